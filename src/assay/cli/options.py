@@ -109,6 +109,27 @@ class CompareCommand(OutputOptions):
     out: Path | None = option("Write the comparison as JSON.")
 
 
+@dataclass(frozen=True)
+class HistoryCommand(OutputOptions):
+    """Show metrics over many runs, and which changes from run to run are more than noise.
+
+    Each run is compared with the one before it on the same samples, sample by sample where both kept them.
+    """
+
+    reports: tuple[str, ...] = argument(
+        "The reports as JSON: folders, in which all are found, files or patterns.", (), required="a folder or files"
+    )
+    metric: tuple[str, ...] = several("Show this metric only; may be repeated.")
+    section: tuple[str, ...] = several("Show this section only; may be repeated.")
+    last: int | None = option("Show this many of the last runs; all by default.", least=1)
+    since: str = string("Show runs from this time on, as in 2026-11-20.")
+    confidence_level: float = option("Compute intervals of changes of this confidence level.", default=0.95)
+    correction: str = option("Correct the p-values of a run for how many there are: holm, bh or none.", default="holm")
+    seed: int = option("Start random numbers from this seed.", default=0, least=0, most=LARGEST_SEED)
+    html: Path | None = option("Write the history as a page that needs nothing else.")
+    out: Path | None = option("Write the history as JSON.")
+
+
 def _bounds(help: str) -> Any:
     return several(f"{help}; may be repeated.", metavar="METRIC=NUMBER", is_extended=True)
 
@@ -434,6 +455,7 @@ COMMANDS: dict[str, tuple[type, str]] = {
     "demo": (DemoCommand, "assay.cli.demo"),
     "audit": (AuditCommand, "assay.cli.audit"),
     "compare": (CompareCommand, "assay.cli.compare"),
+    "history": (HistoryCommand, "assay.cli.history"),
     "gate": (GateCommand, "assay.cli.gate"),
     "import": (ImportCommand, "assay.cli.foreign_results"),
     "score": (ScoreCommand, "assay.cli.score"),

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from assay._records import CellValue
 from assay.render import text
 from assay.render.pictures import Picture
-from assay.render.plots import Dots, Plot
+from assay.render.plots import Drawing
 
 STYLES = ("strong", "faint", "good", "bad", "warn", "info")
 
@@ -203,7 +203,7 @@ class Figures:
         on_page_only: whether a grid says the same, so that only a page shows them.
     """
 
-    plots: tuple[Plot | Dots, ...]
+    plots: tuple[Drawing, ...]
     on_page_only: bool = False
 
 

@@ -16,8 +16,9 @@ from assay._records import CellValue
 from assay.render import text
 from assay.render.document import DataGrid, Document, Figures, Gallery, GridCell, spans
 from assay.render.pictures import Picture, PictureBox, colors_of
-from assay.render.plots import Curves, Distribution, Dots, Plot
+from assay.render.plots import Curves, Distribution, Drawing
 from assay.render.svg import line_style, to_svg
+from assay.render.trends import Trend
 
 
 def to_html(document: Document) -> str:
@@ -97,10 +98,13 @@ def whisker(cell: GridCell) -> dict[str, float] | None:
     return {name: round(50 + 48 * value / reach, 2) for name, value in zip(("x1", "x2", "x"), cell.span, strict=True)}
 
 
-def _legend(plot: Plot | Dots) -> list[tuple[str, str, str, str]]:
+def _legend(plot: Drawing) -> list[tuple[str, str, str, str]]:
     """For each line of a plot of several: ink, dashes, name, area or size."""
     if isinstance(plot, Distribution) and len(plot.series) > 1:
         return [(*line_style(i), each.name, f"n = {sum(each.counts):,}") for i, each in enumerate(plot.series)]
+    if isinstance(plot, Trend) and len(plot.lines) > 1:
+        names = [f"data {i + 1}" for i in range(len(plot.lines))]
+        return [(*line_style(i), name, f"{len(plot.lines[i]):,} runs") for i, name in enumerate(names)]
     if not isinstance(plot, Curves) or len(plot.curves) < 2:
         return []
     areas = ["" if curve.area is None else text.number(curve.area) for curve in plot.curves]

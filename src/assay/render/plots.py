@@ -18,6 +18,7 @@ from assay._records import Record
 from assay.errors import ConfigError, ShapeError, describe
 from assay.render.points import Points
 from assay.render.text import number
+from assay.render.trends import Trend
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -383,6 +384,8 @@ class Dots:
 
 
 Plot: TypeAlias = ConfusionPlot | Curves | Reliability | Residuals | Bars | Distribution | Points
+Drawing: TypeAlias = Plot | Dots | Trend
+"""What can be drawn: plots that reports hold, and those that are made of other parts of them."""
 
 
 def choose_plot(plots: Sequence[Plot], name: str) -> Plot:

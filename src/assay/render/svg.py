@@ -17,9 +17,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from assay.render.plots import Bars, ConfusionPlot, Curves, Distribution, Dots, Plot, Reliability, Residuals
+from assay.render.plots import Bars, ConfusionPlot, Curves, Distribution, Dots, Drawing, Reliability, Residuals
 from assay.render.points import Points
 from assay.render.text import clean, number, shorten, shorten_each
+from assay.render.trends import Trend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +54,7 @@ def ink(name: str) -> str:
     return _STAND_IN.format(INKS.index(name)) if palette is None else palette[name]
 
 
-def to_axes(plot: Plot | Dots, axes: Axes | None = None) -> Axes:
+def to_axes(plot: Drawing, axes: Axes | None = None) -> Axes:
     """Draw a plot with Matplotlib, in the colours of a light page.
 
     Args:
@@ -84,7 +85,7 @@ def to_axes(plot: Plot | Dots, axes: Axes | None = None) -> Axes:
     return axes
 
 
-def _add_legend(axes: Axes, plot: Plot | Dots) -> None:
+def _add_legend(axes: Axes, plot: Drawing) -> None:
     """Name the lines where there are several; a page does so below the plot."""
     names = [each.name for each in plot.curves] if isinstance(plot, Curves) else []
     if isinstance(plot, Distribution):
@@ -102,7 +103,7 @@ def line_style(index: int) -> tuple[str, str]:
     return f"line{index % COLOURS}", ("solid", "dashed", "dotted")[index // COLOURS % 3]
 
 
-def to_svg(plot: Plot | Dots, key: str) -> str:
+def to_svg(plot: Drawing, key: str) -> str:
     """Draw a plot.
 
     Args:
@@ -129,7 +130,7 @@ def to_svg(plot: Plot | Dots, key: str) -> str:
     return _for_page(buffer.getvalue(), key, f"{plot.name}: {plot.summary()}")
 
 
-def _drawing(plot: Plot | Dots) -> tuple[Callable[[Any, Any], None], tuple[float, float]]:
+def _drawing(plot: Drawing) -> tuple[Callable[[Any, Any], None], tuple[float, float]]:
     """The function that draws a kind of plot, and its size in inches."""
     if isinstance(plot, ConfusionPlot):
         return _draw_confusion, (5.2, 4.4 if len(plot.labels) < 5 else 5.0)
@@ -145,6 +146,8 @@ def _drawing(plot: Plot | Dots) -> tuple[Callable[[Any, Any], None], tuple[float
         return _draw_points, (5.2, 4.4)
     if isinstance(plot, Dots):
         return _draw_dots, (5.2, 0.8 + 0.27 * len(plot.dots))
+    if isinstance(plot, Trend):
+        return _draw_trend, (5.2, 3.2)
     return _draw_bars, (5.2, 0.9 + 0.32 * max(1, len(plot.labels)))
 
 
@@ -288,6 +291,33 @@ def _draw_dots(axes: Axes, plot: Dots) -> None:
     axes.set_yticks(range(len(plot.dots)), labels)
     axes.set_ylim(len(plot.dots) - 0.4, -0.6)
     axes.grid(False, axis="y")
+
+
+_RUN_LABELS = 8
+_CHANGES = {"worse": ("warm", "X", 8.0), "better": ("line2", "P", 8.0), "differs": ("ink", "D", 5.5)}
+
+
+def _draw_trend(axes: Axes, plot: Trend) -> None:
+    """A line with its intervals for each set of data; changes that are more than noise are marked."""
+    for i, line in enumerate(plot.lines):
+        colour, dashes = line_style(i)
+        places, values = [point.run for point in line], [point.value for point in line]
+        lower, upper = (np.array([getattr(each, end) for each in line], float) for end in ("lower", "upper"))
+        axes.fill_between(places, lower, upper, color=ink(colour), alpha=0.15, linewidth=0)
+        axes.vlines(places, lower, upper, color=ink(colour), alpha=0.5, linewidth=1.2)
+        axes.plot(places, values, color=ink(colour), linestyle=dashes, linewidth=1.6)
+        for point in line:
+            tone, marker, size = _CHANGES.get(point.change, (colour, "o", 4.5))
+            axes.plot([point.run], [point.value], marker, color=ink(tone), markersize=size)
+    step = max(1, -(-len(plot.runs) // _RUN_LABELS))
+    ticks = range(len(plot.runs) - 1, -1, -step)[::-1]
+    shown = shorten_each(plot.runs, 14)
+    is_long = sum(len(shown[i]) + 2 for i in ticks) > 60
+    axes.set_xticks(
+        list(ticks), [shown[i] for i in ticks], rotation=30 if is_long else 0, ha="right" if is_long else "center"
+    )
+    axes.set_xlim(-0.5, len(plot.runs) - 0.5)
+    axes.margins(y=0.12)
 
 
 def _draw_points(axes: Axes, plot: Points) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from assay.render import text
 from assay.render.document import DataGrid
-from assay.render.plots import Bars, ConfusionPlot, Distribution, Dots, Plot, Reliability, Residuals
+from assay.render.plots import Bars, ConfusionPlot, Distribution, Drawing, Reliability, Residuals
 from assay.render.points import Points
 
 _MAX_CLASSES = 16  # a matrix of more does not fit the width of a terminal
@@ -21,7 +21,7 @@ _RIGHT, _WRONG = (38, 104, 210), (196, 88, 32)  # what the page uses for the sam
 _BACKGROUND = (30, 33, 40)
 
 
-def draw(plot: Plot | Dots, full: str) -> Iterator[RenderableType | DataGrid]:
+def draw(plot: Drawing, full: str) -> Iterator[RenderableType | DataGrid]:
     """What a terminal shows of a plot; ``full`` is the character that bars are made of."""
     if isinstance(plot, ConfusionPlot):
         yield _matrix(plot) if len(plot.labels) <= _MAX_CLASSES else _confusions(plot)

@@ -11,10 +11,12 @@ from assay.report.comparing import compare
 from assay.report.comparison import Comparison, Delta, Flips, Unmatched
 from assay.report.gate_result import Gate, GateCheck, GateRule
 from assay.report.gating import gate
+from assay.report.history_result import History, HistoryMetric, HistoryValue
 from assay.report.report import SCHEMA, Report
 from assay.report.samples import Column, RawSample, Samples
 from assay.report.section import Section, Table
 from assay.report.slices import Slice
+from assay.report.tracking import history
 from assay.report.value import Value
 
 __all__ = [
@@ -31,6 +33,9 @@ __all__ = [
     "Gate",
     "GateCheck",
     "GateRule",
+    "History",
+    "HistoryMetric",
+    "HistoryValue",
     "Plot",
     "Point",
     "Points",
@@ -47,4 +52,5 @@ __all__ = [
     "Value",
     "compare",
     "gate",
+    "history",
 ]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from assay.report.comparison import Comparison, Delta, Flips, Unmatched
 
 _CORRECTIONS = {"holm": "by Holm", "bh": "by Benjamini and Hochberg", "none": "not at all"}
-_STYLES = {"better": "good", "worse": "bad", "differs": "warn", "no evidence": "faint", "cannot say": "faint"}
+VERDICT_STYLES = {"better": "good", "worse": "bad", "differs": "warn", "no evidence": "faint", "cannot say": "faint"}
 _ORDER = ("worse", "differs", "better", "no evidence", "cannot say")
 _FLIP_COLUMNS = ("id", "target", "before", "now")
 _NAMES = 6  # more are not listed in a note
@@ -90,7 +90,7 @@ def _cells(delta: Delta) -> tuple[GridCell, ...]:
     ends = None if delta.lower is None or delta.upper is None else (delta.lower, delta.upper, delta.difference)
     return (
         GridCell(delta.metric, delta.metric),
-        GridCell(Span(delta.verdict, _STYLES[delta.verdict]), delta.verdict, verdict=True),
+        GridCell(Span(delta.verdict, VERDICT_STYLES[delta.verdict]), delta.verdict, verdict=True),
         *(GridCell(text.number(value), value) for value in (delta.baseline, delta.value)),
         GridCell(Span(signed(delta.difference), "strong"), delta.difference),
         GridCell(Span(interval(delta), "faint"), span=ends),

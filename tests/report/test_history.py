@@ -1,0 +1,164 @@
+"""Histories over reports that were made up: which runs are compared, what changed, and what cannot be read."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import assay.cli
+from assay.errors import ConfigError
+from assay.render.svg import to_svg
+from assay.render.trends import Trend, TrendPoint, sparkline
+from assay.report import History, Report, Samples, Section, Value, compare, history
+
+N = 300
+
+
+def report(day, right, n=N, start=0, title="run"):
+    """A run in which the first samples are right."""
+    samples = Samples.pack(range(start, start + n), {"correct": np.arange(n) < right})
+    values = [
+        Value("accuracy", right / n, right / n - 0.1, right / n + 0.1, n, "an interval", 0.95, True, "correct"),
+        Value("loss", 1 - right / n, count=n, higher_is_better=False),
+    ]
+    return Report(title, [Section("test", values, samples=samples)], created=f"2026-11-{day:02d}T09:00:00+00:00")
+
+
+def changes(found, metric="accuracy"):
+    values = next(each for each in found.metrics if each.name == metric).values
+    return [(each.run, each.data, each.previous, each.change and each.change.verdict) for each in values]
+
+
+RUNS = [report(12, 280), report(10, 240), report(11, 241), report(13, 150)]
+NAMES = ["c", "a", "b", "d"]
+
+
+def test_runs_are_in_the_order_of_time_and_each_is_compared_with_the_one_before():
+    found = history(RUNS, names=NAMES)
+    assert [run.name for run in found.runs] == ["a", "b", "c", "d"]
+    assert changes(found) == [
+        ("a", 1, "", None),
+        ("b", 1, "a", "no evidence"),
+        ("c", 1, "b", "better"),
+        ("d", 1, "c", "worse"),
+    ]
+    delta = found.metrics[0].values[2].change
+    direct = compare(RUNS[2], RUNS[0], names=["b", "c"], flips=0).delta("accuracy")
+    assert delta == direct
+    assert delta.paired
+
+
+def test_runs_on_other_samples_are_a_line_of_their_own():
+    runs = [report(1, 240), report(2, 100, n=150), report(3, 290), report(4, 140, n=150), report(5, 240, start=7)]
+    found = history(runs, names=list("abcde"))
+    assert changes(found) == [
+        ("a", 1, "", None),
+        ("b", 2, "", None),
+        ("c", 1, "a", "better"),
+        ("d", 2, "b", "better"),
+        ("e", 3, "", None),
+    ]
+    assert found.not_comparable == (
+        "test: a and b have other samples: 150 samples are in the first only, 0 in the second only",
+        "test: d and e have other samples: 7 samples are in the first only, 157 in the second only",
+    )
+    bare = [
+        replace(each, sections=[replace(each.sections[0], samples=None, values=[Value("x", 1.0, count=n)])])
+        for each, n in zip(runs[:2], (N, 150), strict=True)
+    ]
+    assert "x rests on 150 samples, and not on 300" in history(bare, names=["a", "b"]).not_comparable[0]
+
+
+def test_every_rendering_says_what_changed(tmp_path):
+    found = history(RUNS, names=NAMES)
+    for shown in (found.to_text(80), found.to_markdown(), found.to_html(tmp_path / "page.html").read_text()):
+        for word in ("accuracy, run by run", "better", "worse", "McNemar", "+0.1300"):
+            assert word in shown
+    assert max(map(len, found.to_text(80).splitlines())) <= 80
+    page = (tmp_path / "page.html").read_text()
+    assert "From 0.8000 (a) to 0.5000 (d). Worse: d. Better: c." in page
+    assert History.from_json(found.to_json()) == found
+
+
+def test_one_report_shows_its_values_and_no_change():
+    shown = history(RUNS[0]).to_text(80)
+    assert "There is one report" in shown
+    assert "0.9333" in shown
+    assert "change  " not in shown
+
+
+def test_filters():
+    found = history(RUNS, names=NAMES, metrics=["loss"], last=2, sections=["test"])
+    assert [run.name for run in found.runs] == ["c", "d"]
+    assert [each.name for each in found.metrics] == ["loss"]
+    assert [run.name for run in history(RUNS, names=NAMES, since="2026-11-12").runs] == ["c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("sources", "options", "message"),
+    [
+        (RUNS, {"metrics": ["f1"]}, "metrics: got f1, expected some of accuracy, loss"),
+        (RUNS, {"sections": ["train"]}, "sections: got train, expected some of test"),
+        (RUNS, {"since": "yesterday"}, "since: got 'yesterday', expected a time"),
+        (RUNS, {"since": "2027-01-01"}, "reports: got none since 2027-01-01"),
+        (RUNS, {"last": 0}, "last: got 0, expected 1 or more"),
+        (RUNS, {"names": ["a"]}, "names: got 1 names, expected 4"),
+        ("no*such.json", {}, r"reports: got no file that matches 'no\*such.json'"),
+        ([], {}, "reports: got none, expected one or more"),
+        ("nowhere.json", {}, "none that can be read; nowhere.json"),
+    ],
+)
+def test_what_is_asked_for_and_not_there(sources, options, message):
+    with pytest.raises(ConfigError, match=message):
+        history(sources, **options)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, each in zip(NAMES, RUNS, strict=True):
+        each.save(tmp_path / "runs" / name / "report.json")
+    RUNS[0].save(tmp_path / "runs" / "other.name.json")
+    (tmp_path / "runs" / "settings.json").write_text("{}")
+    (tmp_path / "runs" / "e").mkdir()
+    (tmp_path / "runs" / "e" / "report.json").write_text(RUNS[0].to_json()[:500])
+    return tmp_path / "runs"
+
+
+def call(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["assay", "history", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        assay.cli.main()
+    return ended.value.code
+
+
+def test_a_folder_has_all_reports_and_damaged_files_are_named(folder, monkeypatch, capsys):
+    files = "--html", folder / "h.html", "--out", folder / "h.json"
+    assert call(monkeypatch, folder, *files, "--metric", "accuracy") == 0
+    printed = capsys.readouterr().out
+    assert "Not read" in printed
+    assert "5 runs" in printed
+    assert "loss" not in printed.partition("Not read")[0]
+    found = History.load(folder / "h.json")
+    assert len(found.runs) == 5
+    assert "JSON that ends or breaks" in found.not_read[0]
+    assert (folder / "h.html").stat().st_size > 5000
+    assert call(monkeypatch, f"{folder}/[ab]", "--json") == 0
+    assert [run.name for run in History.from_json(capsys.readouterr().out).runs] == ["a", "b"]
+    assert call(monkeypatch, folder / "a", "--markdown") == 0
+    assert capsys.readouterr().out.startswith("### History of run")
+
+
+def test_commands_that_cannot_run(folder, monkeypatch, capsys):
+    assert call(monkeypatch) == 2
+    assert call(monkeypatch, folder / "e") == 2
+    assert call(monkeypatch, folder, "--json", "--markdown") == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[1] for line in lines[-2:]] == [" reports", " output"]
+
+
+def test_a_trend_without_values_and_with_gaps_can_be_drawn():
+    assert Trend("x", ("a",), ()).summary() == "No values."
+    assert sparkline([float("nan")]) == ""
+    assert sparkline([2.0, 2.0]) == "▅▅"
+    points = (TrendPoint(0, float("nan")), TrendPoint(1, 0.5, 0.4, 0.6, "worse"), TrendPoint(2, float("inf")))
+    assert to_svg(Trend("<x>", ("a", "b", "c"), (points,)), "k").startswith("<svg")
