@@ -8,7 +8,7 @@ from __future__ import annotations
 from assay.render.plots import Bars, ConfusionPlot, Curve, Curves, Distribution, Plot, Reliability, Residuals, Series
 from assay.render.points import Point, Points
 from assay.report.comparing import compare
-from assay.report.comparison import Comparison, Delta, Flips, Unmatched
+from assay.report.comparison import ChangedSample, Changes, Comparison, Delta, Flips, Unmatched
 from assay.report.gate_result import Gate, GateCheck, GateRule
 from assay.report.gating import gate
 from assay.report.history_result import History, HistoryMetric, HistoryValue
@@ -22,6 +22,8 @@ from assay.report.value import Value
 __all__ = [
     "SCHEMA",
     "Bars",
+    "ChangedSample",
+    "Changes",
     "Column",
     "Comparison",
     "ConfusionPlot",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
 from assay.errors import ConfigError, describe
-from assay.report.comparison import Comparison, Delta, Flips, Run, Unmatched
+from assay.report.changed_samples import changed_samples
+from assay.report.comparison import Changes, Comparison, Delta, Flips, Run, Unmatched
 from assay.report.flips import flips as flips_of
 from assay.report.inference import difference
 from assay.report.measured_value import MeasuredValue, why_not_the_same
@@ -22,6 +24,7 @@ from assay.report.slices import Slice
 from assay.report.value import Value, check_confidence_level
 from assay.stats.hypothesis_tests import correct
 
+_Found: TypeAlias = Delta | Flips | Changes | Unmatched
 FLIPS = 10
 """Samples listed for each way to flip; all of them are counted."""
 
@@ -133,6 +136,7 @@ def compare(
         confidence_level,
         correction,
         seed,
+        changes=tuple(part for part in parts if isinstance(part, Changes)),
     )
 
 
@@ -163,7 +167,7 @@ def short_names(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
     return [f"{'/'.join(each)} ({i})" for i, each in enumerate(parts)]
 
 
-def _compared(run: str, a: Report, b: Report, settings: _Settings) -> Iterator[Delta | Flips | Unmatched]:
+def _compared(run: str, a: Report, b: Report, settings: _Settings) -> Iterator[_Found]:
     sections = {section.name: section for section in b.sections}
     if not sections.keys() & {section.name for section in a.sections}:
         got = ", ".join(repr(section.name) for section in a.sections) or "no section"
@@ -177,7 +181,7 @@ def _compared(run: str, a: Report, b: Report, settings: _Settings) -> Iterator[D
         yield from _section(run, Section(rest.name), rest, same, settings)
 
 
-def _section(run: str, a: Section, b: Section, same: bool, settings: _Settings) -> Iterator[Delta | Flips | Unmatched]:
+def _section(run: str, a: Section, b: Section, same: bool, settings: _Settings) -> Iterator[_Found]:
     whole = None if a.samples is None or b.samples is None else align(a.samples, b.samples)
     equal = REPORT if same else SAMPLES if have_equal_samples(a.samples, b.samples, whole) else ""
     pairing = _Pairing(whole, equal)
@@ -186,9 +190,7 @@ def _section(run: str, a: Section, b: Section, same: bool, settings: _Settings) 
         yield from _slices(run, a, b, pairing, settings)
 
 
-def _slices(
-    run: str, a: Section, b: Section, pairing: _Pairing, settings: _Settings
-) -> Iterator[Delta | Flips | Unmatched]:
+def _slices(run: str, a: Section, b: Section, pairing: _Pairing, settings: _Settings) -> Iterator[_Found]:
     firsts, seconds = ({each.name: each for each in section.slices} for section in (a, b))
     least = max(a.min_slice_size, b.min_slice_size)
     for name in dict.fromkeys([*firsts, *seconds]):
@@ -200,8 +202,9 @@ def _slices(
             yield from _part(run, _Part(a, firsts[name]), _Part(b, seconds[name]), pairing, settings)
 
 
-def _part(run: str, a: _Part, b: _Part, pairing: _Pairing, settings: _Settings) -> Iterator[Delta | Flips | Unmatched]:
+def _part(run: str, a: _Part, b: _Part, pairing: _Pairing, settings: _Settings) -> Iterator[_Found]:
     firsts, seconds = [v.name for v in a.values], [v.name for v in b.values]
+    shown: list[tuple[str, str]] = []  # metrics of the same terms have the same samples
     for name in dict.fromkeys(firsts + seconds):
         times = firsts.count(name), seconds.count(name)
         if times != (1, 1):
@@ -215,6 +218,17 @@ def _part(run: str, a: _Part, b: _Part, pairing: _Pairing, settings: _Settings) 
         yield delta
         if delta.paired and _is_yes_or_no(first) and _is_yes_or_no(second):
             yield flips_of(delta, first, second, pairing.whole, settings.flips)
+        terms = first.value.numerator, first.value.denominator
+        if settings.flips > 0 and not a.name and _has_changes(delta, first, second, pairing) and terms not in shown:
+            shown.append(terms)
+            assert isinstance(pairing.whole, np.ndarray), name
+            yield changed_samples(delta, a.section, b.section, pairing.whole, settings.flips)
+
+
+def _has_changes(delta: Delta, a: MeasuredValue, b: MeasuredValue, pairing: _Pairing) -> bool:
+    """Whether samples can be said to have got worse or better by a metric."""
+    is_paired = delta.paired and isinstance(pairing.whole, np.ndarray)
+    return is_paired and delta.higher_is_better is not None and a.has_terms() and b.has_terms()
 
 
 def _is_yes_or_no(measured: MeasuredValue) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from assay._records import CellValue, Record
 from assay.errors import ConfigError, describe
 from assay.render import Document, Viewable
+from assay.render.pictures import Picture
 from assay.report.comparison_view import comparison_document
 from assay.report.report import now
 
@@ -109,6 +110,54 @@ class Flips(Record):
 
 
 @dataclass(frozen=True, eq=False)
+class ChangedSample(Record):
+    """A sample that a run treats otherwise than the baseline.
+
+    Args:
+        id: its id.
+        target: what would have been right; None where that was not kept.
+        before: what the baseline predicted; likewise.
+        now: what the run predicts; likewise.
+        score_before: its score in the baseline: of a score its own value, of an error how much it contributes.
+        score_now: that in the run.
+        picture: the sample as a picture, of images; from the report in which it is among the worst.
+    """
+
+    id: str
+    target: CellValue
+    before: CellValue
+    now: CellValue
+    score_before: float
+    score_now: float
+    picture: Picture | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Changes(Record):
+    """The samples that changed most by a metric.
+
+    Args:
+        run: the name of the run.
+        section: where the metric stands.
+        metric: its name.
+        terms: what the scores of the samples are: the metric, or what it counts, such as errors.
+        worse: how many samples got worse.
+        better: how many got better.
+        worst: those that got worse most.
+        best: those that got better most.
+    """
+
+    run: str
+    section: str
+    metric: str
+    terms: str
+    worse: int
+    better: int
+    worst: tuple[ChangedSample, ...] = ()
+    best: tuple[ChangedSample, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class Unmatched(Record):
     """What was not compared.
 
@@ -145,7 +194,7 @@ class Run(Record):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Record, Viewable, schema="assay.comparison/4"):
+class Comparison(Record, Viewable, schema="assay.comparison/5"):
     """Runs against a baseline.
 
     Args:
@@ -158,6 +207,7 @@ class Comparison(Record, Viewable, schema="assay.comparison/4"):
         seed: where random numbers started.
         notes: what was found besides the metrics, in sentences.
         created: when this was made.
+        changes: the samples that changed most, for metrics over all samples that are means over them.
     """
 
     runs: tuple[Run, ...]
@@ -169,6 +219,7 @@ class Comparison(Record, Viewable, schema="assay.comparison/4"):
     seed: int = 0
     notes: tuple[str, ...] = ()
     created: str = field(default_factory=now)
+    changes: tuple[Changes, ...] = ()
 
     def _check(self) -> None:
         names = [run.name for run in self.runs]

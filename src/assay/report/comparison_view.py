@@ -24,6 +24,7 @@ from assay.render.document import (
     Span,
     plural,
 )
+from assay.report.changes_view import changes_blocks
 
 if TYPE_CHECKING:
     from assay.report.comparison import Comparison, Delta, Flips, Unmatched
@@ -68,6 +69,11 @@ def _chapter(comparison: Comparison, run: str, section: str, deltas: list[Delta]
     grid = DataGrid(columns, rows, notes=how_tested(deltas, counted=True))
     blocks: list[Block] = [grid]
     blocks += [_fold(each) for each in comparison.flips if (each.run, each.section, each.slice) == (run, section, "")]
+    for each in comparison.changes:
+        if (each.run, each.section) == (run, section):
+            delta = comparison.delta(each.metric, section, run)
+            flips = _flips_of(comparison, delta)
+            blocks += changes_blocks(each, has_table=flips is not None and flips.changed is not None)
     if slices := by_slice(comparison, run, section):
         blocks += _slices(comparison, names, slices)
     return Chapter(_title(comparison, run, section), tuple(blocks))

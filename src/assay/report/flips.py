@@ -67,16 +67,16 @@ def _rows_of(
     first = which[np.argsort(ids[which], kind="stable")][: max(0, limit)]
     before, after = decisions or (None, None)
     named = samples.classes
-    return tuple((_cell(ids, i), *(_cell(each, i, named) for each in (target, before, after))) for i in first.tolist())
+    return tuple((entry(ids, i), *(entry(each, i, named) for each in (target, before, after))) for i in first.tolist())
 
 
-def _cell(array: Array | None, i: int, names: tuple[str, ...] = ()) -> CellValue:
+def entry(array: Array | None, i: int, names: tuple[str, ...] = ()) -> CellValue:
     """One entry for a table, in plain Python: a boolean becomes 0 or 1, a class number its name where it has one."""
     if array is None:
         return None
-    entry = array[i]
-    if isinstance(entry, str):
-        return entry
+    value = array[i]
+    if isinstance(value, str):
+        return value
     if array.dtype.kind not in "bi":
-        return float(entry)
-    return names[int(entry)] if 0 <= entry < len(names) else int(entry)
+        return float(value)
+    return names[int(value)] if 0 <= value < len(names) else int(value)
