@@ -200,6 +200,7 @@ def test_importing_assay_brings_nothing_optional():
         "migrate --help",
         "import --help",
         "generate --help",
+        "chat --help",
         "quantize --help",
     ],
 )

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from assay.errors import ConfigError, InvalidValuesWarning, MissingDependencyError, StateError, describe, warn
+from assay.language.conversation import Message
 from assay.language.tokens import Tokenizer
 from assay.quantize.files.file import is_quantized, load_folder
 from assay.quantize.files.transformers_registration import register_with_transformers
@@ -34,6 +35,7 @@ class FolderTokenizer:
         self.start: tuple[int, ...] = tuple(first) if first and first[0] == tokenizer.bos_token_id else ()
         self.unknown: int | None = tokenizer.unk_token_id
         self.stop: int | None = tokenizer.eos_token_id
+        self.has_chat_template = bool(tokenizer.chat_template)
 
     def encode(self, text: str) -> list[int]:
         # verbose: a text is longer than the model's window on purpose
@@ -42,6 +44,18 @@ class FolderTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+    def chat_text(self, messages: list[Message]) -> str:
+        """Messages as the text that the model continues with its answer, by the chat template of the folder.
+
+        Raises:
+            ConfigError: there is no template, or it does not take these messages.
+        """
+        try:
+            return str(self._tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False))
+        except Exception as error:
+            do = "Leave out a system message, or correct chat_template in tokenizer_config.json"
+            raise ConfigError(describe("chat template", _short(error), "one that takes the messages", do)) from error
 
 
 def is_model_folder(path: str | os.PathLike[str]) -> bool:

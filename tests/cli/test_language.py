@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli import app
+from assay.cli.language_shown import readable
 from assay.errors import ConfigError, StateError
 from assay.huggingface import open_model
 from assay.language import perplexity
@@ -204,3 +205,83 @@ def test_quantized_folders_are_named_like_others(here, saved):
         assert "quantized already" in str(measured.exception)
     assert not (here / "again").exists()
     assert nats["by_assay"] == pytest.approx(nats["by_transformers"], rel=1e-3)
+
+
+TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}{{ '[' + message.role + '] ' + message.content + '\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}[assistant] {% endif %}"
+)
+
+
+@pytest.fixture(scope="module")
+def with_template(tmp_path_factory):
+    path = folder(tmp_path_factory.mktemp("hf") / "talks")
+    (path / "chat_template.jinja").write_text(TEMPLATE, "utf-8")
+    return path
+
+
+def chat(model, lines, *more):
+    arguments = [str(each) for each in ("chat", model, "--device", "cpu", "-n", 8, *more)]
+    return CliRunner().invoke(app, arguments, input="\n".join(lines), catch_exceptions=True)
+
+
+def greedy(path, text, count):
+    """What Transformers itself generates."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model, tokenizer = (each.from_pretrained(path) for each in (AutoModelForCausalLM, AutoTokenizer))
+    ids = tokenizer(text, add_special_tokens=False, return_tensors="pt")
+    made = model.generate(**ids, max_new_tokens=count, do_sample=False, pad_token_id=0, eos_token_id=1)
+    return tokenizer.decode(made[0, ids.input_ids.shape[1] :], skip_special_tokens=True)
+
+
+def test_a_conversation_follows_the_template_and_answers_are_those_of_transformers(here, with_template):
+    done = chat(with_template, ["Say a number", "", "Another"], "--system", "Be short")
+    assert done.exit_code == 0, done.output
+    prompt = "<s>[system] Be short\n[user] Say a number\n[assistant] "
+    first = greedy(with_template, prompt, 8)
+    second = greedy(with_template, f"{prompt}{first}\n[user] Another\n[assistant] ", 8)
+    assert done.stdout == f"{readable(first)}\n{readable(second)}\n"
+    assert len(re.findall(r"\[\d tokens, [\d.,]+ a second\]", done.stderr)) == 2
+    assert "no chat template" not in done.stderr
+
+
+def test_without_a_template_the_text_is_continued_and_may_be_forgotten(here, saved):
+    done = chat(saved, ["The 7th", "/clear", "The 7th"])
+    assert done.exit_code == 0, done.output
+    assert "tiny has no chat template" in done.stderr
+    answer = readable(greedy(saved, "<s>The 7th", 8))
+    assert done.stdout == f"{answer}\n{answer}\n"
+
+
+def test_a_conversation_that_fills_the_model_goes_on_after_it_is_forgotten(here, saved):
+    done = chat(saved, ["The 7th sentence " * 60, "/clear", "The 7th"])
+    assert done.exit_code == 0, done.output
+    assert "are more than the model can continue, which holds 128" in done.stderr
+    assert done.stdout == readable(greedy(saved, "<s>The 7th", 8)) + "\n"
+
+
+def test_ctrl_c_stops_an_answer_and_not_the_chat(here, monkeypatch):
+    from assay.cli.chat import Answer
+
+    show = Answer.show
+
+    def stop(self, text):
+        show(self, text)
+        if len(self.times) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Answer, "show", stop)
+    done = chat("given:model", ["ab", "cd"])
+    assert done.exit_code == 0, done.output
+    assert len(re.findall(r"\[3 tokens, .* a second, stopped\]", done.stderr)) == 2
+
+
+def test_what_steers_a_terminal_is_shown_as_a_mark(capsys):
+    from assay.cli.chat import Answer
+
+    answer = Answer()
+    for text in ("né", "né\ufffd", "né\x1b[31m\nx"):
+        answer.show(text)
+    assert capsys.readouterr().out == "né\ufffd[31m\nx"
+    assert answer.text == "né\x1b[31m\nx"

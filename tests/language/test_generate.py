@@ -83,7 +83,7 @@ def test_what_it_cost_is_told():
 def test_it_can_be_watched():
     seen = []
     generate(AHEAD, "ab", 4, device="cpu", watch=seen.append)
-    assert seen == ["cd", "cde", "cdef"]
+    assert seen == ["c", "cd", "cde", "cdef"]
 
 
 @pytest.mark.parametrize("device", ["mps", "cuda:0", "xpu"])
@@ -132,3 +132,29 @@ def test_the_same_is_said_on_other_devices(device):
 def test_what_cannot_be_is_refused(model, prompt, count, options, error, message):
     with pytest.raises(error, match=message):
         generate(model, prompt, count, **{"device": "cpu", **options})
+
+
+def test_the_text_ends_before_a_string():
+    seen = []
+    found = generate(AHEAD, "ab", 20, until=["zz", "", "gh", "ghi"], device="cpu", watch=seen.append)
+    assert (found.text, len(found.ids)) == ("cdef", 6)
+    assert seen[-2:] == ["cdefg", "cdef"]
+
+
+def test_token_ids_are_taken_as_they_are():
+    class Starts(ByteTokenizer):
+        start = (7,)
+
+    found = generate(AHEAD, [97, 98], 2, tokenizer=Starts(), device="cpu")
+    assert (found.prompt, found.prompt_tokens, found.text) == ("ab", 2, "cd")
+
+
+@pytest.mark.parametrize("ends", [6, [6, 250]])
+def test_tokens_that_end_a_text_beside_the_model_do_so(ends):
+    model = llama()
+    free = generate(model, PROMPT, 12, device="cpu").ids
+    model.generation_config.eos_token_id = free[4] if ends == 6 else [free[4], 250]
+    ids = torch.tensor([ByteTokenizer().encode(PROMPT)])
+    made = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=12, do_sample=False, pad_token_id=0)
+    found = generate(model, PROMPT, 12, device="cpu").ids
+    assert [*found, free[4]] == made[0, ids.shape[1] :].tolist()

@@ -75,12 +75,13 @@ def to_json(generations: Mapping[str, Generation]) -> str:
 
 
 def _panel(name: str, prompt: str, text: str, cost: str) -> Panel:
-    content = Text(_lines(prompt), "dim").append(_lines(text), "not dim")
+    content = Text(readable(prompt), "dim").append(readable(text), "not dim")
     parts = [content] if not cost else [content, Text(), Text(cost, "dim")]
     return Panel(Group(*parts), title=Text(clean(name)), title_align="left")
 
 
-def _lines(text: str) -> str:
+def readable(text: str) -> str:
+    """Text with its lines, and a visible mark for what would steer the terminal."""
     return "\n".join(clean(line) for line in text.split("\n"))
 
 

@@ -368,16 +368,33 @@ class PerplexityCommand(MeasurementOptions):
 
 
 @dataclass(frozen=True)
-class GenerateCommand(ModelOptions, _Json):
-    """Let a language model continue a prompt, side by side with others: text, tokens a second, peak memory."""
+class SamplingOptions(ModelOptions):
+    """How a language model continues a text."""
 
-    prompt: str = string("Continue this text.", required="a text")
-    variant: tuple[str, ...] = several("Compare with another model, or with a scheme such as int4; may be repeated.")
     max_new_tokens: int = option("Generate at most this many tokens.", "--max-new-tokens", "-n", default=50)
     temperature: float = option(
         "Divide logits by this number before drawing; 0 takes the most probable token.", default=0.0
     )
     top_k: int | None = option("Draw from this many most probable tokens only.")
+
+
+@dataclass(frozen=True)
+class GenerateCommand(SamplingOptions, _Json):
+    """Let a language model continue a prompt, side by side with others: text, tokens a second, peak memory."""
+
+    prompt: str = string("Continue this text.", required="a text")
+    variant: tuple[str, ...] = several("Compare with another model, or with a scheme such as int4; may be repeated.")
+
+
+@dataclass(frozen=True)
+class ChatCommand(SamplingOptions):
+    """Talk to a language model in the terminal, by the chat template of its folder.
+
+    Ctrl-C stops an answer, /clear forgets the conversation, and Ctrl-D ends it.
+    """
+
+    max_new_tokens: int = option("Generate at most this many tokens an answer.", "--max-new-tokens", "-n", default=512)
+    system: str = string("Tell the model this before the conversation.")
 
 
 @dataclass(frozen=True)
@@ -463,6 +480,7 @@ COMMANDS: dict[str, tuple[type, str]] = {
     "evaluate": (EvaluateCommand, "assay.cli.evaluate"),
     "perplexity": (PerplexityCommand, "assay.cli.perplexity"),
     "generate": (GenerateCommand, "assay.cli.generate"),
+    "chat": (ChatCommand, "assay.cli.chat"),
     "quantize": (QuantizeCommand, "assay.cli.quantize"),
     "migrate": (MigrateCommand, "assay.cli.migrate"),
     "catalogue": (CatalogueCommand, "assay.cli.catalogue"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import torch
@@ -28,7 +28,7 @@ class Generation:
     Attributes:
         prompt: the text that was given.
         text: what the model made of it, without the prompt.
-        ids: the tokens of `text`.
+        ids: the new tokens; with `until`, also those that ended the text.
         prompt_tokens: how many tokens were given.
         first_s: seconds for the prompt, until the first new token.
         rest_s: seconds for the others.
@@ -88,13 +88,14 @@ def _chooser(temperature: float, top_k: int | None, seed: int) -> Callable[[Tens
 
 def generate(
     model: Callable[..., Any],
-    prompt: str,
+    prompt: str | Sequence[int],
     max_new_tokens: int = 50,
     *,
     tokenizer: Tokenizer | None = None,
     temperature: float = 0.0,
     top_k: int | None = None,
     seed: int = 0,
+    until: Sequence[str] = (),
     device: str | torch.device = "auto",
     watch: Callable[[str], None] | None = None,
 ) -> Generation:
@@ -105,12 +106,14 @@ def generate(
 
     Args:
         model: a module or function that gives logits `(1, T, V)` for token ids `(1, T)`.
-        prompt: the text to continue.
-        max_new_tokens: how many tokens at most; fewer where the tokenizer knows a last one and the model gives it.
+        prompt: the text to continue, or its token ids, which are taken as they are.
+        max_new_tokens: how many tokens at most; fewer where the model gives one that ends a text: the tokenizer's, or
+            one of `model.generation_config`.
         tokenizer: makes tokens of text; bytes by default.
         temperature: 0 for the most probable token each time, else what logits are divided by before drawing.
         top_k: draw from the k most probable tokens only.
         seed: of the draws.
+        until: the text ends before the first of these strings.
         device: where to run; as in `assay.evaluate`.
         watch: called with the text so far after each token.
 
@@ -127,27 +130,53 @@ def generate(
         >>> generate(torch.nn.Embedding.from_pretrained(rows), "ab", 3, device="cpu").text
         'cde'
     """
-    if not isinstance(prompt, str):
-        raise ConfigError(describe("prompt", type(prompt).__name__, "a text to continue", "Give at least a word"))
-    tokenizer = tokenizer or ByteTokenizer()
+    tokenizer, until = tokenizer or ByteTokenizer(), [each for each in until if each]
     choose = _chooser(temperature, top_k, seed)
-    ids = [*tokenizer.start, *tokenizer.encode(prompt)]
+    ids = _ids_of(prompt, tokenizer)
     _check(ids, max_new_tokens, positions_of(model))
     assigned = assign(device, locations(model)).device.value
     new_ids: list[int] = []
     with ready(model, assigned), torch.inference_mode():
         logits = (_cached if takes(model, "past_key_values") else _whole)(model, list(ids), assigned)
-        stream = _tokens(logits, choose, max_new_tokens, tokenizer.stop)
+        stream = _tokens(logits, choose, max_new_tokens, _stops(model, tokenizer))
         with cost(assigned) as first:
-            new_ids += _first(stream)
+            start = _first(stream)
         with cost(assigned) as rest:
-            for token in stream:
+            for token in chain(start, stream):
                 new_ids.append(token)
+                if watch is None and not until:
+                    continue
+                text = tokenizer.decode(new_ids)
                 if watch is not None:
-                    watch(tokenizer.decode(new_ids))
+                    watch(_before(text, until))
+                if any(each in text for each in until):
+                    break
     peak = max((each.peak_bytes for each in (first, rest) if each.peak_bytes is not None), default=None)
-    text, seconds = tokenizer.decode(new_ids), (first.seconds, rest.seconds)
-    return Generation(prompt, text, tuple(new_ids), len(ids), *seconds, peak, first.memory, str(assigned))
+    text = _before(tokenizer.decode(new_ids), until)
+    said = prompt if isinstance(prompt, str) else tokenizer.decode(ids)
+    seconds = first.seconds, rest.seconds
+    return Generation(said, text, tuple(new_ids), len(ids), *seconds, peak, first.memory, str(assigned))
+
+
+def _ids_of(prompt: str | Sequence[int], tokenizer: Tokenizer) -> list[int]:
+    if isinstance(prompt, str):
+        return [*tokenizer.start, *tokenizer.encode(prompt)]
+    if isinstance(prompt, Sequence) and all(isinstance(each, int) for each in prompt):
+        return [*prompt]
+    got = type(prompt).__name__
+    raise ConfigError(describe("prompt", got, "a text to continue, or its token ids", "Give at least a word"))
+
+
+def _stops(model: Callable[..., Any], tokenizer: Tokenizer) -> frozenset[int]:
+    """The tokens that end a text: the tokenizer's, and those of the settings that lie beside a model."""
+    named = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+    ends = named if isinstance(named, list | tuple) else [named]
+    return frozenset(each for each in (*ends, tokenizer.stop) if each is not None)
+
+
+def _before(text: str, until: Sequence[str]) -> str:
+    """The text before the first of some strings."""
+    return text[: min((text.find(each) for each in until if each in text), default=len(text))]
 
 
 def _check(ids: list[int], count: int, positions: int | None) -> None:
@@ -174,12 +203,12 @@ def _first(stream: Iterator[int]) -> list[int]:
 
 
 def _tokens(
-    logits: Callable[[int | None], Tensor], choose: Callable[[Tensor], int], count: int, stop: int | None
+    logits: Callable[[int | None], Tensor], choose: Callable[[Tensor], int], count: int, stops: frozenset[int]
 ) -> Iterator[int]:
     token = None
     for _ in range(count):
         token = choose(logits(token))
-        if token == stop:
+        if token in stops:
             return
         yield token
 
