@@ -410,7 +410,10 @@ class QuantizeCommand(ModelOptions, OutputOptions):
     )
     include: tuple[str, ...] = several("Quantize these layers only; may be repeated.")
     exclude: tuple[str, ...] = several("Skip these layers; may be repeated.")
-    method: str = string("Round weights by this method: nearest, search or hqq.")
+    method: str = string("Round weights by this method: nearest, search, hqq, or gptq with --calibration.")
+    calibration: str = string(
+        "Round by GPTQ what this text sends through the layers; use another one for --eval.", is_path=True
+    )
     release: str = string("Plan for an older torch, such as 2.4, with what it is known to have lacked.")
     plan: bool = flag("Print the plan and do nothing.")
     apply: Path | None = option("Apply the plan in this file, as --plan --json prints it.")

@@ -13,10 +13,17 @@ from torch import nn
 from assay.cli.loaders.models import model_of
 from assay.cli.options import QuantizeCommand
 from assay.cli.output import print_as, print_path
-from assay.cli.quantize_plan import check_floats, is_folder_of_shards, make_plan, module_of
+from assay.cli.quantize_plan import (
+    calibration_of,
+    check_calibration,
+    check_floats,
+    is_folder_of_shards,
+    make_plan,
+    module_of,
+    write_model,
+)
 from assay.devices.policies import default_device
 from assay.errors import AssayWarning, ConfigError, describe
-from assay.quantize.files.file import save
 from assay.quantize.files.meta_models import from_config
 from assay.quantize.planning.matrix import markdown
 from assay.quantize.streaming.job import quantize_shards
@@ -37,8 +44,8 @@ def run(options: QuantizeCommand) -> None:
     elif not options.model:
         do = "Name it, as in assay quantize nets:model"
         raise ConfigError(describe("MODEL", "none", "package.module:factory, a file or a folder", do))
-    elif any((options.eval, options.sweep, options.budget, options.layers, options.metrics)) or (
-        options.window or options.stride
+    elif any((options.eval, options.sweep, options.budget, options.layers, options.metrics, options.stride)) or (
+        options.window and not options.calibration
     ):
         from assay.cli.quantize_measured import run as run_measured
 
@@ -53,19 +60,21 @@ def _quantize(options: QuantizeCommand) -> None:
         raise ConfigError(describe("assay quantize", "no --out", "where to write the model", do))
     folder = Path(options.model)
     check_floats(folder)
-    is_streamed = is_folder_of_shards(folder)
-    model = skeleton_of(folder) if is_streamed else module_of(model_of(options))
+    is_streamed = is_folder_of_shards(folder) and not options.calibration
+    named = None if is_streamed else model_of(options)
+    model = skeleton_of(folder) if named is None else module_of(named)
     plan = make_plan(model, options)
     print_as(plan, options)
     sys.stdout.flush()
     if options.plan:
         return
     assert options.out is not None
-    if is_streamed:
+    check_calibration(plan.method, options)
+    if named is None:
         print_path(quantize_shards(folder, options.out, plan).target)
     else:
-        plan.apply(model)
-        print_path(save(model, options.out))
+        plan.apply(model, calibration=calibration_of(named, options, plan))
+        write_model(model, named.folder, options.out)
 
 
 def _tune(options: QuantizeCommand) -> None:

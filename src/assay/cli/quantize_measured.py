@@ -17,12 +17,20 @@ from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.texts import read_text, tokenizer_of
 from assay.cli.options import EvaluateCommand, QuantizeCommand
 from assay.cli.output import print_as, print_path, write_report, write_then_show
-from assay.cli.quantize_plan import check_floats, is_folder_of_shards, make_plan, module_of
+from assay.cli.quantize_plan import (
+    calibration_of,
+    check_calibration,
+    check_floats,
+    is_folder_of_shards,
+    make_plan,
+    module_of,
+    write_model,
+)
 from assay.errors import ConfigError, describe
 from assay.metrics.parsing import open_metrics
 from assay.quantize.analysis import DataSpec, measure, recipe_for_budget, sensitivity, sweep
 from assay.quantize.analysis.budget import SCHEMES
-from assay.quantize.files.file import save
+from assay.quantize.planning.apply import WITHOUT_INPUTS
 from assay.quantize.planning.plan import Plan
 from assay.quantize.streaming.job import quantize_shards
 from assay.report import Report
@@ -45,7 +53,9 @@ def run(options: QuantizeCommand) -> None:
     elif options.budget:
         report = _budget(model, data, reading, options)
     elif options.sweep:
-        points = sweep(module_of(model), data, options.sweep, data_spec=reading, **_how(options), title=model.name)
+        points = sweep(
+            module_of(model), data, options.sweep, data_spec=reading, **_how(model, options), title=model.name
+        )
         report = points.report
     else:
         report = _before_after(model, data, reading, options)
@@ -73,7 +83,8 @@ def _before_after(model: Model, data: Any, reading: DataSpec, options: QuantizeC
     plan = make_plan(after, options)
     if not options.json:
         plan.show()
-    plan.apply(after)
+    check_calibration(plan.method, options)
+    plan.apply(after, calibration=calibration_of(model, options, plan))
     report = measure(
         model.model,
         after,
@@ -90,23 +101,23 @@ def _before_after(model: Model, data: Any, reading: DataSpec, options: QuantizeC
 
 def _write(model: Model, after: nn.Module, plan: Plan, options: QuantizeCommand, out: Path) -> None:
     """Write the quantized model; of a folder as Hugging Face writes it a folder like it, with all that is beside."""
-    if model.folder is None or not is_folder_of_shards(model.folder):
-        print_path(save(after, out))
-        return
-    print_path(quantize_shards(model.folder, out, plan).target)
+    if options.calibration or model.folder is None or not is_folder_of_shards(model.folder):
+        write_model(after, model.folder, out)
+    else:
+        print_path(quantize_shards(model.folder, out, plan).target)
 
 
 def _layers(model: Model, data: Any, reading: DataSpec, options: QuantizeCommand) -> Report:
     scheme = options.recipe or options.scheme or "int4"
     title = f"{model.name}, layer by layer"
-    return sensitivity(module_of(model), data, scheme, data_spec=reading, **_how(options), title=title).report
+    return sensitivity(module_of(model), data, scheme, data_spec=reading, **_how(model, options), title=title).report
 
 
 def _budget(model: Model, data: Any, reading: DataSpec, options: QuantizeCommand) -> Report:
     schemes = options.sweep or SCHEMES
     title = f"{model.name} within {options.budget}"
     result = recipe_for_budget(
-        module_of(model), data, options.budget, schemes=schemes, data_spec=reading, **_how(options), title=title
+        module_of(model), data, options.budget, schemes=schemes, data_spec=reading, **_how(model, options), title=title
     )
     if options.out is not None:
         folder = _folder(options.out)
@@ -116,9 +127,11 @@ def _budget(model: Model, data: Any, reading: DataSpec, options: QuantizeCommand
     return result.report
 
 
-def _how(options: QuantizeCommand) -> dict[str, Any]:
+def _how(model: Model, options: QuantizeCommand) -> dict[str, Any]:
+    check_calibration(options.method, options)
     return {
-        "method": options.method or "nearest",
+        "method": WITHOUT_INPUTS if options.calibration else options.method or "nearest",
+        "calibration": calibration_of(model, options),
         "include": options.include,
         "exclude": options.exclude,
     }

@@ -7,12 +7,18 @@ from pathlib import Path
 from torch import nn
 
 from assay.cli.loaders.named_model import Model
+from assay.cli.loaders.texts import read_text, tokenizer_of
 from assay.cli.options import QuantizeCommand
+from assay.cli.output import print_path
 from assay.errors import ConfigError, describe
-from assay.quantize.files.file import is_quantized
+from assay.quantize.calibration import calibrate
+from assay.quantize.files.file import is_quantized, save
+from assay.quantize.planning.apply import GPTQ
 from assay.quantize.planning.plan import Plan
 from assay.quantize.planning.plan_builder import plan
-from assay.quantize.streaming.source import CONFIG, FILE, INDEX, config_of
+from assay.quantize.rounding import Calibration
+from assay.quantize.streaming.job import copy_beside
+from assay.quantize.streaming.source import CONFIG, FILE, INDEX, TensorSource, config_of
 
 
 def make_plan(model: nn.Module, options: QuantizeCommand) -> Plan:
@@ -56,3 +62,31 @@ def check_floats(path: Path) -> None:
 def is_folder_of_shards(path: Path) -> bool:
     """Whether it is a folder with safetensors as Hugging Face writes it."""
     return path.is_dir() and (path / CONFIG).is_file() and any((path / name).is_file() for name in (FILE, INDEX))
+
+
+def check_calibration(method: str, options: QuantizeCommand) -> None:
+    """Raise where a method lacks its text, or has one that it does not take."""
+    if method == GPTQ and not options.calibration:
+        do = "Name --calibration FILE, some hundred thousand characters as the model will read them"
+        raise ConfigError(describe("--calibration", "none", f"a file with text for --method {GPTQ}", do))
+    if method != GPTQ and options.calibration:
+        do = f"Add --method {GPTQ}, or leave --calibration out"
+        raise ConfigError(describe("--calibration", f"a text for the method {method or 'nearest'}", "none", do))
+
+
+def calibration_of(model: Model, options: QuantizeCommand, plan: Plan | None = None) -> Calibration | None:
+    """What the text of --calibration sends through the layers of a plan, or through all; None without a text."""
+    if not options.calibration:
+        return None
+    module = module_of(model)
+    linear = [name for name, each in module.named_modules() if isinstance(each, nn.Linear)]
+    names = linear if plan is None else [each.name for each in plan.layers if each.scheme and each.name in linear]
+    text = read_text(Path(options.calibration), "--calibration")
+    return calibrate(module, text, names, tokenizer=tokenizer_of(model), window=options.window)
+
+
+def write_model(model: nn.Module, folder: Path | None, out: Path) -> None:
+    """Write a quantized model; one of a Hugging Face folder as a folder like it, with all that is beside."""
+    print_path(save(model, out))
+    if folder is not None and is_folder_of_shards(folder) and out.is_dir():
+        copy_beside(TensorSource(folder), out)

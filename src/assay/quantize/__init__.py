@@ -8,6 +8,7 @@ from assay._lazy import attach
 
 if TYPE_CHECKING:
     from assay.quantize.analysis import measure, recipe_for_budget, sensitivity, sweep
+    from assay.quantize.calibration import calibrate
     from assay.quantize.files.file import load, load_folder, save
     from assay.quantize.files.transformers_registration import register_with_transformers
     from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
@@ -28,6 +29,7 @@ __all__ = [
     "QuantizedLinear",
     "Recipe",
     "Scheme",
+    "calibrate",
     "load",
     "load_folder",
     "measure",
@@ -43,6 +45,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "calibration": ("calibrate",),
     "files.file": ("load", "load_folder", "save"),
     "files.transformers_registration": ("register_with_transformers",),
     "packed_weight": ("PackedWeight",),

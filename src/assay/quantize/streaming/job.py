@@ -249,7 +249,7 @@ class _StreamJob:
             raise self._changed(str(self._source.path))
         self._origins = {name: done.source for name, done in journal.done.items()}
         self._files.finish()
-        self._beside()
+        copy_beside(self._source, self._folder)
         for left in self._folder.glob(".*.part"):  # of runs that were killed while they wrote a small file
             left.unlink()
         journal.remove()
@@ -297,16 +297,6 @@ class _StreamJob:
         self._files.sync(list(sums))
         return WrittenWeight(name, source, sums)
 
-    def _beside(self) -> None:
-        """Copy configuration and tokenizer; the configuration says that the weights are quantized."""
-        for path in self._source.others():
-            target = self._folder / path.name
-            if path.name == CONFIG:
-                header = self._source.config | {"quantization_config": {"quant_method": "assay"}}
-                write_text(target, json.dumps(header, indent=2) + "\n")
-            else:
-                write_whole(target, lambda part, path=path: shutil.copyfile(path, part))  # type: ignore[misc]
-
     def _origin(self, names: Collection[str]) -> Metadata:
         """What the header of a file says of its source."""
         here = {name for name, piece in self._plan.pieces.items() if any(each.name in names for each in piece.entries)}
@@ -321,6 +311,17 @@ class _StreamJob:
     def _changed(self, name: str) -> StateError:
         do = f"Delete {self._folder} and run it again, with files that stay as they are"
         return StateError(describe(str(self._source.path), f"another {name} than before", "the same source", do))
+
+
+def copy_beside(source: TensorSource, folder: Path) -> None:
+    """Copy configuration and tokenizer; the configuration says that the weights are quantized."""
+    for path in source.others():
+        target = folder / path.name
+        if path.name == CONFIG:
+            header = source.config | {"quantization_config": {"quant_method": "assay"}}
+            write_text(target, json.dumps(header, indent=2) + "\n")
+        else:
+            write_whole(target, lambda part, path=path: shutil.copyfile(path, part))  # type: ignore[misc]
 
 
 def _target(source: TensorSource, folder: Path) -> Path:
