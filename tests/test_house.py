@@ -201,6 +201,7 @@ def test_importing_assay_brings_nothing_optional():
         "import --help",
         "generate --help",
         "chat --help",
+        "lm-eval --help",
         "quantize --help",
     ],
 )

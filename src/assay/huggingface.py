@@ -35,7 +35,8 @@ class FolderTokenizer:
         self.start: tuple[int, ...] = tuple(first) if first and first[0] == tokenizer.bos_token_id else ()
         self.unknown: int | None = tokenizer.unk_token_id
         self.stop: int | None = tokenizer.eos_token_id
-        self.has_chat_template = bool(tokenizer.chat_template)
+        self.begin: int | None = tokenizer.bos_token_id
+        self.chat_template = str(tokenizer.chat_template or "")
 
     def encode(self, text: str) -> list[int]:
         # verbose: a text is longer than the model's window on purpose
@@ -45,14 +46,15 @@ class FolderTokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
-    def chat_text(self, messages: list[Message]) -> str:
-        """Messages as the text that the model continues with its answer, by the chat template of the folder.
+    def chat_text(self, messages: list[Message], *, is_open: bool = False) -> str:
+        """Messages as text by the chat template of the folder; the model continues it as `ChatTemplate` says.
 
         Raises:
             ConfigError: there is no template, or it does not take these messages.
         """
         try:
-            return str(self._tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False))
+            how = {"add_generation_prompt": not is_open, "continue_final_message": is_open}
+            return str(self._tokenizer.apply_chat_template(messages, tokenize=False, **how))
         except Exception as error:
             do = "Leave out a system message, or correct chat_template in tokenizer_config.json"
             raise ConfigError(describe("chat template", _short(error), "one that takes the messages", do)) from error

@@ -20,7 +20,7 @@ RELEASES = set(re.findall(r"mosaicml==([\d.]+)", (ROOT / "Makefile").read_text("
 
 def test_every_host_has_a_row():
     packages = {package for row in ROWS for package, _ in packages_of(row)}
-    assert packages == {*PACKAGES.values(), "lm_eval"} - {"mlflow"} | {"mlflow-skinny"}
+    assert packages == {*PACKAGES.values()} - {"mlflow"} | {"mlflow-skinny"}
 
 
 def packages_of(row):
@@ -39,7 +39,7 @@ def test_the_versions_are_those_that_are_installed(row):
         assert versions == {metadata.version(package)}
 
 
-@pytest.mark.parametrize("host", [*PACKAGES, "lm_eval"])
+@pytest.mark.parametrize("host", [*PACKAGES])
 def test_every_host_has_an_example_and_tests(host):
     assert list((ROOT / "examples" / "integrations").glob(f"{host}_*.py"))
     assert (ROOT / "tests" / "integrations" / f"test_{host}.py").is_file()

@@ -368,6 +368,25 @@ class PerplexityCommand(MeasurementOptions):
 
 
 @dataclass(frozen=True)
+class LmEvalCommand(ReportOutput, ModelOptions):
+    """Measure a language model on tasks of lm-eval, whose samples assay compare pairs before and after quantization.
+
+    Nothing is downloaded unless HF_HUB_OFFLINE=0 is set: data are local, or stored by an earlier run.
+    """
+
+    tasks: tuple[str, ...] = several(
+        "Measure on these tasks, as in arc_easy,hellaswag.", separator=",", required="names of tasks"
+    )
+    include_path: Path | None = option("Read tasks of your own as YAML from this folder.")
+    num_fewshot: int | None = option("Put this many examples into each prompt; by default as the task says.", least=0)
+    limit: int | None = option("Measure this many samples of each task only.", least=1)
+    chat_template: bool = flag("Give each prompt the form of a conversation, by the chat template of the folder.")
+    max_length: int | None = option("Give the model this many tokens at most; by default what it can hold.", least=2)
+    batch_size: int = option("Compute this many requests at once.", default=8, least=1)
+    title: str = string("Give the report this title.", panel=RUN)
+
+
+@dataclass(frozen=True)
 class SamplingOptions(ModelOptions):
     """How a language model continues a text."""
 
@@ -484,6 +503,7 @@ COMMANDS: dict[str, tuple[type, str]] = {
     "perplexity": (PerplexityCommand, "assay.cli.perplexity"),
     "generate": (GenerateCommand, "assay.cli.generate"),
     "chat": (ChatCommand, "assay.cli.chat"),
+    "lm-eval": (LmEvalCommand, "assay.cli.lm_eval"),
     "quantize": (QuantizeCommand, "assay.cli.quantize"),
     "migrate": (MigrateCommand, "assay.cli.migrate"),
     "catalogue": (CatalogueCommand, "assay.cli.catalogue"),

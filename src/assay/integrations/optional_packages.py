@@ -15,6 +15,7 @@ PACKAGES = {
     "accelerate": "accelerate",
     "transformers": "transformers",
     "keras": "keras",
+    "lm_eval": "lm_eval",
     "mlflow": "mlflow",
     "tensorboard": "tensorboard",
     "wandb": "wandb",

@@ -14,10 +14,11 @@ Message: TypeAlias = dict[str, str]
 class ChatTemplate(Protocol):
     """What a tokenizer has, too, whose model was trained on conversations."""
 
-    has_chat_template: bool
+    chat_template: str
+    """How messages become text; empty for none."""
 
-    def chat_text(self, messages: list[Message]) -> str:
-        """Messages as the text that the model continues with its answer."""
+    def chat_text(self, messages: list[Message], *, is_open: bool = False) -> str:
+        """Messages as the text that the model continues: with its answer, or where `is_open` within the last one."""
 
 
 class Conversation:
@@ -40,7 +41,7 @@ class Conversation:
 
     def __init__(self, tokenizer: Tokenizer, system: str = "") -> None:
         self._tokenizer, self._system = tokenizer, system
-        self._template = tokenizer if isinstance(tokenizer, ChatTemplate) and tokenizer.has_chat_template else None
+        self._template = tokenizer if isinstance(tokenizer, ChatTemplate) and tokenizer.chat_template else None
         self.clear()
 
     @property
