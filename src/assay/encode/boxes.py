@@ -29,9 +29,14 @@ BOX_FORMATS: Mapping[str, str] = {
 }
 IouType: TypeAlias = Literal["bbox", "segm"]
 DETECTIONS, TRUTHS, PAIRS = "detections", "truths", "pairs"
+NEGATIVES, UNFINISHED = "negatives", "unfinished"
 _ARGUMENTS = {DETECTIONS: "preds", TRUTHS: "target"}
-_TAILS: Mapping[str, tuple[int, ...]] = dict.fromkeys(("scores", "labels", "iscrowd", "area"), ()) | {"boxes": (4,)}
+_TAILS: Mapping[str, tuple[int, ...]] = dict.fromkeys(
+    ("scores", "labels", "iscrowd", "area", "neg_category_ids", "not_exhaustive_category_ids"), ()
+) | {"boxes": (4,)}
 _OPTIONAL = ("iscrowd", "area")
+_CLASSES: Mapping[str, str] = {NEGATIVES: "neg_category_ids", UNFINISHED: "not_exhaustive_category_ids"}
+_WHOLE_NAMES = ("labels", "iscrowd", *_CLASSES.values())
 
 
 @dataclass(frozen=True)
@@ -46,11 +51,13 @@ class BoxEncoder(Encoder):
         box_format: what the four numbers of a box are.
         scored: detections have scores, and truths may be crowds and have areas; otherwise boxes and labels only.
         iou_types: which of boxes ("bbox") and masks ("segm") are read.
+        federated: truths may say which classes their image has not, and of which it has more than are annotated.
     """
 
     box_format: BoxFormat = "xyxy"
     scored: bool = True
     iou_types: tuple[IouType, ...] = ("bbox",)
+    federated: bool = False
 
     takes: ClassVar[str] = "boxes"
     on_cpu: ClassVar[bool] = False
@@ -60,7 +67,8 @@ class BoxEncoder(Encoder):
         """The fields of detections, truths and pairs, and the shape of an item in each."""
         masks = self._masks * (("mask_area", ()),)
         groups = tuple((group, tuple((n, _TAILS[n]) for n in names) + masks) for group, names in self._names.items())
-        return groups + self._masks * ((PAIRS, (("intersection", ()),)),)
+        groups += self._masks * ((PAIRS, (("intersection", ()),)),)
+        return groups + self.federated * tuple((group, (("labels", ()),)) for group in _CLASSES)
 
     @property
     def _masks(self) -> bool:
@@ -78,6 +86,10 @@ class BoxEncoder(Encoder):
         for images, (group, names) in zip((preds, target), self._names.items(), strict=True):
             for k, image in enumerate(images):
                 _check_image(f"{_ARGUMENTS[group]}[{k}]", image, names)
+        if self.federated:
+            for k, image in enumerate(target):
+                for name in _CLASSES.values():
+                    _check_tensor(f"target[{k}]", name, image.get(name, image["labels"]), None)
         if self._masks:
             for k, (own, true) in enumerate(zip(preds, target, strict=True)):
                 places = [f"{_ARGUMENTS[group]}[{k}]['masks']" for group in (DETECTIONS, TRUTHS)]
@@ -96,6 +108,11 @@ class BoxEncoder(Encoder):
         if self._masks:
             self._add_masks(items, preds, target)
             lengths[PAIRS] = lengths[DETECTIONS] * lengths[TRUTHS]
+        if self.federated:
+            for group, name in _CLASSES.items():
+                classes = [{"labels": image.get(name, image["labels"][:0])} for image in target]
+                items[group] = {"labels": _flat("labels", classes)}
+                lengths[group] = np.array([len(each["labels"]) for each in classes], np.int64)
         encoded = Ragged(items, lengths)
         self._check_values(encoded)
         return encoded
@@ -179,8 +196,8 @@ def _check_tensor(image: str, name: str, tensor: Tensor, rows: int | None) -> in
     shape, dtype = tensor.shape, tensor.dtype
     if shape and not shape[0] and not rows:
         return 0  # as torch.tensor([]), of any shape and dtype
-    if dtype not in WHOLE and (dtype not in FLOATS or name in ("labels", "iscrowd")):
-        place, whole = f"{image}[{name!r}]", name in ("labels", "iscrowd")
+    if dtype not in WHOLE and (dtype not in FLOATS or name in _WHOLE_NAMES):
+        place, whole = f"{image}[{name!r}]", name in _WHOLE_NAMES
         expected = f"{'' if whole else 'floats, '}int64, a narrower signed integer, uint8 or bool"
         raise DtypeError(describe(place, dtype, expected, f"Pass {place}.{'long' if whole else 'float'}()"))
     if not shape or shape[1:] != _TAILS[name] or rows not in (None, shape[0]):

@@ -220,7 +220,12 @@ def boxes(generator: Generator, count: int) -> tuple[Any, ...]:
         fields = {"boxes": torch.cat([first, first + sizes], 1), "labels": integers(generator, 0, CLASSES, number)}
         if scored:
             return fields | {"scores": integers(generator, 0, 17, number) / 16}
-        return fields | {"iscrowd": integers(generator, 0, 4, number) == 0, "area": sizes.prod(1) / 2}
+        fields |= {"iscrowd": integers(generator, 0, 4, number) == 0, "area": sizes.prod(1) / 2}
+        others = {
+            "neg_category_ids": torch.arange(number, CLASSES),
+            "not_exhaustive_category_ids": fields["labels"][:1],
+        }
+        return fields | others
 
     return [image(True) for _ in range(count)], [image(False) for _ in range(count)]
 

@@ -16,6 +16,7 @@ from assay.encode.boxes import DETECTIONS, TRUTHS, IouType
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples, number
 from assay.metrics.detection.base import BoxMetric, ImageBoxes
+from assay.metrics.detection.federated import known_detections
 from assay.metrics.detection.matching import AREAS, Array, DetectionMatches, matches
 from assay.native import matching as native
 from assay.native.library import library
@@ -24,6 +25,7 @@ from assay.tally.ragged_store import RaggedArrays
 
 __all__ = ["MeanAveragePrecision"]
 
+_FREQUENCIES = ("rare", "common", "frequent")
 _IOU_TYPES: tuple[tuple[IouType, ...], ...] = (("bbox",), ("segm",), ("bbox", "segm"))
 
 
@@ -41,14 +43,21 @@ class MeanAveragePrecision(BoxMetric):
     RLE dictionaries, whose `counts` are a string or a list; all of one size in an image. Where a value is undefined, as
     without truths of a size, it is NaN, for which pycocotools writes -1.
 
+    With `federated`, as in LVIS, `target` may have `neg_category_ids (k,)`, classes that are not in the image, and
+    `not_exhaustive_category_ids (k,)`, classes of which not all objects are among the truths. A detection counts only
+    if its class is that of a truth or one of `neg_category_ids`. One that no truth matches is no error where its class
+    is one of `not_exhaustive_category_ids`. `max_detection_thresholds` is then one number, 300 in LVIS: how many
+    detections of an image count, of all classes together.
+
     Detections of different images with equal scores are one step of the curve, so the order of images changes nothing.
     In pycocotools they are as many steps in the order of the images. Equal scores in one image keep the order of its
     tensors, as there.
 
     Returns:
         A dictionary of float64: `map`, `map_50`, `map_75`, `map_small`, `map_medium`, `map_large`, `mar_k` for each k
-        of `max_detection_thresholds`, and for the largest `mar_small`, `mar_medium` and `mar_large`. With
-        `class_metrics` also `classes (C,)`, `map_per_class (C,)` and `mar_k_per_class (C,)` for the largest k. With two
+        of `max_detection_thresholds`, and for the largest `mar_small`, `mar_medium` and `mar_large`. For the groups of
+        classes that are given also `map_rare`, `map_common` and `map_frequent`. With `class_metrics` also
+        `classes (C,)`, `map_per_class (C,)` and `mar_k_per_class (C,)` for the largest k. With two
         `iou_type`, all names but `classes` begin with `bbox_` and `segm_`.
 
     Example:
@@ -61,7 +70,8 @@ class MeanAveragePrecision(BoxMetric):
         >>> round(float(MeanAveragePrecision()([shifted], [{"boxes": box, "labels": label}])["map"]), 6)
         0.4
 
-    Source: T.-Y. Lin et al., Microsoft COCO: common objects in context, ECCV 2014; pycocotools.
+    Source: T.-Y. Lin et al., Microsoft COCO: common objects in context, ECCV 2014; pycocotools. A. Gupta, P. Dollár,
+    R. Girshick, LVIS: a dataset for large vocabulary instance segmentation, CVPR 2019; lvis.
     """
 
     scored: ClassVar[bool] = True
@@ -72,6 +82,7 @@ class MeanAveragePrecision(BoxMetric):
         {"class_metrics": True, "box_format": "xywh", "max_detection_thresholds": (1, 2)},
         {"iou_thresholds": (0.5,), "rec_thresholds": (0.0, 0.5, 1.0), "average": "micro"},
         {"iou_type": ("bbox", "segm"), "max_detection_thresholds": (1, 2)},
+        {"federated": True, "max_detection_thresholds": (2,), "rare_classes": (0,), "frequent_classes": (1, 2)},
     )
 
     iou_type: Annotated[
@@ -93,6 +104,11 @@ class MeanAveragePrecision(BoxMetric):
         Literal["macro", "micro"], 'the mean over classes ("macro"), or all boxes as of one class ("micro").'
     ] = "macro"
 
+    federated: Annotated[bool, "some classes only are annotated in each image, as in LVIS."] = False
+    rare_classes: Annotated[tuple[int, ...], "classes whose mean is `map_rare`."] = ()
+    common_classes: Annotated[tuple[int, ...], "classes whose mean is `map_common`."] = ()
+    frequent_classes: Annotated[tuple[int, ...], "classes whose mean is `map_frequent`."] = ()
+
     def __post_init__(self) -> None:
         super().__post_init__()
         given: Any = self.iou_type
@@ -107,6 +123,23 @@ class MeanAveragePrecision(BoxMetric):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, _increasing(name, value, int if name[0] == "m" else float))
+        for name in _FREQUENCIES:
+            object.__setattr__(self, f"{name}_classes", tuple(map(int, getattr(self, f"{name}_classes"))))
+        if self.federated and len(self.max_detection_thresholds) > 1:
+            do = "Write max_detection_thresholds=(300,)"
+            got = repr(self.max_detection_thresholds)
+            raise ConfigError(describe("max_detection_thresholds", got, "one number where federated=True", do))
+        if self.average == "micro" and any(getattr(self, f"{name}_classes") for name in _FREQUENCIES):
+            do = 'Write average="macro", or leave out rare_classes, common_classes and frequent_classes'
+            raise ConfigError(describe("average", repr(self.average), '"macro" for groups of classes', do))
+
+    @property
+    def _federated(self) -> bool:
+        return self.federated
+
+    def images(self, counts: RaggedArrays) -> ImageBoxes:
+        images = super().images(counts)
+        return known_detections(images, self.max_detection_thresholds[0]) if self.federated else images
 
     @property
     def _iou_types(self) -> tuple[IouType, ...]:
@@ -115,10 +148,11 @@ class MeanAveragePrecision(BoxMetric):
     def compute(self, counts: RaggedArrays) -> Mapping[str, Tensor]:
         images = self.images(counts)
         classes, index = _classes(images)
+        groups = {name: np.isin(classes, getattr(self, f"{name}_classes")) for name in _FREQUENCIES}
         result: dict[str, Tensor] = {}
         for iou_type in self._iou_types:
             prefix = f"{iou_type}_" if len(self._iou_types) > 1 else ""
-            values = self._values(images, iou_type, index, len(classes))
+            values = self._values(images, iou_type, index, groups)
             result |= {f"{prefix}{name}": value for name, value in values.items()}
         return result | {"classes": torch.from_numpy(classes)} if self.class_metrics else result
 
@@ -140,13 +174,17 @@ class MeanAveragePrecision(BoxMetric):
         return f"average precision at IoU {iou:g}", means
 
     def _values(
-        self, images: ImageBoxes, iou_type: IouType, labels: dict[str, np.ndarray], classes: int
+        self, images: ImageBoxes, iou_type: IouType, labels: dict[str, np.ndarray], groups: Mapping[str, np.ndarray]
     ) -> dict[str, Tensor]:
+        classes = len(groups["rare"])
         most = self.max_detection_thresholds[-1]
         micro = self.average == "micro"
         curves = self._curves(images, iou_type, labels, classes) if self.class_metrics or not micro else None
         means = self._curves(images, iou_type, *_as_one_class(labels)) if curves is None or micro else curves
         values = means.summary
+        for name, members in groups.items():
+            if getattr(self, f"{name}_classes"):
+                values[f"map_{name}"] = _mean(means.precision[0][:, members])
         if self.class_metrics and curves is not None:
             values["map_per_class"] = torch.from_numpy(_means(curves.precision[0].transpose(1, 0, 2)))
             values[f"mar_{most}_per_class"] = torch.from_numpy(_means(curves.recall[0, -1]))
@@ -192,7 +230,12 @@ class DetectionCurves:
         values |= {f"map_{name}": self.precision[a] for a, (name, _, _) in enumerate(AREAS) if name}
         values |= {f"mar_{k}": self.recall[0, m] for m, k in enumerate(self.most)}
         values |= {f"mar_{name}": self.recall[a, -1] for a, (name, _, _) in enumerate(AREAS) if name}
-        return {name: number(float(_means(each.reshape(1, -1))[0])) for name, each in values.items()}
+        return {name: _mean(each) for name, each in values.items()}
+
+
+def _mean(numbers: np.ndarray) -> Tensor:
+    """The mean of what is not NaN."""
+    return number(float(_means(numbers.reshape(1, -1))[0]))
 
 
 def _means(rows: np.ndarray) -> np.ndarray:

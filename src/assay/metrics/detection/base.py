@@ -58,11 +58,15 @@ class BoxMetric(Metric):
     @property
     def encoder(self) -> BoxEncoder:
         """What reads the dictionaries."""
-        return BoxEncoder(self.box_format, self.scored, self._iou_types)
+        return BoxEncoder(self.box_format, self.scored, self._iou_types, self._federated)
 
     @property
     def _iou_types(self) -> tuple[IouType, ...]:
         return ("bbox",)
+
+    @property
+    def _federated(self) -> bool:
+        return False
 
     def tally(self, weighted: bool) -> Tally:
         if weighted:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from assay.encode.boxes import DETECTIONS, PAIRS, TRUTHS, IouType
 from assay.metrics.detection.base import ImageBoxes
+from assay.metrics.detection.federated import UNKNOWN
 from assay.native.library import library
 from assay.native.matching import match
 
@@ -178,9 +179,10 @@ def matches(
     sizes = overlaps.areas[0]
     within = np.stack([(sizes >= low) & (sizes <= high) for _, low, high in AREAS])
     positives = np.stack([np.bincount(labels[TRUTHS][truths][~each], minlength=classes) for each in ignored])
-    return DetectionMatches(
-        labels[DETECTIONS][order], scores[order], rank, flags == 1, (flags == 0) & within[:, None], positives
-    )
+    misses = (flags == 0) & within[:, None]
+    if (unknown := images.arrays.items[DETECTIONS].get(UNKNOWN)) is not None:
+        misses &= ~unknown[order]
+    return DetectionMatches(labels[DETECTIONS][order], scores[order], rank, flags == 1, misses, positives)
 
 
 def _common(first: Indices, second: Indices) -> Indices:
