@@ -20,6 +20,7 @@ from torchmetrics.wrappers import Running
 from assay import Accuracy, F1Score, MeanSquaredError, Meter
 from assay.errors import ConfigError, ShapeError, StateError
 from assay.integrations import AssayCollection, AssayMetric, as_torchmetric, as_torchmetrics, from_torchmetrics
+from assay.metrics import FrechetDistance, KernelInceptionDistance
 from ranks import processes
 
 CLASSES = 5
@@ -417,3 +418,25 @@ def test_a_wrapper_that_copies_states_by_name_raises_and_does_not_read_nan():
         StateError, match=r"a state to add: got states by name, as of Running, expected counts. Use assay"
     ):
         running.compute()
+
+
+def test_features_of_one_group_come_with_real_as_in_torchmetrics():
+    features = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
+    whole = FrechetDistance(num_features=3)(features, torch.arange(60) < 30)
+    metric = as_torchmetric(FrechetDistance(num_features=3))
+    metric.update(features[:30], real=True)
+    metric.update(features[30:], False)
+    assert torch.equal(metric.compute(), whole)
+    collection = as_torchmetrics(
+        {"fid": FrechetDistance(num_features=3), "kid": KernelInceptionDistance(num_features=3)}
+    )
+    collection.update(features[:30], real=True)
+    collection.update(features[30:], real=False)
+    assert torch.equal(collection.compute()["fid"], whole)
+    assert metric._filter_kwargs(real=True, other=1) == {"real": True}
+
+
+def test_only_metrics_of_two_groups_take_real():
+    metric = as_torchmetric(Accuracy())
+    with pytest.raises(ConfigError, match="real"):
+        metric.update(torch.rand(3), torch.ones(3, dtype=torch.long), real=True)

@@ -86,7 +86,8 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         return self
 
     def update(self, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor) -> None:
-        """Count a batch, as `Meter.update` does."""
+        """Count a batch, as `Meter.update` does; features of one group also as `update(features, real=True)`."""
+        target = _of_one_group(self.meter, preds, target, columns)
         preds, target, weights, *values = self._first(preds, target, weights, *columns.values())
         self.meter.update(preds, target, weights=weights, **dict(zip(columns, values, strict=True)))
 
@@ -120,6 +121,7 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
 
     def _count_batch(self, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor) -> Any:
         """The value of a batch that is then counted."""
+        target = _of_one_group(self.meter, preds, target, columns)
         preds, target, weights, *rows = self._first(preds, target, weights, *columns.values())
         values = self.meter.forward(preds, target, weights=weights, **dict(zip(columns, rows, strict=True)))
         value = _alone(values)
@@ -409,6 +411,7 @@ class AssayCollection(torchmetrics.MetricCollection):  # type: ignore[misc]
 
     def update(self, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor) -> None:
         """Count a batch for all metrics."""
+        target = _of_one_group(self.meter, preds, target, columns)
         first = self._shared.members[0]
         preds, target, weights, *values = first._first(preds, target, weights, *columns.values())
         self.meter.update(preds, target, weights=weights, **dict(zip(columns, values, strict=True)))
@@ -490,8 +493,22 @@ def as_torchmetrics(
     return AssayCollection(empty, prefix, postfix, **options)
 
 
+def _compares_groups(meter: Meter) -> bool:
+    """Whether the metrics compare features of generated with those of real samples, as FID does."""
+    return {metric.inputs for metric in meter.metrics.values()} == {"features"}
+
+
+def _of_one_group(meter: Meter, preds: Any, target: Any, columns: dict[str, Any]) -> Any:
+    """The target of a batch; that of TorchMetrics' `update(features, real)`, which has one group, for each sample."""
+    by_name = target is None and "real" in columns
+    if not (by_name or isinstance(target, bool)) or not _compares_groups(meter):
+        return target
+    real = columns.pop("real") if by_name else target
+    return torch.full((len(preds),), bool(real), device=preds.device)
+
+
 def _signature(meter: Meter) -> inspect.Signature:
     """That of `update`, with the columns that the metrics of a meter count."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    names = ("preds", "target", "weights", *sorted(meter.columns))
+    names = ("preds", "target", "weights", *sorted(meter.columns), *["real"] * _compares_groups(meter))
     return inspect.Signature([inspect.Parameter(name, kind, default=None) for name in names])
