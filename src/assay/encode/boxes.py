@@ -103,7 +103,8 @@ class BoxEncoder(Encoder):
         images = {DETECTIONS: preds, TRUTHS: target}
         items = {group: {n: _flat(n, images[group]) for n in names} for group, names in self._names.items()}
         lengths = {
-            group: np.array([len(each["labels"]) for each in several], np.int64) for group, several in images.items()
+            group: np.array([each["labels"].shape[0] for each in several], np.int64)
+            for group, several in images.items()
         }
         if self._masks:
             self._add_masks(items, preds, target)
@@ -112,7 +113,7 @@ class BoxEncoder(Encoder):
             for group, name in _CLASSES.items():
                 classes = [{"labels": image.get(name, image["labels"][:0])} for image in target]
                 items[group] = {"labels": _flat("labels", classes)}
-                lengths[group] = np.array([len(each["labels"]) for each in classes], np.int64)
+                lengths[group] = np.array([each["labels"].shape[0] for each in classes], np.int64)
         encoded = Ragged(items, lengths)
         self._check_values(encoded)
         return encoded

@@ -164,7 +164,7 @@ def _summed(queries: QueryValues, weights: Tensor | None) -> RowTotals:
     values = queries.values[counted]
     tally = RowSums(RowNumbers(values.shape[1]), weights is not None)
     state = tally.zero(torch.device("cpu"))
-    tally.add(state, Batch(values, None, None if weights is None else weights[counted]))
+    tally.add(state, Batch(values, None, None if weights is None else weights[counted], compiled=True))
     return tally.compute(tally.canonicalize(state, len(values)))
 
 
