@@ -104,11 +104,12 @@ class SortedSamples:
         falling = counts[self.order]
         if not len(self.starts):
             return Ranking(self.thresholds, falling, falling, np.empty(0, bool))
-        both = np.where(self.positive, falling, 0), np.where(self.positive, 0, falling)
-        positives, negatives = (np.add.reduceat(each, self.starts) for each in both)
-        filled = np.flatnonzero(positives + negatives) if drop_empty else slice(None)
-        thresholds = self.thresholds[filled]
-        return Ranking(thresholds, positives[filled], negatives[filled], np.ones(len(thresholds), bool))
+        both = falling, np.where(self.positive, falling, 0)
+        if len(self.starts) < len(falling):
+            both = np.add.reduceat(both[0], self.starts), np.add.reduceat(both[1], self.starts)
+        filled = np.flatnonzero(both[0]) if drop_empty else slice(None)
+        (every, positives), thresholds = (each[filled] for each in both), self.thresholds[filled]
+        return Ranking(thresholds, positives, every - positives, np.ones(len(thresholds), bool))
 
 
 def sort_samples(scores: Array, positive: Array) -> SortedSamples:
@@ -151,7 +152,7 @@ def auroc(ranking: Ranking) -> BoundedEstimate:
         area = Fraction(dot(np.diff(alarms), hits[1:] + hits[:-1]), 2 * pairs)
         return BoundedEstimate(area, area, area)
     lower_negatives = ranking.num_negatives - ranking.alarms
-    right = 2 * dot(ranking.positives, lower_negatives) + dot(ranking.positives, ranking.negatives)
+    right = dot(ranking.positives, 2 * lower_negatives + ranking.negatives)
     if ranking.single.all():
         area = Fraction(right, 2 * pairs)
         return BoundedEstimate(area, area, area)
