@@ -29,31 +29,35 @@ class ProductSums:
 
         Args:
             column: the column.
-            special: where each kind is counted: int64 of shape `(outputs, 3)`, contiguous.
+            special: where each kind is counted: int64 of shape `(..., outputs, 3)`, contiguous.
             nonfinite: where all are counted: int64 of shape `(outputs,)`, contiguous.
         """
-        self._append(column, special.data_ptr(), 0 if nonfinite is None else nonfinite.data_ptr())
+        self._append(column, special.data_ptr(), 0 if nonfinite is None else nonfinite.data_ptr(), column.shape[1])
 
     def add(self, limbs: Tensor, factors: Sequence[Tensor], origin: int) -> None:
         """Add the sums of the products of columns to limbs; products that are not finite are left out.
 
         Args:
-            limbs: int64 of shape `(outputs, words)`, contiguous.
+            limbs: int64 of shape `(..., outputs, words)`, contiguous.
             factors: one to three columns.
             origin: the first bit of the limbs weighs `2 ** origin`.
         """
         places = [self._places[id(each)] if id(each) in self._places else self._append(each) for each in factors]
-        self._products += [limbs.data_ptr(), *product_of(limbs.shape[-1], origin, places)]
+        outputs, words = limbs.shape[-2:]
+        self._products += [limbs.data_ptr(), *product_of(words, origin, places, outputs * words)]
 
-    def _append(self, column: Tensor, special: int = 0, nonfinite: int = 0) -> int:
+    def _append(self, column: Tensor, special: int = 0, nonfinite: int = 0, outputs_apart: int = 0) -> int:
         place = self._places.setdefault(id(column), len(self._columns))
         self._columns.append(column)
-        self._described += column_of(column, special, nonfinite)
+        self._described += column_of(column, special, nonfinite, outputs_apart)
         return place
 
-    def run(self) -> None:
-        """Count and add everything that was asked for."""
-        sum_products(self._columns[0].shape, self._described, self._products)
+    def run(self, segments: tuple[Tensor, Tensor] | None = None) -> None:
+        """Count and add everything that was asked for; with what `order_cells` gives, to the cell of each row.
+
+        Limbs and counts then have a first dimension for the cells.
+        """
+        sum_products(self._columns[0].shape, self._described, self._products, segments)
 
 
 def column_of(column: Tensor, special: int = 0, nonfinite: int = 0, outputs_apart: int = 0) -> list[int]:

@@ -21,6 +21,7 @@ from assay.native.values import add_integers
 from assay.tally import exact
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights
 from assay.tally.exact import Number
+from assay.tally.row_cells import RowCells
 from assay.triton_kernels import sums as triton_sums
 
 
@@ -145,19 +146,36 @@ class RowSums(Tally):
         return shape.power + self.weighted
 
     def add(self, state: State, batch: Batch) -> None:
+        self._add(state, batch)
+
+    @property
+    def has_cells(self) -> bool:
+        return not self.term.invalid  # which is counted for a whole batch
+
+    def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
+        self._add(states, batch, cells)
+
+    def _add(self, state: State, batch: Batch, cells: RowCells | None = None) -> None:
         rows = self.term(batch)
         count, counted = len(rows.values[0]), rows.counted
-        state["count"] += count if counted is None else counted.sum()
+        if cells is not None:
+            cells = cells.repeated(count // max(1, len(cells)))
+        if counted is not None:
+            _add_counts(state["count"], counted, cells)
+        elif cells is None:
+            state["count"] += count
+        else:
+            state["count"][: cells.count] += cells.sizes[:, None]
         if rows.invalid is not None:
             state["invalid"] += rows.invalid
         weights, weighs = None, counted
         if self.weighted and batch.weights is not None:
             weights = _row_weights(batch.weights, count)
             bad = bad_weights(weights)
-            state["bad_weights"] += (bad if counted is None else bad.logical_and_(counted)).sum()
+            _add_counts(state["bad_weights"], bad if counted is None else bad.logical_and_(counted), cells)
             weights = torch.where((weights - weights) == 0, weights, 0)
             weights = weights if counted is None else torch.where(counted, weights, 0)
-            _add_products(state["weight"], batch, [weights[:, None]])
+            _add_products(state["weight"], batch, [weights[:, None]], cells=cells)
             weighs = weights != 0
         for k, (shape, values) in enumerate(zip(self.term.sums, rows.values, strict=True)):
             if weighs is not None:
@@ -166,7 +184,7 @@ class RowSums(Tally):
             if weights is not None:
                 factors.append(weights[:, None].expand_as(values).reshape(-1, shape.width))
             special = state[f"special{k}"] if values.dtype.is_floating_point else None
-            _add_products(state[f"sum{k}"], batch, factors, special)
+            _add_products(state[f"sum{k}"], batch, factors, special, cells)
 
     def canonicalize(self, state: State, rows: int) -> State:
         state = state | {name: exact.canonical(state[name]) for name in ("weight",) if self.weighted}
@@ -214,30 +232,53 @@ def _row_weights(weights: Tensor, rows: int) -> Tensor:
     return flat if len(flat) == rows else flat.view(-1, 1).expand(-1, rows // len(flat)).reshape(-1)
 
 
-def _add_products(limbs: Tensor, batch: Batch, factors: Sequence[Tensor], special: Tensor | None = None) -> None:
+def _add_counts(counts: Tensor, rows: Tensor, cells: RowCells | None) -> None:
+    """Add how many rows there are, given as booleans: to one count, or to that of the cell of each."""
+    if cells is None:
+        counts += rows.sum()
+    else:
+        cells.add_to(counts, rows)
+
+
+def _add_products(
+    limbs: Tensor,
+    batch: Batch,
+    factors: Sequence[Tensor],
+    special: Tensor | None = None,
+    cells: RowCells | None = None,
+) -> None:
     """Add the sums over the rows of the products of `factors`, each of shape `(rows, columns)`, from a batch.
 
-    In `special` is counted how many values of the first factor are +inf, -inf and NaN.
+    In `special` is counted how many values of the first factor are +inf, -inf and NaN. With cells, limbs and counts
+    have a first dimension for them, and each row goes to those of its cell.
     """
-    if batch.triton and _add_in_triton(limbs, factors, special):
+    if cells is not None:
+        cells = cells.repeated(len(factors[0]) // max(1, len(cells)))
+    elif batch.triton and _add_in_triton(limbs, factors, special):
         return
     if batch.compiled and takes(*factors, dtypes=DTYPES):
         sums = ProductSums()
         if special is not None:
             sums.count_special(factors[0], special)
-        sums.add(limbs[0], factors, exact.origin(len(factors)))
-        sums.run()
+        sums.add(limbs, factors, exact.origin(len(factors)))
+        sums.run(None if cells is None else cells.segments)
         return
-    if batch.compiled and len(factors) == 1 and takes(factors[0], dtypes=(torch.int64,)):
+    if cells is None and batch.compiled and len(factors) == 1 and takes(factors[0], dtypes=(torch.int64,)):
         add_integers(limbs[0], factors[0].contiguous(), exact.origin(1))
         return
     if special is not None:
-        kinds = (factors[0] == math.inf, factors[0] == -math.inf, factors[0].isnan())
-        special += torch.stack([kind.sum(0) for kind in kinds], 1)
+        kinds = torch.stack([factors[0] == math.inf, factors[0] == -math.inf, factors[0].isnan()], -1)
+        if cells is None:
+            special += kinds.sum(0)
+        else:
+            cells.add_to(special, kinds)
     product = exact.parts(factors[0])
     for factor in factors[1:]:
         product = exact.product(product, exact.parts(factor.contiguous()))
-    exact.add_columns(limbs, [[product]])
+    if cells is None:
+        exact.add_columns(limbs, [[product]])
+    else:
+        exact.add_to(limbs.view(-1, limbs.shape[-1]), product, cells.places(limbs.shape[-2]))
 
 
 def _add_in_triton(limbs: Tensor, factors: Sequence[Tensor], special: Tensor | None) -> bool:
