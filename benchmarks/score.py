@@ -1,8 +1,9 @@
 """Stored predictions: `assay.score` on rows in memory and in Parquet, against scikit-learn and a loop of TorchMetrics.
 
 Ten classes, two columns to slice by and both crossed: 63 cells, 79 slices. CPU seconds of one run of each, without
-intervals. `--rows` sets how many rows; `--memory` measures 10^8 rows that are made while they are read instead, and
-prints the peak memory.
+intervals. `--rows` sets how many rows. Two options measure ten times as many instead, and print the peak memory:
+`--memory` rows that are made while they are read, and `--folder` Parquet files, which are written first where there are
+none.
 """
 
 from __future__ import annotations
@@ -108,6 +109,17 @@ def seconds(call: Callable[[], Any]) -> float:
     return time.process_time() - start
 
 
+def write_parts(folder: Path, count: int) -> None:
+    """Ten Parquet files with so many rows in all, unless the folder is there."""
+    if folder.exists():
+        return
+    folder.mkdir(parents=True)
+    for k in range(10):
+        with pq.ParquetWriter(folder / f"part{k}.parquet", rows(0, 0).schema) as writer:
+            for j in range(10):
+                writer.write_batch(rows(count // 100, 10 * k + j))
+
+
 def peak_gb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
@@ -116,6 +128,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10**7)
     parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--folder", type=Path)
     parser.add_argument("--others", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -123,6 +136,11 @@ def main() -> None:
     if options.memory:
         took = seconds(lambda: score(batches(10 * options.rows), COUNTED, **OPTIONS))
         print(f"{10 * options.rows:,} rows: {took:.1f} CPU s with making them, {peak_gb():.2f} GB at most")
+        return
+    if options.folder:
+        write_parts(options.folder, 10 * options.rows)
+        took = seconds(lambda: score(f"{options.folder}/*.parquet", COUNTED, **OPTIONS))
+        print(f"{10 * options.rows:,} rows of Parquet: {took:.1f} CPU s, {peak_gb():.2f} GB at most")
         return
     table = pa.Table.from_batches(batches(options.rows))
     numbers = regression(options.rows)

@@ -1,7 +1,7 @@
 """Counts of some metrics for each of many cells that rows are in: slices, and groups of the bootstrap.
 
-Tallies that are tables of counts are counted for all cells in one pass. For the others rows are sorted by cell, and
-each cell has a meter.
+Tallies that are tables of counts or exact sums are counted for all cells in one pass. For the others rows are sorted by
+cell, and each cell has a meter.
 """
 
 from __future__ import annotations
