@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import math
 import multiprocessing
+import statistics
 import tempfile
 import time
 import warnings
@@ -21,7 +22,7 @@ import torch
 import torch.distributed as dist
 from torch.utils.data import TensorDataset
 
-from assay import AUROC, Accuracy, F1Score, Meter, evaluate
+from assay import AUROC, Accuracy, F1Score, Meter, PearsonCorrCoef, R2Score, evaluate
 from benchmarks.sync import counted
 
 CLASSES = 10
@@ -29,6 +30,8 @@ RANK_SAMPLES = 10_000
 RANKS = (2, 8, 16)
 METRICS = (1, 10, 100)
 UPDATES = 200
+OUTPUTS = (10, 100, 1_000)
+OUTPUTS_GOAL_MS = 2
 STATES = (100, 1_000, 10_000)
 SAMPLES = (10_000, 100_000, 1_000_000)
 
@@ -50,6 +53,16 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> N
         print(f"| {' | '.join(row)} |", flush=True)
 
 
+def read_again(metric: Any) -> Callable[[], Any]:
+    """A `compute` of TorchMetrics that does not return the value of the last one."""
+
+    def read() -> None:
+        metric._computed = None
+        metric.compute()
+
+    return read
+
+
 def counts_and_scores() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
     """By what is measured: a sync of assay's meter, and of TorchMetrics' metric."""
     from torchmetrics import classification as tm
@@ -63,16 +76,9 @@ def counts_and_scores() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]
     f1.update(scores, target)
     auroc.update(*binary)
 
-    def of(metric: Any) -> Callable[[], Any]:
-        def read() -> None:
-            metric._computed = None
-            metric.compute()
-
-        return read
-
     return {
-        "accuracy and F1 / F1": (lambda: labels.sync().compute(), of(f1)),
-        f"AUROC, {RANK_SAMPLES:,} samples a process": (lambda: ranking.sync().compute(), of(auroc)),
+        "accuracy and F1 / F1": (lambda: labels.sync().compute(), read_again(f1)),
+        f"AUROC, {RANK_SAMPLES:,} samples a process": (lambda: ranking.sync().compute(), read_again(auroc)),
     }
 
 
@@ -178,6 +184,25 @@ def many_states() -> None:
     show("`merge` of so many meters at once", ("meters", "accuracy, s", "AUROC, 16 samples each, s"), rows)
 
 
+def many_outputs() -> None:
+    from torchmetrics import regression as tm
+
+    kinds = {"R2": (R2Score, tm.R2Score), "Pearson": (PearsonCorrCoef, tm.PearsonCorrCoef)}
+    rows = []
+    for name, (own, other) in kinds.items():
+        for count in OUTPUTS:
+            target = torch.randn(256, count)
+            preds = target + torch.randn(256, count) / 4
+            meter, theirs = Meter(own(num_outputs=count)), other() if name == "R2" else other(count)
+            meter.update(preds, target)
+            theirs.update(preds, target)
+            meter.states()  # what was staged is counted by then
+            costs = [statistics.median(cpu_s(read) for _ in range(9)) for read in (meter.compute, read_again(theirs))]
+            goal = f"{OUTPUTS_GOAL_MS} or less" if count == OUTPUTS[-1] else ""
+            rows.append([name, f"{count:,}", *(f"{1e3 * cost:.2f}" for cost in costs), goal])
+    show("`compute` of many outputs, median of 9", ("metric", "outputs", "ms", "TorchMetrics, ms", "goal, ms"), rows)
+
+
 def reports() -> None:
     rows, costs, sizes = [], [], []
     for count in SAMPLES:
@@ -198,7 +223,7 @@ def reports() -> None:
     show("`evaluate`: accuracy and AUROC of scores", columns, rows)
 
 
-PARTS = {"sync": sync, "metrics": many_metrics, "states": many_states, "reports": reports}
+PARTS = {"sync": sync, "outputs": many_outputs, "metrics": many_metrics, "states": many_states, "reports": reports}
 
 
 def main(parts: Sequence[str]) -> None:

@@ -170,6 +170,24 @@ def test_sums_of_one_pass_are_those_of_one_product_at_a_time(kinds: tuple[str, .
 
 
 @needs_library
+@pytest.mark.parametrize("x", ["normal", "offset", "denormal", "any bits"])
+@pytest.mark.parametrize("y", ["normal", "lognormal", "zero", "largest"])
+@pytest.mark.parametrize("has_nan", [False, True])
+def test_squares_and_product_of_two_columns_are_those_of_torch(x: str, y: str, has_nan: bool) -> None:
+    """They are formed in one loop where the bounds of both columns allow it."""
+    columns = [torch.cat([drawn(kind, 3001, seed + k) for k in range(2)], 1) for seed, kind in enumerate((x, y))]
+    if has_nan:
+        columns[0][1500, 1] = math.nan
+    chosen = [[0, 0], [0, 1], [1, 1]]
+    sums, limbs = ProductSums(), torch.zeros(3, 2, exact.num_limbs(2), dtype=torch.int64)
+    for each, places in zip(limbs, chosen, strict=True):
+        sums.add(each, [columns[k] for k in places], exact.origin(2))
+    sums.run()
+    for each, places in zip(limbs, chosen, strict=True):
+        assert torch.equal(exact.canonical(each), in_torch(zeroed([columns[k] for k in places])))
+
+
+@needs_library
 def test_flushing_denormals_does_not_change_a_bit() -> None:
     x = drawn("denormal", 3000, 0)
     expected = compiled([x, torch.full_like(x, 2.0**100)])

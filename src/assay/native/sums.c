@@ -109,6 +109,29 @@ FUSED static void product_sums(const double *x, const double *y, int64_t rows, d
     add_lanes(sum, rest, start, first, second);
 }
 
+/* The same for the squares of two columns and their product: xx, xy and yy, for which the columns are read once. */
+FUSED static void moment_sums(const double *x, const double *y, int64_t rows, const double *coarse, double *first,
+                              double *second)
+{
+    doubles xx, xy, yy, rest_xx = {0}, rest_xy = {0}, rest_yy = {0}, zero = {0};
+    xx = zero + coarse[0], xy = zero + coarse[1], yy = zero + coarse[2];
+    for (int64_t i = 0; i < rows; i += LANES) {
+        doubles a = *(const doubles *)(x + i), b = *(const doubles *)(y + i);
+        doubles next_xx = xx + a * a, next_xy = xy + a * b, next_yy = yy + b * b;
+        rest_xx += a * a - (next_xx - xx);
+        rest_xy += a * b - (next_xy - xy);
+        rest_yy += b * b - (next_yy - yy);
+        xx = next_xx, xy = next_xy, yy = next_yy;
+    }
+    xx -= coarse[0], xy -= coarse[1], yy -= coarse[2];
+    for (int k = 0; k < 3; k++)
+        first[k] = second[k] = 0;
+    for (int lane = 0; lane < LANES; lane++) {
+        first[0] += xx[lane], first[1] += xy[lane], first[2] += yy[lane];
+        second[0] += rest_xx[lane], second[1] += rest_xy[lane], second[2] += rest_yy[lane];
+    }
+}
+
 static void zero_nonfinite(double *block, int64_t rows)
 {
     for (int64_t i = 0; i < rows; i++)
@@ -258,6 +281,16 @@ static int add_bounded(int64_t *limbs, int64_t origin, const struct block *x, co
     return 1;
 }
 
+/* Whether two windows hold the product of two columns, as their bounds say; and the constant of the first window. */
+static int window_of(const struct block *x, const struct block *y, double *coarse)
+{
+    int64_t quantum = x->above + y->above + 10 - 53, last_bit = x->last_bit + y->last_bit;
+    if (x->nonfinite || y->nonfinite || last_bit < quantum - 1 + 10 - 53 || quantum > MOST_QUANTUM)
+        return 0;
+    *coarse = ldexp(1.5, (int)(52 + quantum));
+    return 1;
+}
+
 /* Add the product of one to three columns of float32, or of one of float64, whatever they are. */
 static void add_any(int64_t *limbs, int64_t origin, int64_t factors, const struct block *const *columns, int64_t rows)
 {
@@ -335,6 +368,36 @@ static int64_t *limbs_of(const struct product *p, const struct segment *at)
     return p->limbs + at->cell * p->words_apart + at->output * p->words;
 }
 
+/* Whether three products are xx, xy and yy of two columns. */
+static int are_moments(const struct product *p)
+{
+    int64_t x = p[0].columns[0], y = p[2].columns[0];
+    return p[0].factors == 2 && p[1].factors == 2 && p[2].factors == 2 && p[0].columns[1] == x && p[2].columns[1] == y &&
+           p[1].columns[0] == x && p[1].columns[1] == y;
+}
+
+/* Add such products where two windows hold each of them; else say that they do not. */
+static int add_moments(const struct product *p, const struct segment *at, const struct block *blocks, int64_t rows)
+{
+    const struct block *x = blocks + p[0].columns[0], *y = blocks + p[2].columns[0];
+    double coarse[3], first[3], second[3];
+    if (x->wide || y->wide || x->empty || y->empty || !window_of(x, x, coarse) || !window_of(x, y, coarse + 1) ||
+        !window_of(y, y, coarse + 2))
+        return 0;
+    moment_sums(x->values, y->values, rows, coarse, first, second);
+    for (int k = 0; k < 3; k++) {
+        add_number(limbs_of(p + k, at), p[k].origin, first[k]);
+        add_number(limbs_of(p + k, at), p[k].origin, second[k]);
+    }
+    return 1;
+}
+
+static void add_rows(const struct segment *at, int64_t columns, const struct column *column, int64_t products,
+                     const struct product *product, struct block *blocks)
+{
+    return p->limbs + at->cell * p->words_apart + at->output * p->words;
+}
+
 static void add_rows(const struct segment *at, int64_t columns, const struct column *column, int64_t products,
                      const struct product *product, struct block *blocks)
 {
@@ -353,6 +416,10 @@ static void add_rows(const struct segment *at, int64_t columns, const struct col
     }
     for (int64_t k = 0; k < products; k++) {
         const struct product *p = product + k;
+        if (k + 2 < products && are_moments(p) && add_moments(p, at, blocks, whole)) {
+            k += 2;
+            continue;
+        }
         const struct block *own[3] = {0};
         int64_t *limbs = limbs_of(p, at), empty = 0, wide = 0;
         for (int64_t j = 0; j < p->factors; j++) {
