@@ -188,7 +188,17 @@ class Meter:
     def values_of(
         self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None
     ) -> dict[str, Any]:
-        """The value of every metric of a batch alone, as `forward` gives it, without counting it."""
+        """The value of every metric of a batch alone, as `forward` gives it, without counting it.
+
+        Raises:
+            InputError: what `update` and `compute` raise.
+
+        Example:
+            >>> from assay import Mean, Meter
+            >>> meter = Meter(loss=Mean())
+            >>> meter.values_of(torch.tensor([1.0, 2.0]))["loss"].item(), meter.rows
+            (1.5, 0)
+        """
         return self._forward(self._arguments(preds, target, weights, columns), is_counted=False)
 
     def _forward(self, batch: Arguments, is_counted: bool) -> dict[str, Any]:
