@@ -79,7 +79,7 @@ def test_a_dataset_has_the_bits_of_its_file(cluster, path):
     dataset = cluster.data.read_parquet(str(path))
     expected = assay.score(path, ACCURACY, **options)
     assert contents(score_on_ray(dataset, ACCURACY, **options)) == contents(expected)
-    with pytest.raises(BadRowsError, match="an earlier row in id|rows whose id in id other rows have"):
+    with pytest.raises(BadRowsError, match=r"an earlier row in id|rows whose id in id other rows have"):
         score_on_ray(dataset.union(dataset.limit(30)), ACCURACY, **options)
 
 
