@@ -13,10 +13,12 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
+import assay.cli
 from assay import AUROC, Accuracy, F1Score, Meter, evaluate
 from assay.errors import ConfigError, ShapeError
 from assay.evaluation.estimators import method_for
 from assay.metrics import HammingDistance, LogLoss, MeanSquaredError
+from assay.report import Report
 
 X, Y = load_iris(return_X_y=True)
 X = X.round(0)  # so that not all is right
@@ -214,3 +216,30 @@ def test_mistakes_are_one_line(arguments, options, message):
     with pytest.raises((ConfigError, ShapeError), match=message) as caught:
         evaluate(*arguments, **options)
     assert "\n" not in str(caught.value)
+
+
+def test_the_command_line_takes_an_estimator(tmp_path, monkeypatch, capsys):
+    program = """
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+x, y = load_iris(return_X_y=True)
+def classifier():
+    return LogisticRegression(max_iter=500).fit(x, y)
+def data():
+    return x, y
+"""
+    (tmp_path / "of_iris.py").write_text(program)
+    monkeypatch.chdir(tmp_path)
+    command = "evaluate of_iris:classifier --data of_iris:data --metrics accuracy,auroc --num-classes 3 --json"
+    monkeypatch.setattr("sys.argv", ["assay", *command.split()])
+    with pytest.raises(SystemExit) as ended:
+        assay.cli.main()
+    assert ended.value.code == 0
+    values = Report.from_json(capsys.readouterr().out).sections[0].values
+    x, y = load_iris(return_X_y=True)
+    assert values[0].value == LogisticRegression(max_iter=500).fit(x, y).score(x, y)
+
+
+def test_the_class_of_an_estimator_is_no_model():
+    with pytest.raises(ConfigError, match=r"model: got the class LogisticRegression.*Make the model first"):
+        evaluate(LogisticRegression, (X, Y), ACC)

@@ -18,8 +18,8 @@ PREDICT, PROBABILITIES, DECISIONS = "predict", "predict_proba", "decision_functi
 
 
 def is_estimator(model: Any) -> bool:
-    """Whether a model is an estimator: it predicts, and is no module."""
-    return not isinstance(model, nn.Module) and hasattr(model, PREDICT) and hasattr(model, "get_params")
+    """Whether a model is an estimator: it predicts, and is no module and no class."""
+    return not isinstance(model, nn.Module | type) and hasattr(model, PREDICT) and hasattr(model, "get_params")
 
 
 def classes_of(estimator: Any) -> tuple[Any, ...]:

@@ -24,6 +24,7 @@ from assay.cli.loaders.python_objects import call_factory, construct_module, imp
 from assay.cli.loaders.safe_program import screen
 from assay.cli.options import ModelOptions
 from assay.errors import ConfigError, StateError, describe
+from assay.evaluation.estimators import is_estimator
 from assay.evaluation.exported_models import as_model
 
 _PICKLE = b"\x80"  # how pickles begin
@@ -81,6 +82,8 @@ def _from_python(named: str, seed: int) -> Callable[..., Any]:
     value = import_object(named, "MODEL")
     is_factory = not isinstance(value, nn.Module | torch.export.ExportedProgram) and callable(value)
     built = call_factory(value, named, seed) if is_factory else value
+    if is_estimator(built):
+        return built  # type: ignore[no-any-return]
     if not callable(built):
         expected = "a module, or a function that makes one"
         raise ConfigError(describe(named, type(built).__name__, expected, "Name that instead"))
