@@ -104,7 +104,8 @@ def test_what_lacks_its_text_or_does_not_take_one_is_refused(here, trained, argu
 def test_every_token_goes_through_once_and_no_hook_is_left(trained):
     model = open_model(trained)[0]
     ids = tokens_of(TEXT).ids[: 64 * 4 + 1]
-    collected = calibrate(model, ids, ["lm_head"], window=64, device="cpu", batch_size=3, progress=False)
+    text = bytes(ids.tolist()).decode()
+    collected = calibrate(model, text, ["lm_head"], window=64, device="cpu", batch_size=3, progress=False)
     assert collected.rows == {"lm_head": 64 * 4}
     with Calibration(model, ["lm_head"]) as by_hand, torch.no_grad():
         model(ids[:-1].view(4, 64))

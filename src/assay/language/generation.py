@@ -73,7 +73,7 @@ def _chooser(temperature: float, top_k: int | None, seed: int) -> Callable[[Tens
     generator = torch.Generator().manual_seed(seed)
 
     def choose(logits: Tensor) -> int:
-        scores = to_host(logits).double()
+        scores = to_host(logits)
         if scores.isnan().any():
             do = "Look at the model: its weights may be damaged, or its dtype too narrow"
             raise InvalidValuesError(describe("logits", "NaN", "numbers", do))
@@ -81,7 +81,7 @@ def _chooser(temperature: float, top_k: int | None, seed: int) -> Callable[[Tens
             return int((scores == scores.max()).nonzero()[0])  # of equal ones the first, on every device
         if top_k is not None and top_k < len(scores):
             scores = scores.masked_fill(scores < scores.topk(top_k).values[-1], -math.inf)
-        return int(torch.multinomial((scores / temperature).softmax(0), 1, generator=generator))
+        return int(torch.multinomial((scores.double() / temperature).softmax(0), 1, generator=generator))
 
     return choose
 
@@ -228,11 +228,12 @@ def _whole(model: Callable[..., Any], ids: list[int], device: torch.device) -> C
 def _cached(model: Callable[..., Any], ids: list[int], device: torch.device) -> Callable[[int | None], Tensor]:
     """The same for a model of Hugging Face, which is given what is new, and the keys and values of the rest."""
     past: Any = None
+    options = {"use_cache": True} | ({"logits_to_keep": 1} if takes(model, "logits_to_keep") else {})
 
     def logits(token: int | None) -> Tensor:
         nonlocal past
         new = torch.tensor([ids if token is None else [token]], device=device)
-        outputs = model(new, past_key_values=past, use_cache=True)
+        outputs = model(new, past_key_values=past, **options)
         past = outputs.past_key_values
         return logits_of(outputs)[0, -1]
 

@@ -15,7 +15,8 @@ from assay.evaluation import evaluate
 from assay.evaluation.stable_digest import stable_digest
 from assay.language.causal import CausalModel, vocabulary_of
 from assay.language.losses import MeanLoss, TokenLosses, check_vocabulary
-from assay.language.tokens import Tokenizer, Tokens, tokens_of
+from assay.language.strips import token_strips
+from assay.language.tokens import ByteTokenizer, Tokenizer, Tokens, tokens_of
 from assay.language.windows import Windows, sizes
 from assay.report import Report, Section, Table, Value
 
@@ -71,7 +72,8 @@ def perplexity(
     Returns:
         The report: perplexity, nats per token, and, where the bytes of the text are known, bits per byte, which also
         compares models of different tokens; how it was measured, and the proof that every window was counted once. Its
-        samples are the windows: `assay.report.comparing` pairs those of two models.
+        samples are the windows: `assay.report.comparing` pairs those of two models. Of the worst windows it holds
+        the text with the loss of each token, which pages shade.
 
     Raises:
         ConfigError: fewer than two tokens, a stride above the window, a window above what the model can hold, or a
@@ -93,8 +95,9 @@ def perplexity(
     windows = Windows(tokens, *sizes(window, stride, causal.positions))
     if resume is not None:
         windows.content_digest = stable_digest([tokens.ids, windows.window, windows.stride], "data")
+    losses = TokenLosses(causal, largest)
     report = evaluate(
-        TokenLosses(causal, largest),
+        losses,
         windows,
         {NATS: MeanLoss()},
         inputs=("input_ids", "labels"),
@@ -111,6 +114,12 @@ def perplexity(
         title=title,
     )
     (section,) = report.sections
+    text = tokenizer or (ByteTokenizer() if isinstance(data, str) else None)
+    if section.samples is not None and text is not None:
+        (nats,) = section.values
+        columns = nats.numerator, nats.denominator
+        strips = token_strips(losses, windows, section.samples, columns, text, device)
+        section = replace(section, samples=replace(section.samples, strips=strips))
     return replace(report, sections=(_with_perplexity(section, windows),))
 
 

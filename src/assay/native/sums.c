@@ -395,12 +395,6 @@ static int add_moments(const struct product *p, const struct segment *at, const 
 static void add_rows(const struct segment *at, int64_t columns, const struct column *column, int64_t products,
                      const struct product *product, struct block *blocks)
 {
-    return p->limbs + at->cell * p->words_apart + at->output * p->words;
-}
-
-static void add_rows(const struct segment *at, int64_t columns, const struct column *column, int64_t products,
-                     const struct product *product, struct block *blocks)
-{
     int64_t rows = at->rows, whole = (rows + STEP - 1) / STEP * STEP; /* with zeros that `load` puts after the last row */
     for (int64_t k = 0; k < columns; k++) {
         const struct column *c = column + k;

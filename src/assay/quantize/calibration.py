@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from assay.language.causal import positions_of
 from assay.language.scoring import BATCH_SIZE, perplexity
-from assay.language.tokens import Tokenizer, Tokens
+from assay.language.tokens import Tokenizer, Tokens, tokens_of
 from assay.language.windows import sizes
 from assay.quantize.rounding import Calibration
 
@@ -54,7 +54,8 @@ def calibrate(
     Source: Frantar et al., GPTQ, 2023, section 5: 128 windows of 2,048 tokens.
     """
     window, _ = sizes(window, None, positions_of(model))
-    how = {"tokenizer": tokenizer, "device": device, "batch_size": batch_size, "progress": progress}
+    tokens = tokens_of(data, tokenizer)  # without text the model does not run on the worst windows once more
+    how = {"device": device, "batch_size": batch_size, "progress": progress}
     with Calibration(model, names) as calibration:
-        perplexity(model, data, window=window, stride=window, confidence_level=None, title="Calibration", **how)  # type: ignore[arg-type]
+        perplexity(model, tokens, window=window, stride=window, confidence_level=None, title="Calibration", **how)  # type: ignore[arg-type]
     return calibration

@@ -26,6 +26,7 @@ from assay.render.document import (
     Paragraph,
     Span,
     Tile,
+    TokenStrips,
 )
 from assay.render.viewable import Viewable
 
@@ -49,5 +50,6 @@ __all__ = [
     "Paragraph",
     "Span",
     "Tile",
+    "TokenStrips",
     "Viewable",
 ]

@@ -14,6 +14,7 @@ from assay._records import CellValue
 from assay.render import text
 from assay.render.pictures import Picture
 from assay.render.plots import Drawing
+from assay.render.token_strips import UNLIKELY, VERY_UNLIKELY, TokenStrip
 
 STYLES = ("strong", "faint", "good", "bad", "warn", "info")
 
@@ -231,6 +232,40 @@ class Gallery:
 
 
 @dataclass(frozen=True)
+class TokenStrips:
+    """Text whose tokens are shaded by their loss; elsewhere than on pages, tokens of a large loss are marked.
+
+    Args:
+        strips: the texts.
+        name: the heading.
+        notes: lines below it.
+    """
+
+    strips: tuple[TokenStrip, ...]
+    name: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def strip_line(strip: TokenStrip) -> Line:
+    """A strip as a line with marks.
+
+    Example:
+        >>> strip_line(TokenStrip("7", ("the", " f", "ox"), (0.2, 9.0, 7.0), 5.4))
+        (Span(text='the ', style=''), Span(text='fox', style='bad strong'))
+    """
+    parts: list[Span] = []
+    for piece, loss in zip(strip.pieces, strip.losses, strict=True):
+        style = "bad strong" if loss >= VERY_UNLIKELY else "warn" if loss >= UNLIKELY else ""
+        word = piece.lstrip()
+        for content, each in ((piece[: len(piece) - len(word)], ""), (word, style)):
+            if content and parts and parts[-1].style == each:
+                parts[-1] = Span(parts[-1].text + content, each)
+            elif content:
+                parts.append(Span(content, each))
+    return tuple(parts)
+
+
+@dataclass(frozen=True)
 class Fold:
     """Details under a title: folded in Markdown, on a page unless ``is_open``.
 
@@ -247,7 +282,7 @@ class Fold:
     is_open: bool = True
 
 
-Block: TypeAlias = Paragraph | Notes | Bullets | KeyValues | Numbers | DataGrid | Figures | Gallery | Fold
+Block: TypeAlias = Paragraph | Notes | Bullets | KeyValues | Numbers | DataGrid | Figures | Gallery | TokenStrips | Fold
 
 
 @dataclass(frozen=True)

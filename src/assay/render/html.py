@@ -14,10 +14,11 @@ from itertools import count
 
 from assay._records import CellValue
 from assay.render import text
-from assay.render.document import DataGrid, Document, Figures, Gallery, GridCell, spans
+from assay.render.document import DataGrid, Document, Figures, Gallery, GridCell, TokenStrips, spans
 from assay.render.pictures import Picture, PictureBox, colors_of
 from assay.render.plots import Curves, Distribution, Drawing
 from assay.render.svg import line_style, to_svg
+from assay.render.token_strips import DARKEST
 from assay.render.trends import Trend
 
 
@@ -59,6 +60,8 @@ def to_html(document: Document) -> str:
         labelled=labelled,
         colors_of=lambda gallery: colors_of([tile.picture for tile in gallery.tiles]),
         whisker=whisker,
+        zip=zip,
+        darkest=int(DARKEST),
         block_kind=lambda block: type(block).__name__,
     )
 
@@ -77,7 +80,7 @@ def _contents(document: Document) -> list[list[tuple[str, str, str]]]:
         for k, block in enumerate(chapter.blocks, 1):
             if isinstance(block, Figures) and not block.on_page_only:
                 parts.append((f"s{i}-{k}", "Plots", ""))
-            elif isinstance(block, DataGrid | Gallery) and block.name:
+            elif isinstance(block, DataGrid | Gallery | TokenStrips) and block.name:
                 parts.append((f"s{i}-{k}", block.name, ""))
         lists.append(parts)
     return lists if has_chapters or sum(map(len, lists)) > 2 else []

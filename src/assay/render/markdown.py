@@ -21,7 +21,9 @@ from assay.render.document import (
     Notes,
     Numbers,
     Paragraph,
+    TokenStrips,
     spans,
+    strip_line,
 )
 
 _DOTS = {"good": "🟢 ", "bad": "🔴 ", "warn": "🟡 "}
@@ -83,6 +85,12 @@ def _block(block: Block, heading: str) -> Iterator[str]:
         yield "\n".join(f"- **{escape(key)}** {_line(line)}" if key else f"  {_line(line)}" for key, line in block.rows)
     elif isinstance(block, Figures) and not block.on_page_only:
         yield from (f"**{escape(plot.name)}**: {escape(plot.summary())}" for plot in block.plots)
+    elif isinstance(block, TokenStrips):
+        yield f"{heading} {escape(block.name)}" if heading else escape(block.name)
+        for strip in block.strips:
+            yield escape(strip.summary())
+            yield f"> {_line(strip_line(strip))}"
+        yield _small(block.notes)
     elif isinstance(block, Fold) and block.is_open:
         grids = [part for grid in block.blocks for part in _grid(grid, "")]
         yield _folded(f"{block.title}: {block.intro}", grids)

@@ -29,7 +29,9 @@ from assay.render.document import (
     Notes,
     Numbers,
     Paragraph,
+    TokenStrips,
     spans,
+    strip_line,
 )
 from assay.render.terminal_plots import draw
 from assay.render.text import clean, number
@@ -154,6 +156,12 @@ def _block(block: Block, width: int, full: str) -> Iterator[RenderableType]:
             yield _indented(styled(plot.summary(), "faint"))
             for item in draw(plot, full):
                 yield from _grid(item, width) if isinstance(item, DataGrid) else [_indented(item)]
+    elif isinstance(block, TokenStrips):
+        yield styled(block.name, "strong")
+        for strip in block.strips:
+            yield _indented(styled(strip.summary(), "faint"))
+            yield _indented(styled(strip_line(strip)), 4)
+        yield from (_indented(styled(line, "faint")) for line in block.notes)
     elif isinstance(block, Fold) and block.is_open:
         yield _indented(styled(f"{block.title}: {block.intro}"))
         for grid in block.blocks:

@@ -20,6 +20,7 @@ from assay.render.document import (
     Number,
     Numbers,
     Tile,
+    TokenStrips,
 )
 from assay.report.section import Section, Table
 from assay.report.value import Value, methods
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _ERRORS = 10
 _SLICES = 40
 _SUMMARY_SLICES = 12
+_STRIPS = "Of the windows with the largest mean loss, the tokens that cost the most. 3 nats are a probability of 5 %."
 
 
 def report_document(report: Report, *, verbose: bool = True) -> Document:
@@ -69,6 +71,8 @@ def _blocks(section: Section) -> Iterator[Block]:
         if gallery := _gallery(section, worst):
             yield gallery
         yield table_grid(worst, _ERRORS)
+    if section.samples is not None and section.samples.strips:
+        yield TokenStrips(section.samples.strips, "Text that was predicted worst", (_STRIPS,))
     yield from map(table_grid, section.tables)
 
 

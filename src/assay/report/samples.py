@@ -15,6 +15,7 @@ import numpy as np
 from assay._records import Record
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
 from assay.render.pictures import Picture
+from assay.render.token_strips import TokenStrip
 from assay.report.packed_array import Array, PackedArray
 
 MOST_SAMPLES = 2_000_000
@@ -63,6 +64,7 @@ class Samples(Record):
         raw: the worst samples of metrics of strings or of boxes.
         score: the column that tells how good each sample is, where no metric is a mean over samples; empty for none.
         pictures: the worst samples, where they are images.
+        strips: the worst samples, where they are text that a language model predicted.
 
     Raises:
         ShapeError: the parts have not one value for each id.
@@ -79,6 +81,7 @@ class Samples(Record):
     raw: tuple[RawSample, ...] = ()
     score: str = ""
     pictures: tuple[Picture, ...] = ()
+    strips: tuple[TokenStrip, ...] = ()
 
     @classmethod
     def pack(
