@@ -177,9 +177,9 @@ def test_what_ranks_cannot_know_must_be_said_and_all_are_told(tmp_path):
         assert "Pass sharded=True" in shards
         assert "data: got the same first batch on several ranks, expected batches of each rank's own" in stream
         if rank == 0:
-            assert metrics.startswith("ConfigError: metrics: got str")
+            assert metrics.startswith("ConfigError: metrics: got 'no metric'")
         else:
-            assert metrics.startswith("RankError: ranks: got a failure of rank 0 (ConfigError: metrics: got str")
+            assert metrics.startswith("RankError: ranks: got a failure of rank 0 (ConfigError: metrics: got 'no metric'")
         assert unequal.startswith("SyncError: sync: got Meter(Accuracy=Accuracy(")
         assert twice.startswith("24 counted, 12 duplicated;")
 

@@ -21,7 +21,7 @@ from assay.evaluation.diagnostics import Diagnostics, choose_diagnostics
 from assay.evaluation.final_report import FinishedEvaluation, build_report
 from assay.evaluation.forward import Forward, ready
 from assay.evaluation.identity import Identity
-from assay.evaluation.inputs import open_inputs
+from assay.evaluation.inputs import Inputs, open_inputs
 from assay.evaluation.loop import Loop
 from assay.evaluation.observers import Observer, Observers
 from assay.evaluation.options import EvaluateOptions, Metrics, takes_options
@@ -135,14 +135,17 @@ def evaluate_with_options(
         more: by name, what else is to follow the samples; of several processes each keeps its own part.
     """
     with process_group(), Ranks(options.rank_timeout_s) as ranks, _seeded(options.seed):
-        inputs = open_inputs(model, data, metrics, options)
-        return _evaluate(inputs.model, inputs.data, inputs.metrics, inputs.options, ranks, more or {})
+        start = time.perf_counter()
+        prepared: list[_Preparation] = []
+        ranks.gather(lambda: prepared.append(_prepare(open_inputs(model, data, metrics, options), ranks)))
+        return _evaluate(prepared[0], ranks, more or {}, start)
 
 
 @dataclass(frozen=True)
 class _Preparation:
     """What is known before the data are looked at."""
 
+    inputs: Inputs
     metrics: dict[str, Metric]
     diagnostics: Diagnostics
     meter: Meter
@@ -152,19 +155,9 @@ class _Preparation:
     forward: Forward
 
 
-def _evaluate(
-    model: Callable[..., Any],
-    data: Any,
-    metrics: Any,
-    options: EvaluateOptions,
-    ranks: Ranks,
-    more: Mapping[str, Observer],
-) -> Report:
-    start = time.perf_counter()
-    preparations: list[_Preparation] = []
-    ranks.gather(lambda: preparations.append(_prepare(model, metrics, options, ranks)))
+def _evaluate(preparation: _Preparation, ranks: Ranks, more: Mapping[str, Observer], start: float) -> Report:
+    model, data, options = preparation.inputs.model, preparation.inputs.data, preparation.inputs.options
     same_model = ranks.alone or len(set(ranks.gather(lambda: fingerprint(model)))) == 1
-    preparation = preparations[0]
     meter, assigned = preparation.meter, preparation.assigned
     identity = Identity(options.run_id)
     trail = None
@@ -223,7 +216,8 @@ def _evaluate(
     )
 
 
-def _prepare(model: Callable[..., Any], metrics: Any, options: EvaluateOptions, ranks: Ranks) -> _Preparation:
+def _prepare(inputs: Inputs, ranks: Ranks) -> _Preparation:
+    model, metrics, options = inputs.model, inputs.metrics, inputs.options
     slices = parse_slices(options.slices)
     meter_of_metrics = meter_of(metrics, options.weights is not None)
     columns: dict[str, Selector] = {name: name for name in meter_of_metrics.columns}
@@ -244,7 +238,7 @@ def _prepare(model: Callable[..., Any], metrics: Any, options: EvaluateOptions, 
     )
     meter = meter_of_metrics.fresh({**meter_of_metrics.metrics, **diagnostics.metrics})
     forward = Forward(_compiled(model, options), reader, assigned, options.precision)
-    return _Preparation(meter_of_metrics.metrics, diagnostics, meter, slices, reader, assigned, forward)
+    return _Preparation(inputs, meter_of_metrics.metrics, diagnostics, meter, slices, reader, assigned, forward)
 
 
 def _remaining(source: DataSource, counted: Any, position: int) -> Lists | int:
