@@ -7,6 +7,8 @@ import pytest
 
 import assay.cli
 from assay.errors import ConfigError
+from assay.render.document import DataGrid
+from assay.render.html import whisker
 from assay.render.svg import to_svg
 from assay.render.trends import Trend, TrendPoint, sparkline
 from assay.report import History, Report, Samples, Section, Value, compare, history
@@ -78,6 +80,17 @@ def test_every_rendering_says_what_changed(tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert "From 0.8000 (a) to 0.5000 (d). Worse: d. Better: c." in page
     assert History.from_json(found.to_json()) == found
+
+
+def test_intervals_of_a_metric_are_drawn_on_one_scale():
+    blocks = history(RUNS, names=NAMES).to_document().chapters[0].blocks
+    grid = next(each for each in blocks if isinstance(each, DataGrid) and each.name == "accuracy, run by run")
+    cells = [cell for row in grid.rows for cell in row.cells if cell.span is not None]
+    furthest = max(abs(end) for cell in cells for end in cell.span)
+    assert [cell.reach for cell in cells] == [furthest] * 3
+    drawn = [max(abs(whisker(cell)[end] - 50) for end in ("x1", "x2")) for cell in cells]
+    assert sorted(drawn)[-1] == 48
+    assert sorted(drawn)[-2] < 48
 
 
 def test_one_report_shows_its_values_and_no_change():

@@ -113,6 +113,7 @@ class GridCell:
         below: a fainter second line: an interval.
         mark: a word before the content, which stands out: ``"worst"``.
         span: the two ends of an interval and a value in it; a page draws them around zero.
+        reach: the largest number on the scale of that drawing; by default the largest of the span.
         verdict: whether the style of the content is a verdict, which Markdown shows by a coloured dot.
     """
 
@@ -121,6 +122,7 @@ class GridCell:
     below: str = ""
     mark: str = ""
     span: tuple[float, float, float] | None = None
+    reach: float = 0.0
     verdict: bool = False
 
 

@@ -89,13 +89,14 @@ def _contents(document: Document) -> list[list[tuple[str, str, str]]]:
 def whisker(cell: GridCell) -> dict[str, float] | None:
     """Where to draw a value and its interval on a line of 100 units with 0 in the middle; None without interval.
 
-    Each has a scale of its own: differences of an accuracy and of a price do not share one.
+    Each has a scale of its own, as differences of an accuracy and of a price do not share one, unless its cell has a
+    reach.
 
     Example:
         >>> whisker(GridCell(span=(-0.1, 0.3, 0.1)))
         {'x1': 34.0, 'x2': 98.0, 'x': 66.0}
     """
-    reach = max(map(abs, cell.span)) if cell.span else 0.0
+    reach = (cell.reach or max(map(abs, cell.span))) if cell.span else 0.0
     if not cell.span or not reach or not all(map(math.isfinite, cell.span)):
         return None
     return {name: round(50 + 48 * value / reach, 2) for name, value in zip(("x1", "x2", "x"), cell.span, strict=True)}

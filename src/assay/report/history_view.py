@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from assay.render.trends import Trend, TrendPoint, sparkline
 from assay.report.comparison_view import VERDICT_STYLES, how_tested, interval, p_value, signed
 
 if TYPE_CHECKING:
+    from assay.report.comparison import Delta
     from assay.report.history_result import History, HistoryMetric, HistoryValue
 
 _RUNS = 10  # that a terminal shows of each metric
@@ -116,7 +118,7 @@ def _runs(metric: HistoryMetric, created: dict[str, str], has_changes: bool) -> 
     columns += [GridColumn("data", "number")] if sets > 1 else []
     columns += [GridColumn("n", "number", "wide"), GridColumn("made", "word", "wide")]
     columns += [GridColumn("compared with", "text", "page")] if has_changes else []
-    rows = []
+    rows, reach = [], _reach([each.change for each in metric.values])
     for each in reversed(metric.values):
         delta = each.change
         below = text.interval(each.lower, each.upper)
@@ -127,7 +129,7 @@ def _runs(metric: HistoryMetric, created: dict[str, str], has_changes: bool) -> 
                 ends = delta.lower, delta.upper, delta.difference
             shown = "" if delta is None else interval(delta)
             p = GridCell() if delta is None else GridCell(p_value(delta.corrected), delta.corrected)
-            cells += [*_change(each), GridCell(Span(shown, "faint"), span=ends), p]
+            cells += [*_change(each), GridCell(Span(shown, "faint"), span=ends, reach=reach), p]
         cells += [GridCell(str(each.data), each.data)] if sets > 1 else []
         cells += [GridCell("" if each.count is None else f"{each.count:,}", each.count), GridCell(created[each.run])]
         cells += [GridCell(each.previous)] if has_changes else []
@@ -135,3 +137,9 @@ def _runs(metric: HistoryMetric, created: dict[str, str], has_changes: bool) -> 
     notes = how_tested([each.change for each in metric.values if each.change is not None])
     more = f"{max(0, len(rows) - _RUNS):,} earlier runs"
     return DataGrid(tuple(columns), tuple(rows), f"{metric.name}, run by run", notes, _RUNS, more)
+
+
+def _reach(deltas: Sequence[Delta | None]) -> float:
+    """The end of the intervals of one metric that is furthest from 0."""
+    ends = [end for delta in deltas if delta is not None for end in (delta.lower, delta.upper) if end is not None]
+    return max((abs(end) for end in ends if math.isfinite(end)), default=0.0)
