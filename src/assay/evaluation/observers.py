@@ -286,6 +286,15 @@ def part_of(name: str, tensors: Tensors) -> dict[str, Tensor]:
     return {each.removeprefix(start): tensor for each, tensor in tensors.items() if each.startswith(start)}
 
 
+def parts_of(tensors: Tensors) -> dict[str, dict[str, Tensor]]:
+    """By the name that `prefixed` was given, the tensors that it named so."""
+    parts: dict[str, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        start, _, rest = name.partition("/")
+        parts.setdefault(start, {})[rest] = tensor
+    return parts
+
+
 def as_bytes(value: Any) -> Tensor:
     """Plain values as a tensor of their JSON."""
     return torch.from_numpy(np.frombuffer(json.dumps(value, separators=(",", ":")).encode(), np.uint8).copy())

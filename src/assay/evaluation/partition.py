@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from torch import Tensor
 
-from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, prefixed
+from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, parts_of, prefixed
 from assay.meter import Meter
 from assay.meter.cells import CellMeters
 
@@ -89,8 +89,9 @@ class Partition:
     def add_state(self, tensors: Tensors) -> None:
         """Add what `state` gave."""
         self._read = {}
+        parts = parts_of(tensors)
         for number, label in enumerate(from_bytes(tensors["labels"])):
             counted = self.like.fresh()
-            counted.load_state_dict(part_of(str(number), tensors))
+            counted.load_state_dict(parts[str(number)])
             key = tuple(label)
             self._merged[key] = self._merged[key].merge(counted) if key in self._merged else counted

@@ -21,6 +21,7 @@ from torch import Tensor
 
 import assay.metrics
 from assay._atomic import write_whole
+from assay.devices.placement import to_host
 from assay.errors import AssayError, StateError, describe
 from assay.metrics.base import Metric
 from assay.tally.base import State, Tally
@@ -45,12 +46,12 @@ class MeterDescription:
         return MeterDescription({name: _plain(metric) for name, metric in metrics.items()}, weighted, rows)
 
     def to_json(self) -> str:
-        return json.dumps({"schema": SCHEMA, **dataclasses.asdict(self)}, ensure_ascii=False)
+        return json.dumps({"schema": SCHEMA, **vars(self)}, ensure_ascii=False)
 
     def same(self, other: MeterDescription) -> bool:
         """Whether both say the same, in whatever order the metrics are listed."""
-        mine, theirs = (json.loads(each.to_json()) for each in (self, other))
-        return bool(mine == theirs)
+        mine, theirs = (json.loads(json.dumps(each.metrics)) for each in (self, other))
+        return bool(mine == theirs) and (self.weighted, self.rows) == (other.weighted, other.rows)
 
     @staticmethod
     def from_json(text: str, where: str) -> MeterDescription:
@@ -105,7 +106,7 @@ def described(state: Mapping[str, Tensor], where: str) -> tuple[MeterDescription
     if others or about is None or about.dtype != torch.uint8 or about.ndim != 1:
         got = f"no tensor under {', '.join(others)}" if others else f"no bytes under {ABOUT!r}"
         raise StateError(describe(where, got, "what Meter.state_dict gave", "Pass that of a meter, unchanged"))
-    return MeterDescription.from_json(bytes(about.tolist()).decode(errors="replace"), where), tensors
+    return MeterDescription.from_json(to_host(about).numpy().tobytes().decode(errors="replace"), where), tensors
 
 
 def to_tensors(tallies: Sequence[Tally], states: Sequence[State]) -> dict[str, Tensor]:

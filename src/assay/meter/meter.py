@@ -446,7 +446,7 @@ class Meter:
         """
         states, rows = self._states()
         about = MeterDescription.of(self.metrics, self.weighted, rows).to_json().encode()
-        return {ABOUT: torch.tensor(list(about), dtype=torch.uint8), **to_tensors(self._plan.tallies, states)}
+        return {ABOUT: torch.frombuffer(bytearray(about), dtype=torch.uint8), **to_tensors(self._plan.tallies, states)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Replace what was counted by what `state_dict` gave.

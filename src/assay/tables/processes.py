@@ -17,7 +17,7 @@ from assay.tables.arrow import arrow
 from assay.tables.counting import CountTask
 from assay.tables.partial import Partial, merge
 
-TASKS_A_WORKER = 8
+TASKS_A_WORKER = 4
 """So that no worker is idle for long at the end, and a killed one loses little."""
 MOST_ROUNDS = 3
 """How often all processes may be started without one of them finishing a task."""
