@@ -275,16 +275,25 @@ def test_circles_are_found():
 
 
 def asks_for_a_device(node: ast.AST) -> bool:
-    """``x.type == …`` and ``x.type in …``, ``.is_cuda`` and its like, ``.cuda()``."""
+    """``x.type == …`` and ``x.type in …``, ``.is_cuda`` and its like, ``.cuda()``, ``torch.cuda.…``."""
     if isinstance(node, ast.Compare):
         return any(isinstance(side, ast.Attribute) and side.attr == "type" for side in [node.left, *node.comparators])
     if isinstance(node, ast.Attribute):
-        return node.attr in ("is_cuda", "is_mps", "is_xpu", "is_cpu")
+        is_of_device = ast.unparse(node.value) in ("torch.cuda", "torch.mps", "torch.xpu")
+        return is_of_device or node.attr in ("is_cuda", "is_mps", "is_xpu", "is_cpu")
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("cuda", "mps")
 
 
 @pytest.mark.parametrize(
-    "source", ["x.device.type == 'mps'", "'cuda' != d.type", "d.type in ('a',)", "x.is_cuda", "x.cuda()"]
+    "source",
+    [
+        "x.device.type == 'mps'",
+        "'cuda' != d.type",
+        "d.type in ('a',)",
+        "x.is_cuda",
+        "x.cuda()",
+        "torch.cuda.device_of(x)",
+    ],
 )
 def test_the_scan_finds_what_it_looks_for(source):
     assert any(asks_for_a_device(node) for node in ast.walk(ast.parse(source)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping, MutableMapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -18,6 +19,11 @@ from assay.errors import DeviceError, PlacementWarning, calling_frame, describe
 _DISPATCH: Any = Tensor.__torch_dispatch__
 """What subclasses have that leave operators to torch."""
 _warned: set[tuple[str, str, str, str, int]] = set()
+
+
+def as_current_cuda_device(tensor: Tensor) -> AbstractContextManager[None]:
+    """Inside, the device of a tensor is CUDA's current one, where Triton launches; nothing for tensors on the CPU."""
+    return torch.cuda.device_of(tensor)  # type: ignore[no-untyped-call]
 
 
 def bring_together(

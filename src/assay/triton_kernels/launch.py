@@ -9,6 +9,7 @@ from importlib import import_module
 import torch
 from torch import Tensor
 
+from assay.devices.placement import as_current_cuda_device
 from assay.errors import KernelWarning
 
 _OPTIONS = {"enable_fp_fusion": False, "num_warps": 8}
@@ -39,8 +40,7 @@ def launch(name: str, grid: Sequence[int], *arguments: object, **constants: obje
     module, function = name.split(".")
     try:
         kernel = getattr(import_module(f"assay.triton_kernels.programs.{module}"), function)
-        # Triton launches on the current device, which need not be that of the tensors.
-        with torch.cuda.device_of(first):  # type: ignore[no-untyped-call]
+        with as_current_cuda_device(first):
             kernel[tuple(grid)](*arguments, **constants, **_OPTIONS)
     except Exception as error:  # a compiler and a driver raise anything
         why = _failed[name] = str(error).strip().partition("\n")[0] or type(error).__name__
