@@ -114,11 +114,12 @@ def test_filters():
         (RUNS, {"sections": ["train"]}, "sections: got train, expected some of test"),
         (RUNS, {"since": "yesterday"}, "since: got 'yesterday', expected a time"),
         (RUNS, {"since": "2027-01-01"}, "reports: got none since 2027-01-01"),
+        ([*RUNS, "nowhere.json"], {"since": "2027-01-01"}, "reports: got none since 2027-01-01"),
         (RUNS, {"last": 0}, "last: got 0, expected 1 or more"),
         (RUNS, {"names": ["a"]}, "names: got 1 names, expected 4"),
         ("no*such.json", {}, r"reports: got no file that matches 'no\*such.json'"),
         ([], {}, "reports: got none, expected one or more"),
-        ("nowhere.json", {}, "none that can be read; nowhere.json"),
+        ("nowhere.json", {}, r"none that can be read \(nowhere.json"),
     ],
 )
 def test_what_is_asked_for_and_not_there(sources, options, message):

@@ -66,12 +66,14 @@ def history(
     if last is not None and last < 1:
         raise ConfigError(describe("last", last, "1 or more", "Leave it out for all runs"))
     runs = sorted(runs, key=lambda run: _time(run[1].created, "created"))
+    are_read = bool(runs)
     if since:
         start = _time(since, "since")
         runs = [run for run in runs if _time(run[1].created, "created") >= start]
     runs = runs[-last:] if last else runs
     if not runs:
-        got = f"none that can be read; {not_read[0]}" if not_read else f"none since {since}" if since else "none"
+        unread = f"none that can be read ({not_read[0].rstrip('.')})" if not_read else "none"
+        got = f"none since {since}" if are_read else unread
         raise ConfigError(describe("reports", got, "one or more", "Name a folder with the reports of runs"))
     tracked = [_tracked(name, runs, (confidence_level, correction, seed)) for name in _section_names(runs, sections)]
     shown = [each for found, _ in tracked for each in found if not metrics or each.name in metrics]
