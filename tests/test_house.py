@@ -55,9 +55,14 @@ LAYERS = (
     ("devices",),
     ("render",),
     ("stats", "_records"),
-    ("errors", "progress", "_atomic", "_cache", "_lazy"),
+    ("errors", "progress", "_atomic", "_remote", "_cache", "_lazy"),
 )
-NEIGHBOURS = {("tally", "decide"), ("_atomic", "errors")}  # the exceptions on one layer: tallies may take decisions
+NEIGHBOURS = {
+    ("tally", "decide"),
+    ("_atomic", "errors"),
+    ("_remote", "errors"),
+    ("_atomic", "_remote"),
+}  # the exceptions on one layer: tallies may take decisions
 DOCUMENTED = {("assay.metrics.base", "assay.meter.meter"), ("assay.metrics.operators", "assay.metrics.arithmetic")}
 """The two imports upwards, inside functions (docs/architecture.md): calling a metric makes a `Meter`, and adding two
 metrics makes an `Arithmetic`, which is a metric."""

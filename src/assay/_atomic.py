@@ -1,17 +1,24 @@
-"""Paths on this machine, writing a file so that it is whole or not there, and one error for what cannot be read."""
+"""Paths and URLs, writing a file so that it is whole or not there, and one error for what cannot be read."""
 
 from __future__ import annotations
 
 import os
 import re
 import secrets
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
+from assay._remote import URL, RemotePath
 from assay.errors import AssayError, ConfigError, StateError, describe
 
+Location: TypeAlias = Path | RemotePath
+"""A path on this machine, or a URL."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # such as s3://; a path drops the second slash
+_HERE = re.compile(r"(file|local)://(?=/)")
 
 
 def local_path(what: str, path: object) -> Path:
@@ -27,31 +34,86 @@ def local_path(what: str, path: object) -> Path:
         assay.errors.ConfigError: --out: got 's3://bucket/run', expected a path on this machine, as URLs are not \
 supported. Pass a local or mounted path, and copy files from or to elsewhere.
     """
-    text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-    if not text or "\0" in text:
-        raise ConfigError(describe(what, repr(path), "a path", "Name a file or folder on this machine"))
+    text = _text(what, path)
     if _URL.match(text):
         do = "Pass a local or mounted path, and copy files from or to elsewhere"
         raise ConfigError(describe(what, repr(text), "a path on this machine, as URLs are not supported", do))
     return Path(text)
 
 
-def write_whole(path: str | os.PathLike[str], fill: Callable[[Path], object]) -> Path:
+def location(what: str, path: object) -> Location:
+    """A path on this machine, or a URL that fsspec opens; ``file://`` is on this machine.
+
+    Raises:
+        ConfigError: it is empty, a URL that lost a slash, or no path at all.
+
+    Example:
+        >>> location("--out", "s3://bucket/run"), str(location("--out", "file:///tmp/run"))
+        (RemotePath('s3://bucket/run'), '/tmp/run')
+    """
+    text = _HERE.sub("", _text(what, path))
+    if URL.match(text):
+        return RemotePath(text)
+    if match := _URL.match(text):
+        do = f"Write {match[0]}/, and pass it as a string: a Path drops a slash"
+        raise ConfigError(describe(what, repr(text), "a path, or a URL with two slashes", do))
+    return Path(text)
+
+
+def _text(what: str, path: object) -> str:
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+    if not text or "\0" in text:
+        raise ConfigError(describe(what, repr(path), "a path", "Name a file or folder"))
+    return text
+
+
+def prepare_folder(folder: Location) -> None:
+    """Make a folder, or check that there is a store to write to, before anything is measured."""
+    if isinstance(folder, RemotePath):
+        folder.prepare()
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def files_in(folder: Location, pattern: str, *, recursive: bool = False) -> list[Location]:
+    """The files in a folder whose names fit a pattern, in order."""
+    if isinstance(folder, RemotePath):
+        return [*folder.files(pattern, recursive=recursive)]
+    return [*sorted(folder.rglob(pattern) if recursive else folder.glob(pattern))]
+
+
+@contextmanager
+def local_copy(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A file on this machine: the file itself, or a copy of that at a URL, which is deleted at the end."""
+    where = location("path", path)
+    if isinstance(where, Path):
+        yield where
+        return
+    with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as folder:
+        yield where.download(Path(folder, where.name))
+
+
+def write_whole(path: str | os.PathLike[str], fill: Callable[[Path], object]) -> Location:
     """Write a file so that a crash leaves the old one or the new one, never a part.
 
-    A new file beside it is filled, reaches the disk, and then takes the name in one step.
+    A new file beside it is filled, reaches the disk, and then takes the name in one step. For a URL the new file is on
+    this machine until it is whole; where the store refuses it, it stays there and the error names it.
 
     Args:
-        path: where to; folders that are missing are made.
+        path: where to, on this machine or at a URL; folders that are missing are made.
         fill: writes the whole content to the path that it is given.
 
     Returns:
         The path written.
 
     Raises:
-        ConfigError: the path is a URL.
+        OSError: the system or the store refuses; the old file is as it was.
     """
-    path = local_path("path", path)
+    where = location("path", path)
+    return _uploaded(where, fill) if isinstance(where, RemotePath) else _replaced(where, fill)
+
+
+def _replaced(path: Path, fill: Callable[[Path], object]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
@@ -65,7 +127,22 @@ def write_whole(path: str | os.PathLike[str], fill: Callable[[Path], object]) ->
     return path
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> Path:
+def _uploaded(path: RemotePath, fill: Callable[[Path], object]) -> RemotePath:
+    folder = Path(tempfile.mkdtemp(prefix="assay-"))
+    is_full = False
+    try:
+        fill(folder / path.name)
+        is_full = True
+        path.upload(folder / path.name)
+    except BaseException as error:
+        if not (is_full and isinstance(error, OSError)):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+    return path
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> Location:
     """Write a text as UTF-8, whole or not at all."""
     return write_whole(path, lambda part: part.write_text(text, encoding="utf-8", newline="\n"))
 

@@ -27,12 +27,11 @@ import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
-from assay._atomic import write_text
+from assay._atomic import Location, location, write_text
 from assay.errors import ConfigError, InputError, StateError, describe
 
 CellValue: TypeAlias = str | int | float | None
@@ -93,8 +92,8 @@ class Record:
         where = where or _kind(cls._schema)
         return cls.from_data(read_sealed(text, where, cls._schema), where)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write it as JSON; the file is whole or not there."""
+    def save(self, path: str | os.PathLike[str]) -> Location:
+        """Write it as JSON, to a path or a URL; the file is whole or not there."""
         return write_text(path, self.to_json())
 
     @classmethod
@@ -102,12 +101,13 @@ class Record:
         """Read what `save` wrote.
 
         Args:
-            path: the file, or a folder that holds it under the name of its kind, such as ``report.json``.
+            path: the file, or a folder that holds it under the name of its kind, such as ``report.json``; or a URL.
 
         Raises:
             StateError: the file was cut short or changed, is of another kind, or of another version.
         """
-        file = Path(path) / f"{_kind(cls._schema)}.json" if Path(path).is_dir() else Path(path)
+        file = location("path", path)
+        file = file / f"{_kind(cls._schema)}.json" if file.is_dir() else file
         return cls.from_json(read_text(file), os.fspath(file))
 
     @classmethod
@@ -209,9 +209,11 @@ def read_text(path: str | os.PathLike[str]) -> str:
     """
     where = os.fspath(path)
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return location("path", path).read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        message = describe(where, str(error.strerror), "a file that assay reads", "Check the path")
+        if error.strerror is None:  # of a URL, whose message is there
+            raise
+        message = describe(where, error.strerror, "a file that assay reads", "Check the path")
         raise FileNotFoundError(message) from error
     except UnicodeDecodeError as error:
         message = describe(where, "bytes that are not UTF-8", "a file that assay wrote", "Check the path")

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from assay import __version__
-from assay._atomic import write_text
+from assay._atomic import Location, write_text
 from assay.audit.finding import Finding
 from assay.audit.observations import Origin
 from assay.audit.result import Audit
@@ -17,7 +17,7 @@ from assay.audit.rulebook import AuditRule, rules
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def save(audit: Audit, path: Path, base: Path | None = None) -> Path:
+def save(audit: Audit, path: Path, base: Path | None = None) -> Location:
     """Write an audit as SARIF; paths are relative to ``base``, as code hosts need it: the root of the repository.
 
     The working folder is the base by default.

@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_origin
 
 import typer
 
+from assay._atomic import Location
 from assay.cli.declaration import PANELS, Option, options_of
 
 
@@ -35,7 +36,8 @@ def add_command(app: typer.Typer, name: str, command: type, module: str) -> None
     app.command(name, help=_paragraphs(command))(call)
 
 
-_METAVARS = {Path: "PATH", int: "INTEGER", float: "NUMBER", bool: " "}  # a flag takes nothing
+_PATHS = (Path, Location)
+_METAVARS = {int: "INTEGER", float: "NUMBER", bool: " ", **dict.fromkeys(_PATHS, "PATH")}  # a flag takes nothing
 
 
 def _place(of: Option) -> tuple[int, bool]:
@@ -60,7 +62,7 @@ def _parameter(of: Option, has_config: bool) -> inspect.Parameter:
     else:
         tri_state = f"--{of.key}/--no-{of.key}" if of.kind is bool and of.may_be_none else f"--{of.key}"
         info = typer.Option(*(declared.names or (tri_state,)), **more)
-    kind = str if declared.separator or of.kind is Path else of.kind  # typer's Path would make s3:/ of s3://
+    kind = str if declared.separator or of.kind in _PATHS else of.kind  # typer's Path would make s3:/ of s3://
     if get_origin(kind) is tuple:
         kind = list[str]
     is_needed = bool(declared.required) and not has_config

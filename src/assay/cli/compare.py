@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
+from assay._atomic import Location
 from assay.cli.options import CompareCommand
 from assay.cli.output import check_output, print_as, write_then_show
 from assay.errors import ConfigError, describe
@@ -44,7 +44,7 @@ def _compared(options: CompareCommand) -> tuple[Sequence[Report], Sequence[str]]
     return [Report.load(path) for path in paths], short_names(paths)
 
 
-def _write(comparison: Comparison, options: CompareCommand) -> Iterator[Path]:
+def _write(comparison: Comparison, options: CompareCommand) -> Iterator[Location]:
     if options.html is not None:
         yield comparison.to_html(options.html)
     if options.out is not None:

@@ -6,11 +6,12 @@ import math
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from assay._atomic import local_path
+from assay._atomic import Location, local_path, location
 from assay.errors import ConfigError, describe
 
-_EXPECTED = {str: "a string", int: "an integer", float: "a number", bool: "true or false", Path: "a path"}
-_TYPES: dict[Any, Any] = {float: int | float, Path: str | Path}
+_EXPECTED: dict[Any, str] = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
+_EXPECTED |= {Path: "a path", Location: "a path or a URL"}
+_TYPES: dict[Any, Any] = {float: int | float, Path: str | Path, Location: str | Path}
 
 
 def convert(where: str, kind: Any, separator: str, value: Any) -> Any:
@@ -41,7 +42,9 @@ def convert(where: str, kind: Any, separator: str, value: Any) -> Any:
 def _converted(where: str, kind: Any, value: Any, expected: str) -> Any:
     if not isinstance(value, _TYPES.get(kind, kind)) or (isinstance(value, bool) and kind is not bool):
         raise ConfigError(describe(where, repr(value), expected, f"Write {expected}"))
-    return local_path(where, value) if kind is Path else kind(value)
+    if kind is Path:
+        return local_path(where, value)
+    return location(where, value) if kind == Location else kind(value)
 
 
 def _number(where: str, text: str) -> float:

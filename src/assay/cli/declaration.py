@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, fields
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from assay._atomic import local_path
+from assay._atomic import Location, local_path
+from assay._remote import RemotePath
 from assay.cli.conversion import convert
 from assay.errors import ConfigError, describe
 
@@ -30,6 +31,7 @@ class Declaration:
         is_argument: whether it is written without a name.
         is_extended: whether values on the command line come after those of the file instead of in their place.
         is_path: whether it may name a file, which is on this machine and seen from the folder of the TOML file.
+        may_be_url: whether that file may be at a URL.
     """
 
     help: str
@@ -43,6 +45,7 @@ class Declaration:
     is_argument: bool = False
     is_extended: bool = False
     is_path: bool = False
+    may_be_url: bool = False
 
 
 def option(help: str, *names: str, default: Any = None, **more: Any) -> Any:
@@ -103,7 +106,7 @@ class Option:
     def value(self, where: str, written: Any) -> Any:
         """What was written as the field holds it."""
         value = convert(where, self.kind, self.declared.separator, written)
-        if self.declared.is_path:
+        if self.declared.is_path and not self.declared.may_be_url:
             parts = [value] if isinstance(value, str) else [part for each in value for part in each.split(",")]
             for part in filter(None, parts):
                 local_path(where, part.removeprefix("model="))  # as in a variant
@@ -121,6 +124,7 @@ def options_of(command: type) -> dict[str, Option]:
     for each in fields(command):
         kinds = get_args(hints[each.name]) if get_origin(hints[each.name]) is UnionType else (hints[each.name],)
         may_be_none = type(None) in kinds
+        kind = Location if RemotePath in kinds else kinds[0]
         declared = each.metadata["declaration"]
-        options[each.name] = Option(each.name, kinds[0], may_be_none, each.default, declared)
+        options[each.name] = Option(each.name, kind, may_be_none, each.default, declared)
     return options

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from assay._remote import without_password
 from assay.cli.loaders.batch_parts import parse_part, parse_parts, parse_slices
 from assay.cli.loaders.columns import Data
-from assay.cli.loaders.datasets import open_data
+from assay.cli.loaders.datasets import data_path, open_data
 from assay.cli.loaders.models import model_of
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.quantized_models import quantize_model
@@ -90,7 +91,7 @@ def _open_data(options: EvaluateCommand, model: Model, metrics: Mapping[str, Met
     data = open_data(options, model, metrics)
     dataset = getattr(data.data, "dataset", None)
     if options.resume is not None and isinstance(dataset, Columns):
-        dataset.content_digest = _digest(Path(options.data))
+        dataset.content_digest = _digest(data_path(options.data))
     return data
 
 
@@ -132,4 +133,4 @@ def _is_part(written: tuple[str, ...], known: Any) -> bool:
 
 
 def _short_name(named: str) -> str:
-    return Path(named).name if Path(named).exists() else named
+    return Path(named).name if Path(named).exists() else without_password(named)

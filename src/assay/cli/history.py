@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
+from assay._atomic import Location
 from assay.cli.options import HistoryCommand
 from assay.cli.output import check_output, print_as, write_then_show
 from assay.report import History, history
@@ -26,7 +26,7 @@ def run(options: HistoryCommand) -> None:
     write_then_show(lambda: _write(found, options), lambda: print_as(found, options))
 
 
-def _write(found: History, options: HistoryCommand) -> Iterator[Path]:
+def _write(found: History, options: HistoryCommand) -> Iterator[Location]:
     if options.html is not None:
         yield found.to_html(options.html)
     if options.out is not None:

@@ -7,9 +7,9 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from assay._atomic import Location, prepare_folder
 from assay.cli.options import ReportCommand, ReportOutput
 from assay.cli.output import write_report, write_then_show
 from assay.errors import AssayWarning
@@ -26,7 +26,7 @@ def measure_and_show(measure: Callable[[], Report | VariantComparison], options:
         options: where to write it, and how to print it.
     """
     if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
+        prepare_folder(options.out)
     with process_group(), warnings.catch_warnings():  # samplers ask for the group
         warnings.simplefilter("ignore", AssayWarning)  # the notes of the report say the same
         result = measure()
@@ -37,7 +37,7 @@ def measure_and_show(measure: Callable[[], Report | VariantComparison], options:
         print("Tables and plots: add --verbose, or --out FOLDER for a page.", file=sys.stderr)
 
 
-def _write(result: Report | VariantComparison, out: Path | None) -> list[Path]:
+def _write(result: Report | VariantComparison, out: Location | None) -> list[Location]:
     if isinstance(result, Report):
         return write_report(result, out)
     return [] if out is None else result.save(out)

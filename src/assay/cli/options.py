@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assay._atomic import Location
 from assay.cli.declaration import DATA, MEASURED, MODEL, RUN, argument, flag, option, several, string
 
 LARGEST_SEED = 2**63 - 1
@@ -94,8 +95,10 @@ class AuditCommand(_Json):
 class CompareCommand(OutputOptions):
     """Compare runs with a baseline, slice by slice, and sample by sample where both kept their samples."""
 
-    reports: tuple[Path, ...] = argument(
-        "The reports as JSON: the baseline first, then one or more runs.", (), required="the files of two reports"
+    reports: tuple[Location, ...] = argument(
+        "The reports as JSON, paths or URLs: the baseline first, then one or more runs.",
+        (),
+        required="the files of two reports",
     )
     confidence_level: float = option("Compute intervals of this confidence level.", default=0.95)
     correction: str = option("Correct p-values for how many there are: holm, bh or none.", default="holm")
@@ -105,8 +108,8 @@ class CompareCommand(OutputOptions):
     between: tuple[str, ...] = several(
         "Compare slices of one report, the baseline first: --between 'sex = f' --between 'sex = m'.", metavar="SLICE"
     )
-    html: Path | None = option("Write the comparison as a page that needs nothing else.")
-    out: Path | None = option("Write the comparison as JSON.")
+    html: Location | None = option("Write the comparison as a page that needs nothing else.")
+    out: Location | None = option("Write the comparison as JSON.")
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,9 @@ class HistoryCommand(OutputOptions):
     """
 
     reports: tuple[str, ...] = argument(
-        "The reports as JSON: folders, in which all are found, files or patterns.", (), required="a folder or files"
+        "The reports as JSON: folders, in which all are found, files, patterns or URLs.",
+        (),
+        required="a folder or files",
     )
     metric: tuple[str, ...] = several("Show this metric only; may be repeated.")
     section: tuple[str, ...] = several("Show this section only; may be repeated.")
@@ -126,8 +131,8 @@ class HistoryCommand(OutputOptions):
     confidence_level: float = option("Compute intervals of changes of this confidence level.", default=0.95)
     correction: str = option("Correct the p-values of a run for how many there are: holm, bh or none.", default="holm")
     seed: int = option("Start random numbers from this seed.", default=0, least=0, most=LARGEST_SEED)
-    html: Path | None = option("Write the history as a page that needs nothing else.")
-    out: Path | None = option("Write the history as JSON.")
+    html: Location | None = option("Write the history as a page that needs nothing else.")
+    out: Location | None = option("Write the history as JSON.")
 
 
 def _bounds(help: str) -> Any:
@@ -147,7 +152,7 @@ class GateCommand(OutputOptions):
     accuracy[language = de], that of every slice that fits accuracy[language = *].
     """
 
-    report: Path = argument("The report as JSON.", None, required="the file of a report")
+    report: Location = argument("The report as JSON.", None, required="the file of a report")
     min: tuple[str, ...] = _bounds("Require that a metric is at least this number")
     max: tuple[str, ...] = _bounds("Require that a metric is at most this number")
     max_drop: tuple[str, ...] = _bounds("Require that a metric is lower than in the baseline by at most this number")
@@ -156,7 +161,7 @@ class GateCommand(OutputOptions):
     max_ratio: tuple[str, ...] = _bounds("Require that a metric is at most this many times that of the baseline")
     worst_slice: tuple[str, ...] = _bounds("Require that a metric is at least this number in every slice")
     worst_slice_max: tuple[str, ...] = _bounds("Require that a metric is at most this number in every slice")
-    baseline: Path | None = option("Compare with this report, for rules of changes and ratios.")
+    baseline: Location | None = option("Compare with this report, for rules of changes and ratios.")
     config: Path | None = option("Read options from this TOML file; rules of the command line win over its rules.")
     confidence_level: float = option("Judge by intervals of this confidence level.", default=0.95)
     point: bool | None = option(
@@ -173,7 +178,7 @@ class ImportCommand(_Json):
 
     tool: str = argument("The tool that wrote the results: lm-eval.", required="lm-eval")
     path: Path = argument("The results_*.json, or the folder of one run.", None, required="a file or a folder")
-    out: Path | None = option("Write the report as JSON.")
+    out: Location | None = option("Write the report as JSON.")
     title: str = string("Give the report this title instead of the name of the model.")
 
 
@@ -181,7 +186,7 @@ class ImportCommand(_Json):
 class ReportOutput:
     """Where a command writes a report, and how it prints it."""
 
-    out: Path | None = option("Write the report as JSON and as a page into this folder.", panel=RUN)
+    out: Location | None = option("Write the report as JSON and as a page into this folder or URL.", panel=RUN)
     verbose: bool = flag("Print every table and plot of the report.", panel=RUN)
     json: bool = flag("Print JSON for programs.", panel=RUN)
 
@@ -238,7 +243,7 @@ class MeasurementOptions(ReportCommand, ModelOptions):
 
     precision: str = string("Compute in autocast with this dtype: bfloat16 or float16.", panel=MODEL)
     batch_size: int | None = option("Load this many samples a batch; 64 by default.", panel=DATA)
-    resume: Path | None = option("Keep checkpoints in this folder, and resume from those in it.", panel=RUN)
+    resume: Location | None = option("Keep checkpoints in this folder or URL, and resume from those in it.", panel=RUN)
     run_id: str | None = option(
         "With --resume, name the run where the data have no digest, such as random data.", panel=RUN
     )
@@ -252,10 +257,11 @@ class EvaluateCommand(SampleOptions, MeasurementOptions):
     """
 
     data: str = string(
-        "Measure on this data: package.module:function, .npz, .safetensors, .parquet, .csv, .tsv, .jsonl, or a folder "
-        "of images.",
+        "Measure on this data: package.module:function, a folder of images, or .npz, .safetensors, .parquet, .csv, "
+        ".tsv or .jsonl, also at a URL.",
         required="package.module:function, a file or a folder",
         is_path=True,
+        may_be_url=True,
     )
     variant: tuple[str, ...] = several(
         "Compare with another variant: MODEL, precision=bfloat16, int8, ...; may be repeated.",
@@ -486,7 +492,7 @@ class MergeCommand(ReportOutput):
     Each fragment must be there once. Exit codes are those of assay score.
     """
 
-    parts: tuple[Path, ...] = argument("The files of all parts.", (), required="the files of all parts")
+    parts: tuple[Location, ...] = argument("The files of all parts.", (), required="the files of all parts")
 
 
 COMMANDS: dict[str, tuple[type, str]] = {

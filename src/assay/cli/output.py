@@ -6,9 +6,9 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from assay._atomic import Location
 from assay.cli.options import OutputOptions
 from assay.errors import ConfigError, describe
 
@@ -48,14 +48,14 @@ def finish_output() -> None:
         raise
 
 
-def write_then_show(write: Callable[[], Iterable[Path]], show: Callable[[], object]) -> None:
+def write_then_show(write: Callable[[], Iterable[Location]], show: Callable[[], object]) -> None:
     """Write files, print what was found, and name the files; what could not be written is printed all the same.
 
     Args:
         write: writes the files and gives their paths.
         show: prints.
     """
-    written: Iterable[Path] = ()
+    written: Iterable[Location] = ()
     try:
         written = list(write())
     finally:
@@ -64,7 +64,7 @@ def write_then_show(write: Callable[[], Iterable[Path]], show: Callable[[], obje
         print_path(path)
 
 
-def write_report(report: Report, folder: Path | None) -> list[Path]:
+def write_report(report: Report, folder: Location | None) -> list[Location]:
     """Write a report as JSON and as a page into a folder, where one was named."""
     return [] if folder is None else [report.save(folder / "report.json"), report.to_html(folder / "report.html")]
 
@@ -85,7 +85,7 @@ def print_as(printable: Any, options: OutputOptions) -> None:
         printable.show()
 
 
-def print_path(path: Path) -> None:
+def print_path(path: Location) -> None:
     """Name a file that was written on the error stream."""
     print(path, file=sys.stderr)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from assay._atomic import Location
 from assay.cli.loaders.batch_parts import parse_slices
 from assay.cli.measurement import arguments_of, measure_and_show
 from assay.cli.options import ReportOutput, ScoreCommand
@@ -49,7 +49,7 @@ def _measured(options: ScoreCommand) -> Report:
     return score_table(source, options.metrics, plain, options.shared, _engine(options))
 
 
-def _count_part(options: ScoreCommand) -> Path:
+def _count_part(options: ScoreCommand) -> Location:
     number, _, parts = options.part.partition("/")
     if not (number.isdigit() and parts.isdigit() and 1 <= int(number) <= int(parts)):
         raise ConfigError(describe("--part", repr(options.part), "a part of all, such as 3/8", "Write --part 1/2"))

@@ -10,7 +10,6 @@ import json
 import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,7 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from assay import __version__
-from assay._atomic import write_whole
+from assay._atomic import Location, files_in, local_copy, location, prepare_folder, write_whole
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.coverage import CoverageTracker
 from assay.evaluation.data_source import Trail
@@ -71,7 +70,7 @@ class Checkpoints:
     def __init__(
         self, folder: Folder, run: dict[str, Any], ranks: Ranks, every_s: float, trail: Trail | None = None
     ) -> None:
-        self._folder = None if folder is None else Path(folder)
+        self._folder = None if folder is None else location("resume", folder)
         self._run, self._ranks, self._every_s, self._trail = run, ranks, every_s, trail
         self._next = time.monotonic() + every_s
         self._start = time.monotonic()
@@ -171,12 +170,14 @@ class Checkpoints:
     def _parts(self) -> list[CheckpointPart]:
         assert self._folder is not None
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            prepare_folder(self._folder)
         except OSError as error:
-            why = "is no folder" if isinstance(error, FileExistsError) else f"cannot be made ({error.strerror})"
+            why = (
+                "is no folder" if isinstance(error, FileExistsError) else f"cannot be made ({error.strerror or error})"
+            )
             got = f"{self._folder}, which {why}"
             raise ConfigError(describe("resume", got, "a folder for checkpoints", "Name another one")) from error
-        candidates = [self._read(path) for path in sorted(self._folder.glob("rank-*.safetensors"))]
+        candidates = [self._read(path) for path in files_in(self._folder, "rank-*.safetensors")]
         candidates.sort(key=lambda part: (-int(part.counted.sum()), _number(part.name)))
         parts: list[CheckpointPart] = []
         for part in candidates:
@@ -188,10 +189,10 @@ class Checkpoints:
             parts.append(part)
         return parts
 
-    def _read(self, path: Path) -> CheckpointPart:
+    def _read(self, path: Location) -> CheckpointPart:
         where = os.fspath(path)
         try:
-            with safe_open(where, framework="pt") as file:
+            with local_copy(path) as copy, safe_open(copy, framework="pt") as file:
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
             about, expected = metadata[_ABOUT], metadata[_SUM]

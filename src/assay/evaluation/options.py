@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, Protocol, TypeAlias, cast
 
 import torch
 
-from assay._atomic import local_path
+from assay._atomic import location
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Selector
 from assay.evaluation.ranks import TIMEOUT_S
@@ -106,7 +106,7 @@ class EvaluateOptions(ReportOptions):
             do = 'Pass columns={"indexes": "query_id"}'
             raise ConfigError(describe("columns", repr(columns), "parts of a batch by name", do))
         if self.resume is not None:
-            local_path("resume", self.resume)
+            location("resume", self.resume)
         if self.run_id is not None and not (isinstance(self.run_id, str) and self.run_id):
             do = "Pass a string, or None where everything has a digest"
             raise ConfigError(describe("run_id", repr(self.run_id), "a name", do))

@@ -7,13 +7,13 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from assay._atomic import Location, location
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
 from assay.evaluation.evaluate_model import evaluate_with_options
@@ -95,16 +95,16 @@ class VariantComparison:
         """Print the comparison to the terminal."""
         self.comparison.show()
 
-    def save(self, folder: str | os.PathLike[str]) -> list[Path]:
+    def save(self, folder: str | os.PathLike[str]) -> list[Location]:
         """Write each report and the comparison, as JSON and as pages.
 
         Args:
-            folder: where to; a variant's report lies in a folder with its name.
+            folder: where to, a path or a URL; a variant's report lies in a folder with its name.
 
         Returns:
             The files.
         """
-        folder = Path(folder)
+        folder = location("folder", folder)
         written = []
         for run, report in zip(self.comparison.runs, self.reports, strict=True):
             subfolder = folder / file_name(run.name)
@@ -196,7 +196,7 @@ def file_name(name: str) -> str:
 def _options(name: str, variant: Variant, confidence_level: float, options: Mapping[str, Any]) -> EvaluateOptions:
     arguments = {"confidence_level": confidence_level, "title": "Variants", **options, **variant.options}
     if arguments.get("resume") is not None:
-        arguments["resume"] = Path(arguments["resume"]) / file_name(name)
+        arguments["resume"] = location("resume", arguments["resume"]) / file_name(name)
     try:
         return EvaluateOptions(**arguments)
     except TypeError as error:

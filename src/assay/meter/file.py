@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -20,7 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import assay.metrics
-from assay._atomic import write_whole
+from assay._atomic import Location, local_copy, location, write_whole
 from assay.devices.placement import to_host
 from assay.errors import AssayError, StateError, describe
 from assay.metrics.base import Metric
@@ -135,7 +134,7 @@ def from_tensors(tallies: Sequence[Tally], tensors: Mapping[str, Tensor], where:
     return states
 
 
-def write(path: str | os.PathLike[str], description: MeterDescription, tensors: Mapping[str, Tensor]) -> Path:
+def write(path: str | os.PathLike[str], description: MeterDescription, tensors: Mapping[str, Tensor]) -> Location:
     """Write a file so that a crash leaves the old one or the new one, never a part."""
     about = description.to_json()
     metadata = {_KEY: about, _CHECKSUM: checksum(about, tensors)}
@@ -149,10 +148,10 @@ def read(path: str | os.PathLike[str]) -> tuple[MeterDescription, dict[str, Tens
         StateError: the file is cut short, changed, of another version, or not one of a meter.
     """
     where = os.fspath(path)
-    if os.path.isdir(where):
+    if location("path", path).is_dir():
         raise StateError(describe(where, "a folder", "a file that Meter.to_file wrote", "Pass a file in it"))
     try:
-        with safe_open(where, framework="pt") as file:
+        with local_copy(path) as copy, safe_open(copy, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
     except SafetensorError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.compiler import is_compiling
 
+from assay._atomic import Location
 from assay.errors import (
     ConfigError,
     StateError,
@@ -456,8 +456,11 @@ class Meter:
         """
         self._load(*file.described(state, "state_dict"), "state_dict")
 
-    def to_file(self, path: str | os.PathLike[str]) -> Path:
+    def to_file(self, path: str | os.PathLike[str]) -> Location:
         """Write what was counted to a safetensors file; a crash leaves the old file or the new one, never a part.
+
+        Args:
+            path: the file, on this machine or at a URL.
 
         Returns:
             The path written.
@@ -471,7 +474,7 @@ class Meter:
         """The meter that `to_file` wrote; its metrics need not be given.
 
         Args:
-            path: the file.
+            path: the file, on this machine or at a URL.
             known: classes of metrics of your own that may be in it; and metrics that hold a function, as `PerSample`
                 does, since no file has that.
 

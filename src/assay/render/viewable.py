@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import html
 import os
-from pathlib import Path
 
-from assay._atomic import write_text
+from assay._atomic import Location, write_text
 from assay.render.document import Document
 
 
@@ -26,8 +25,12 @@ class Viewable:
 
         return to_markdown(self.to_document())
 
-    def to_html(self, path: str | os.PathLike[str]) -> Path:
-        """Write it as one HTML page that needs nothing else: no network, no script from elsewhere."""
+    def to_html(self, path: str | os.PathLike[str]) -> Location:
+        """Write it as one HTML page that needs nothing else: no network, no script from elsewhere.
+
+        Args:
+            path: the file, on this machine or at a URL.
+        """
         from assay.render.html import to_html
 
         return write_text(path, to_html(self.to_document()))

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from assay._atomic import Location, files_in, location
+from assay._remote import RemotePath
 from assay.errors import AssayError, ConfigError, describe
 from assay.report.comparing import compare, short_names
 from assay.report.comparison import Delta, Run
@@ -99,10 +101,10 @@ def _time(written: str, what: str) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _reports(sources: Any) -> tuple[list[tuple[Path | None, Report]], list[str]]:
+def _reports(sources: Any) -> tuple[list[tuple[Location | None, Report]], list[str]]:
     """The reports with their files, and which files could not be read."""
     listed = [sources] if isinstance(sources, str | os.PathLike | Report) else list(sources)
-    found: list[tuple[Path | None, Report]] = []
+    found: list[tuple[Location | None, Report]] = []
     not_read: list[str] = []
     for each in listed:
         if isinstance(each, Report):
@@ -116,11 +118,12 @@ def _reports(sources: Any) -> tuple[list[tuple[Path | None, Report]], list[str]]
     return found, not_read
 
 
-def _files(source: str) -> list[Path]:
-    """The files that a path or a pattern names; of folders, those that say that they are reports."""
-    paths = [Path(source)]
-    if not paths[0].exists() and glob.has_magic(source):
-        paths = [Path(each) for each in sorted(glob.glob(source, recursive=True))]
+def _files(source: str) -> list[Location]:
+    """The files that a path, a URL or a pattern names; of folders, those that say that they are reports."""
+    place = location("reports", source)
+    paths = [place]
+    if glob.has_magic(source) and not place.exists():
+        paths = _matches(place)
         if not paths:
             raise ConfigError(
                 describe("reports", f"no file that matches {source!r}", "one or more", "Check the pattern")
@@ -128,16 +131,25 @@ def _files(source: str) -> list[Path]:
     return [file for path in paths for file in (_in_folder(path) if path.is_dir() else [path])]
 
 
-def _in_folder(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.rglob("*.json")) if path.name == "report.json" or _says_report(path)]
+def _matches(pattern: Location) -> list[Location]:
+    if isinstance(pattern, RemotePath):
+        return [*pattern.matches()]
+    return [Path(each) for each in sorted(glob.glob(os.fspath(pattern), recursive=True))]
 
 
-def _says_report(path: Path) -> bool:
+def _in_folder(folder: Location) -> list[Location]:
+    files = files_in(folder, "*.json", recursive=True)
+    return [path for path in files if path.name == "report.json" or _says_report(path)]
+
+
+def _says_report(path: Location) -> bool:
+    if isinstance(path, RemotePath):
+        return b'"assay.report/' in path.head(_HEAD)
     with path.open("rb") as file:
         return b'"assay.report/' in file.read(_HEAD)
 
 
-def _named(found: Sequence[tuple[Path | None, Report]], names: Sequence[str] | None) -> list[_Named]:
+def _named(found: Sequence[tuple[Location | None, Report]], names: Sequence[str] | None) -> list[_Named]:
     reports = [report for _, report in found]
     paths = [path for path, _ in found if path is not None]
     titles = [report.title for report in reports]

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from assay._atomic import reading, write_whole
+from assay._atomic import Location, location, reading, write_whole
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.coverage import Coverage
 from assay.evaluation.diagnostics import choose_diagnostics
@@ -335,7 +334,7 @@ class Partial:
             "ids": asdict(self.ids.digest),
         }
 
-    def to_file(self, path: str | os.PathLike[str]) -> Path:
+    def to_file(self, path: str | os.PathLike[str]) -> Location:
         """Write what was counted to a safetensors file; a crash leaves the old file or the new one, never a part."""
         return write_whole(path, lambda part: part.write_bytes(self.to_bytes()))
 
@@ -359,7 +358,7 @@ class Partial:
             StateError: the file is cut short, changed, of another version, or of something else.
         """
         with reading(path, "what Partial.to_file wrote", "Count those fragments again"):
-            return cls.from_bytes(Path(path).read_bytes(), os.fspath(path))
+            return cls.from_bytes(location("path", path).read_bytes(), os.fspath(path))
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str = "partial") -> Partial:

@@ -7,10 +7,9 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay._atomic import write_text
+from assay._atomic import Location, location, write_text
 from assay._records import read_sealed, seal
 from assay.errors import ConfigError, InputError, StateError, describe
 
@@ -210,7 +209,7 @@ class Tracker:
             ) from error
         return tracker
 
-    def to_file(self, path: str | os.PathLike[str]) -> Path:
+    def to_file(self, path: str | os.PathLike[str]) -> Location:
         """Write it as JSON; a crash leaves the old file or the new one, never a part."""
         return write_text(path, self.to_json())
 
@@ -221,7 +220,7 @@ class Tracker:
         Raises:
             StateError: the file holds something else.
         """
-        return cls.from_json(Path(path).read_text("utf-8", errors="replace"))
+        return cls.from_json(location("path", path).read_text("utf-8", errors="replace"))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tracker) and self.to_json() == other.to_json()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from assay._atomic import location
+from assay._remote import RemotePath
 from assay.cli.loaders.arrays import open_arrays
 from assay.cli.loaders.batch_parts import parse_columns
 from assay.cli.loaders.columns import Data
@@ -22,6 +26,22 @@ from assay.metrics.base import Metric
 ARRAYS = (".npz", ".safetensors")
 
 
+_COPIES: list[tempfile.TemporaryDirectory[str]] = []  # deleted when the process ends
+
+
+@functools.cache
+def data_path(named: str) -> Path:
+    """Where the data are on this machine: a file at a URL is copied here, once, until the process ends."""
+    path = location("--data", named) if "://" in named else Path(named)
+    if not isinstance(path, RemotePath):
+        return path
+    if path.suffix not in (*ARRAYS, *TABLES):
+        expected = f"a file that ends in {', '.join((*ARRAYS, *TABLES))}"
+        raise ConfigError(describe("--data", repr(named), expected, "Copy a folder of images to this machine"))
+    _COPIES.append(tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True))
+    return path.download(Path(_COPIES[-1].name, path.name))
+
+
 def open_data(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric]) -> Data:
     """The data that were named, checked against what measures them."""
     if model.is_identity and len(options.inputs) > 1:
@@ -34,7 +54,7 @@ def open_data(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metr
 
 def _opened(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric]) -> Data:
     named, columns = options.data, parse_columns(options.column, metrics)
-    path = Path(named)
+    path = data_path(named)
     if path.is_dir():
         return open_images(path, options, model.dtype, model.classes)
     if path.suffix in (*ARRAYS, *TABLES) or (path.is_file() and ":" not in named):
