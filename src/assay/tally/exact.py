@@ -252,6 +252,23 @@ def carry(limbs: Tensor) -> None:
     limbs[..., 1:] += over
 
 
+def add_integer(limbs: Tensor, value: int, bit: int) -> None:
+    """Add `value` times `2 ** bit` times the first bit of the limbs to those of one sum, `(words,)`, on the CPU."""
+    if not value:
+        return
+    zeros = (value & -value).bit_length() - 1
+    first, shift = divmod(bit + zeros, WORD)
+    value = (value >> zeros) << shift
+    words = limbs.numpy()[first : first + value.bit_length() // WORD + 2]
+    sums = []
+    for word in words[:-1].tolist():
+        value += word
+        sums.append(value & MASK)
+        value >>= WORD
+    words[:-1] = sums
+    words[-1] += value
+
+
 def first_bit(order: int, factors: int) -> int:
     """The bit of the limbs of sums of this order that a product of so many of the smallest float32 is."""
     return factors * _FLOAT32_BASE - origin(order)

@@ -15,7 +15,7 @@ from torch import Tensor
 from assay.errors import ShapeError, describe
 from assay.native.library import takes
 from assay.native.sums import DTYPES, column_of, product_of, sum_products
-from assay.tally import exact
+from assay.tally import exact, modular_sums
 from assay.tally.base import (
     BAD_WEIGHTS,
     Batch,
@@ -160,7 +160,9 @@ class Sums(Tally):
             self._add_compiled(state, columns)
         elif not (columns.triton and self._add_in_triton(state, columns)):
             split = batch.memoize((*self._layout, "chunks"), lambda b: _split(columns, b.cache_elements))
-            self._add(state, columns, split)
+            rest = [chunk for chunk in split if not self._add_modular(state, chunk)]
+            if rest:
+                self._add(state, columns, rest)
 
     @property
     def has_cells(self) -> bool:
@@ -250,6 +252,19 @@ class Sums(Tally):
         values = [factor.values(columns) for factor in self._products[0]]
         limbs = [state[f"sums{order}"] for order in self._by_order]
         return exact.add_in_triton(values, self._in_triton, limbs, state["special"], state["invalid"])
+
+    def _add_modular(self, state: State, columns: Batch) -> bool:
+        """Count float32 in host memory by NumPy; false where that is not possible, and then nothing was counted."""
+        tensors = [column(columns, each) for each in self._columns_read]
+        if not columns.compiled or any(type(each) is not Tensor or each.dtype != torch.float32 for each in tensors):
+            return False
+        factors, products = self._products
+        places = [of_columns for _, _, of_columns in products]
+        sums = modular_sums.sums_of_columns([factor.values(columns) for factor in factors], places)
+        for output, of_output in enumerate(sums or ()):
+            for (order, k, of_columns), value in zip(products, of_output, strict=True):
+                exact.add_integer(state[f"sums{order}"][k, output], value, exact.first_bit(order, len(of_columns)))
+        return sums is not None
 
     def _add(self, state: State, columns: Batch, chunks: Sequence[Batch]) -> None:
         self._inspect(state, chunks)
@@ -381,7 +396,7 @@ def _split(batch: Batch, elements: int) -> list[Batch]:
         parts = (None if x is None else x[start : start + size] for x in (batch.preds, batch.target, batch.weights))
         preds, target, weights = parts
         assert preds is not None
-        return Batch(preds, target, weights, batch.cache_elements)
+        return Batch(preds, target, weights, batch.cache_elements, batch.compiled)
 
     return [chunk(start) for start in range(0, rows, size)]
 
