@@ -48,6 +48,7 @@ def test_same_labels_and_ranks_as_torch(kind: str, classes: int) -> None:
     scores = drawn(kind, classes)
     target = torch.randint(classes, (len(scores),), generator=torch.Generator().manual_seed(0))
     assert torch.equal(native.first_largest(scores), decide.first_largest(scores))
+    assert torch.equal(native.first_largest(scores.t().contiguous().t()), decide.first_largest(scores))
     assert torch.equal(native.target_rank(scores, target), decide.target_rank(scores, target))
 
 

@@ -4,6 +4,7 @@
 
 #include "clones.h"
 
+#define BLOCK 512
 #define LANES 8
 #define STRIDE 64 /* classes looked through at once for the first of the largest */
 #define FEW 32 /* classes up to which a row is scanned one by one */
@@ -88,6 +89,33 @@ VECTORISED void assay_first_largest(int64_t *labels, const float *scores, int64_
     else
         for (int64_t i = 0; i < rows; i++)
             labels[i] = first_of_many(scores + i * classes, classes);
+}
+
+/* The same for scores of which each class has a column; from one column to the next it is `apart` numbers. */
+VECTORISED void assay_first_largest_column(int64_t *labels, const float *scores, int64_t rows, int64_t classes,
+                                           int64_t apart)
+{
+    float best[BLOCK];
+    int32_t first[BLOCK], unordered[BLOCK];
+    for (int64_t start = 0; start < rows; start += BLOCK) {
+        int32_t stop = (int32_t)(rows - start < BLOCK ? rows - start : BLOCK);
+        for (int32_t i = 0; i < stop; i++) {
+            best[i] = scores[start + i];
+            first[i] = 0;
+            unordered[i] = best[i] != best[i];
+        }
+        for (int32_t c = 1; c < (int32_t)classes; c++) {
+            const float *x = scores + c * apart + start;
+            for (int32_t i = 0; i < stop; i++) {
+                int32_t above = x[i] > best[i];
+                unordered[i] |= x[i] != x[i];
+                first[i] = above ? c : first[i];
+                best[i] = above ? x[i] : best[i];
+            }
+        }
+        for (int32_t i = 0; i < stop; i++)
+            labels[start + i] = unordered[i] ? classes : first[i];
+    }
 }
 
 static inline int64_t rank_among_few(const float *x, int64_t classes, int64_t target)

@@ -10,11 +10,18 @@ from assay.native.library import call
 
 def first_largest(scores: Tensor) -> Tensor:
     """The lowest index of the highest score in each row of `(N, C)`, int64; `C` where a score of the row is NaN."""
-    scores = scores.contiguous()
     rows, classes = scores.shape
     labels = torch.empty(rows, dtype=torch.int64)
-    call("first_largest", labels, scores, rows, classes)
+    if has_columns(scores):
+        call("first_largest_column", labels, scores, rows, classes, scores.stride(1))
+    else:
+        call("first_largest", labels, scores.contiguous(), rows, classes)
     return labels
+
+
+def has_columns(scores: Tensor) -> bool:
+    """Whether the scores of each class lie one after the other, as columns of a table do."""
+    return scores.ndim == 2 and scores.stride(0) == 1 and scores.stride(1) >= len(scores) > 1
 
 
 def target_rank(scores: Tensor, target: Tensor) -> Tensor:

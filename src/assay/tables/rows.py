@@ -132,7 +132,7 @@ class RowReader:
         dtype = torch.result_type(parts[0], parts[1])
         for part in parts[2:]:
             dtype = torch.promote_types(dtype, part.dtype)
-        return torch.stack([part.to(dtype) for part in parts], 1)
+        return torch.stack([part.to(dtype) for part in parts]).t()  # columns as they lie in the table
 
     def _numbers(self, array: Any, name: str, masks: dict[str, Mask]) -> Tensor:
         """A column of numbers, of lists of them, or of the names of classes; what is missing is 0 and noted."""

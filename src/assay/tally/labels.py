@@ -9,6 +9,7 @@ from torch import Tensor
 
 from assay.decide import Decision, Rows, Threshold, TopK
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
+from assay.native.labels import has_columns
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
 from assay.tally.layout_checks import check_weights
 from assay.triton_kernels import labels as triton_labels
@@ -131,8 +132,14 @@ class Labels:
 
     def _scored(self, batch: Batch) -> Rows:
         return batch.memoize(
-            ("scored", self.multiclass), lambda b: Rows(scores(b, self.multiclass), true_labels(b), b.compiled)
+            ("scored", self.multiclass), lambda b: Rows(self._compared(b), true_labels(b), b.compiled)
         )
+
+    def _compared(self, batch: Batch) -> Tensor:
+        """The scores whose order in a row decides; compiled code compares columns as they are."""
+        if batch.compiled and self.multiclass and batch.preds.dtype == torch.float32 and has_columns(batch.preds):
+            return batch.preds
+        return scores(batch, self.multiclass)
 
     def rows(self, batch: Batch) -> Tensor:
         """True labels mapped to `0`: below range, `1 ... C`: class + 1, `C + 1`: above range, `C + 2`: ignored."""

@@ -364,7 +364,7 @@ def canonical(store: SampleStore) -> SampleStore:
 
 
 def _sorted_by(keys: Sequence[np.ndarray]) -> np.ndarray:
-    """What `np.lexsort` gives, by one sort where the last keys, as one integer of 64 bits, tell all rows apart."""
+    """What `np.lexsort` gives: rows are sorted by the last keys, as one integer of 64 bits, then those that are tied."""
     packed, bits, used = np.zeros(len(keys[0]), np.uint64), 0, 0
     for key in reversed(keys):
         size = 8 * key.itemsize
@@ -375,8 +375,17 @@ def _sorted_by(keys: Sequence[np.ndarray]) -> np.ndarray:
         packed = (packed << np.uint64(size % 64)) | (unsigned ^ unsigned.dtype.type(sign))
         bits, used = bits + size, used + 1
     order = np.argsort(packed)
-    tied = used < len(keys) and np.any(packed[order[1:]] == packed[order[:-1]])
-    return np.lexsort(keys) if tied else order
+    return order if used == len(keys) else _with_ties_sorted(order, packed, keys[: len(keys) - used])
+
+
+def _with_ties_sorted(order: np.ndarray, packed: np.ndarray, keys: Sequence[np.ndarray]) -> np.ndarray:
+    """The order in which rows of equal `packed` are sorted by other keys as well."""
+    falling = packed[order]
+    is_new = np.concatenate([[True], falling[1:] != falling[:-1]])
+    tied = np.flatnonzero(~is_new | ~np.append(is_new[1:], True))
+    rows = order[tied]
+    order[tied] = rows[np.lexsort([*(key[rows] for key in keys), np.cumsum(is_new)[tied]])]
+    return order
 
 
 def _digests(columns: Sequence[Tensor]) -> np.ndarray:
