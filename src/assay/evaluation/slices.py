@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +25,8 @@ Slices: TypeAlias = "Mapping[str, Any] | Sequence[str | tuple[str, ...]] | None"
 
 MOST_VALUES = 100
 MOST_CELLS = 1000
-_BASE = 128
+MOST_CROSSED = 9
+_BASE = 128  # more than MOST_VALUES; MOST_CROSSED digits fit 63 bits
 _BIN = 'Bin it by a function, such as slices={"decade": lambda batch: batch["age"] // 10 * 10}'
 
 
@@ -59,7 +62,10 @@ def parse_slices(slices: Slices) -> SliceSpec:
         slices = {each if isinstance(each, str) else " x ".join(map(str, each)): each for each in slices}
     selectors = {str(name): each for name, each in slices.items() if not isinstance(each, tuple)}
     crossed = {str(name): tuple(map(str, each)) for name, each in slices.items() if isinstance(each, tuple)}
-    for parts in crossed.values():
+    for name, parts in crossed.items():
+        if len(parts) > MOST_CROSSED:
+            got, do = f"{len(parts)} parts", "Cross fewer, or join some of them to one"
+            raise ConfigError(describe(f"slices: {name}", got, f"at most {MOST_CROSSED}", do))
         selectors = {**{part: part for part in parts}, **selectors}
     for name, selector in selectors.items():
         if not (isinstance(selector, str | int) or callable(selector)):
@@ -302,8 +308,9 @@ def _array(values: Any) -> Array:
 
 
 def _rank(text: str) -> tuple[int, float, str]:
-    """Numbers in their order, then texts in theirs."""
-    try:
-        return 0, float(text), text
-    except ValueError:
-        return 1, 0.0, text
+    """Numbers in their order, then texts in theirs; NaN, which has no order, is a text."""
+    with contextlib.suppress(ValueError):
+        number = float(text)
+        if not math.isnan(number):
+            return 0, number, text
+    return 1, 0.0, text

@@ -174,7 +174,7 @@ def class_counts(table: TableSource, options: ScoreOptions) -> dict[str, int]:
     """The number of classes, or of labels, that the columns of a table say: an argument of metrics.
 
     Several scores and one target are of as many classes, several of both of as many labels; else as many classes as
-    `labels` has.
+    `labels` has. One score a row is that of a class against another one, and says no number.
 
     Raises:
         ConfigError: lists of scores have other lengths.
@@ -183,7 +183,8 @@ def class_counts(table: TableSource, options: ScoreOptions) -> dict[str, int]:
     scores, targets = (_width(table, names) for names in (columns.preds, columns.target))
     if scores > 1:
         return {"num_labels" if targets > 1 else "num_classes": scores}
-    return {"num_classes": len(columns.labels)} if len(columns.labels) > 1 else {}
+    is_score = arrow().types.is_floating(table.schema.field(columns.preds[0]).type)
+    return {"num_classes": len(columns.labels)} if len(columns.labels) > 1 and not is_score else {}
 
 
 def _width(table: TableSource, names: Sequence[str]) -> int:

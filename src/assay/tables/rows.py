@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from assay.tables.bad_rows import combined
 from assay.tables.columns import TableColumns
 
 Mask = NDArray[np.bool_]
+_INTEGER = re.compile("-?[0-9]+")
 _SMALL = 2**62  # ids below are their own numbers
 
 
@@ -67,7 +69,7 @@ class RowReader:
     ) -> None:
         self.columns, self._takes_raw = columns, takes_raw
         self._classes, self._ignored, self._takes_nan = classes, ignored, takes_nan
-        self._widths: dict[str, int] = {}
+        self._widths: dict[tuple[str, int], int] = {}
 
     def read(self, batch: Any, places: NDArray[np.int64]) -> tuple[TableRows, dict[str, Mask]]:
         """The rows of a batch that can be counted, and by reason which of its rows cannot.
@@ -100,7 +102,7 @@ class RowReader:
         if weights is not None:
             _note(masks, f"a negative weight or NaN in {columns.weights}", ~(weights >= 0) | weights.isinf())
         ids = self._ids(batch.column(columns.ids), masks) if columns.ids else None
-        parts = {name: _coded(batch.column(name)) for name in columns.parts}
+        parts = {name: _coded(batch.column(name), name) for name in columns.parts}
         named = {name: numbers[column] for name, column in columns.named.items()}
         return TableRows(preds, target, weights, named, ids, parts, places)
 
@@ -134,51 +136,63 @@ class RowReader:
             dtype = torch.promote_types(dtype, part.dtype)
         return torch.stack([part.to(dtype) for part in parts]).t()  # columns as they lie in the table
 
-    def _numbers(self, array: Any, name: str, masks: dict[str, Mask]) -> Tensor:
+    def _numbers(self, array: Any, name: str, masks: dict[str, Mask], depth: int = 0) -> Tensor:
         """A column of numbers, of lists of them, or of the names of classes; what is missing is 0 and noted."""
         pa = arrow()
         types = pa.types
-        if types.is_dictionary(array.type) or is_text(array.type):
+        if types.is_null(array.type):
+            array = array.cast(pa.float32())
+        kind = array.type.value_type if types.is_dictionary(array.type) else array.type
+        is_label = name in (*self.columns.preds, *self.columns.target)
+        if is_text(kind) or (is_label and self._names(kind) is not None):
             array = self._numbered(array, name, masks)
+        elif types.is_dictionary(array.type):
+            array = array.dictionary_decode()
         if array.null_count:
             _note(masks, f"no value in {name}", array.is_null().to_numpy(zero_copy_only=False))
         if is_list(array.type):
-            return self._lists(array, name, masks)
-        if array.null_count:
+            return self._lists(array, name, masks, depth)
+        if array.null_count and _is_number(array.type):
             array = array.fill_null(False if types.is_boolean(array.type) else 0)
         return tensor_of(array, name)
 
-    def _lists(self, array: Any, name: str, masks: dict[str, Mask]) -> Tensor:
-        """Lists of one length as the rows of a matrix."""
+    def _lists(self, array: Any, name: str, masks: dict[str, Mask], depth: int) -> Tensor:
+        """Lists of one length as the rows of a matrix, lists of lists as those of a tensor; others are 0 and noted."""
         pa = arrow()
         lengths = pa.compute.list_value_length(array).fill_null(-1).to_numpy(zero_copy_only=False)
-        width = self._widths.setdefault(name, int(lengths[0])) if len(lengths) else self._widths.get(name, 0)
+        valid = lengths[lengths >= 0]
+        width = self._widths.setdefault((name, depth), int(valid[0])) if len(valid) else 0
         right = lengths == width
-        if not right.all():
-            _note(masks, f"a list that has not {width} entries in {name}", ~right & (lengths >= 0))
-            array = array.filter(pa.array(right))
-        elif array.null_count:
-            array = array.drop_null()
-        flat = array.flatten()
-        if flat.null_count:
-            inside = np.zeros(len(lengths), bool)
-            inside[right] = flat.is_null().to_numpy(zero_copy_only=False).reshape(-1, width).any(1)
-            _note(masks, f"no value in {name}", inside)
-            flat = flat.fill_null(0)
-        matrix = self._numbers(flat, name, {}).reshape(len(array), width, *((-1,) if is_list(flat.type) else ()))
+        _note(masks, f"a list that has not {width} entries in {name}", ~right & (lengths >= 0))
+        inside: dict[str, Mask] = {}
+        flat = self._numbers(array.filter(pa.array(right)).flatten(), name, inside, depth + 1)
+        for reason, mask in inside.items():
+            bad = np.zeros(len(lengths), bool)
+            bad[right] = mask.reshape(-1, width).any(1)
+            _note(masks, reason, bad)
+        matrix = flat.reshape(int(right.sum()), width, *flat.shape[1:])
         if right.all():
             return matrix
         whole = matrix.new_zeros(len(lengths), *matrix.shape[1:])
         whole[torch.from_numpy(right)] = matrix
         return whole
 
+    def _names(self, kind: Any) -> list[str] | None:
+        """The labels as a column of this type writes them; None where it has the numbers of the classes."""
+        types, labels = arrow().types, self.columns.labels
+        lower = [label.lower() for label in labels]
+        if types.is_boolean(kind) and sorted(lower) == ["false", "true"]:
+            return lower
+        if types.is_integer(kind) and all(_INTEGER.fullmatch(label) for label in labels):
+            numbers = [str(int(label)) for label in labels]
+            return None if numbers == [str(number) for number in range(len(numbers))] else numbers
+        return list(labels) if is_text(kind) else None
+
     def _numbered(self, array: Any, name: str, masks: dict[str, Mask]) -> Any:
         """Names of classes as their numbers; ids of queries as their hashes."""
         pa = arrow()
         is_coded = pa.types.is_dictionary(array.type)
         values = array.dictionary if is_coded else array
-        if not is_text(values.type):
-            return array.dictionary_decode()
         if name in self.columns.named.values() and not self.columns.labels:
             texts = array.dictionary_decode() if is_coded else array
             numbers = pa.array(text_numbers(texts.fill_null("")))
@@ -188,7 +202,8 @@ class RowReader:
             do = f"Write labels={','.join(some[:20])} (--labels), all names in the order of the classes"
             got = f"strings ({', '.join(map(repr, some[:3]))}{', ...' if len(some) > 3 else ''})"
             raise ConfigError(describe(name, got, "numbers, or names whose order is known", do))
-        numbers = pa.compute.index_in(values, value_set=pa.array(self.columns.labels, values.type))
+        names = pa.array(self._names(values.type) or [], pa.large_string())
+        numbers = pa.compute.index_in(values.cast(pa.large_string()), value_set=names)
         codes = pa.compute.take(numbers, array.indices) if is_coded else numbers
         unknown = codes.is_null().to_numpy(zero_copy_only=False) & array.is_valid().to_numpy(zero_copy_only=False)
         if unknown.any():
@@ -226,20 +241,18 @@ def tensor_of(array: Any, name: str) -> Tensor:
     """
     pa = arrow()
     kind = array.type
+    if not _is_number(kind):
+        raise ConfigError(describe(name, f"values of type {kind}", "numbers", "Name a column of numbers"))
     if pa.types.is_boolean(kind):
         return torch.from_numpy(np.array(array.to_numpy(zero_copy_only=False)))
     if pa.types.is_decimal(kind):
         array = array.cast(pa.float64())
-    elif pa.types.is_null(kind):
-        array = array.cast(pa.float32())
     elif pa.types.is_unsigned_integer(kind) and kind != pa.uint8():
         try:
             array = array.cast(pa.int64())
         except pa.ArrowInvalid as error:
             got = f"integers of {kind} above 2^63 - 1"
             raise ConfigError(describe(name, got, "integers of 64 bits", "Cast the column")) from error
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise ConfigError(describe(name, f"values of type {kind}", "numbers", "Name a column of numbers"))
     if not len(array):
         return torch.from_numpy(np.array(array.to_numpy()))
     values: Tensor = torch.utils.dlpack.from_dlpack(array)
@@ -269,12 +282,19 @@ def text_numbers(array: Any) -> NDArray[np.int64]:
     return numbers_of_texts(np.frombuffer(data, np.uint8), offsets)
 
 
-def _coded(array: Any) -> CodedValues:
+def _coded(array: Any, name: str) -> CodedValues:
     """The values that slices are made of as numbers of texts."""
     pa = arrow()
+    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
+        array = array.dictionary_decode()
     if not pa.types.is_dictionary(array.type):
-        array = array.dictionary_encode()
-    texts = [str(each) for each in array.dictionary.to_numpy(zero_copy_only=False)]
+        try:
+            array = array.dictionary_encode()
+        except pa.ArrowNotImplementedError as error:
+            got, do = f"values of type {array.type}", "Name a column of strings or numbers"
+            raise ConfigError(describe(f"slices: {name}", got, "one value a row", do)) from error
+    values = array.dictionary.to_numpy(zero_copy_only=False)
+    texts = [str(each) for each in (values + 0.0 if values.dtype.kind == "f" else values)]  # -0.0 is 0.0
     codes = array.indices
     if codes.null_count:
         codes, texts = codes.fill_null(len(texts)), [*texts, "missing"]
@@ -290,6 +310,11 @@ def _note(masks: dict[str, Mask], reason: str, bad: Any) -> None:
 def is_text(kind: Any) -> bool:
     types = arrow().types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _is_number(kind: Any) -> bool:
+    types = arrow().types
+    return any(each(kind) for each in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean))
 
 
 def is_list(kind: Any) -> bool:

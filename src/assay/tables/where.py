@@ -79,7 +79,8 @@ def _check(node: ast.expr, text: str) -> None:
                 known = ast.literal_eval(value)
             except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
                 known = ...
-            is_list = isinstance(known, tuple | list | set) and all(type(each) in (int, float, str) for each in known)
+            several = known if isinstance(known, tuple | list | set) else ()
+            is_list = bool(several) and all(type(each) in (int, float, str) for each in several)
             fits = {ast.In: is_list, ast.NotIn: is_list, ast.Is: known is None, ast.IsNot: known is None}
             if not fits.get(type(op), type(known) in (int, float, str, bool)):
                 raise ConfigError(describe("where", ast.unparse(node), "a column and a value", _EXAMPLE))
@@ -104,7 +105,7 @@ def _expression(node: Any) -> Any:
             if isinstance(op, ast.Is | ast.IsNot):
                 return column.is_null() if isinstance(op, ast.Is) else column.is_valid()
             if isinstance(op, ast.In | ast.NotIn):
-                held = column.isin(list(known))
+                held = arrow().compute.if_else(column.is_valid(), column.isin(list(known)), None)
                 return held if isinstance(op, ast.In) else ~held
             return _COMPARE[type(op)](column, known)
         case _:
