@@ -19,6 +19,7 @@ SCRIPTS = (
     "collection",
     "update_cost",
     "value_cost",
+    "many_outputs",
     "accuracy_of_values",
     "auroc",
     "retrieval",

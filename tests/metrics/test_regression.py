@@ -29,7 +29,7 @@ from assay.metrics.regression.errors import (
     WeightedMeanAbsolutePercentageError,
 )
 from assay.metrics.regression.explained_variance import ExplainedVariance, R2Score, RelativeSquaredError
-from assay.tally.sums import Totals
+from assay.tally.totals import Totals
 
 
 def normal(seed: int, *shape: int) -> torch.Tensor:
@@ -433,7 +433,7 @@ def test_means_of_many_outputs_are_those_of_fractions(metric, weighted, scale, m
     preds[:, 3] = target[:, 3]
     weights = torch.rand(40, generator=generator) if weighted else None
     measured = metric(num_outputs=70)(preds, target, weights=weights).tolist()
-    monkeypatch.setattr(Totals, "means", lambda totals, factors: None)
+    monkeypatch.setattr(Totals, "quotients", lambda totals, formula: None)
     exact = metric(num_outputs=70)(preds, target, weights=weights).tolist()
     assert measured == exact
     assert measured[3] == 0

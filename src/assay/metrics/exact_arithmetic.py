@@ -11,8 +11,11 @@ from torch import Tensor
 
 from assay.metrics.base import number, vector
 from assay.tally.exact import Number
+from assay.tally.polynomials import QuotientOfSums, SumOf
 from assay.tally.row_sums import RowTotals
+from assay.tally.totals import Totals
 
+_SMALL, _LARGE = 2.0**-900, 2.0**900  # two floats have 106 bits of what lies between
 _BITS = 128  # of the integer under the root: its root has 64, which is more than float64 keeps
 
 
@@ -80,6 +83,51 @@ def over_root(above: Number, below: Number) -> float:
         return math.nan
     value = root(above * above / below)
     return -value if above < 0 else value
+
+
+def quotient_of(formula: QuotientOfSums, counts: Totals, k: int) -> Number:
+    """The quotient of sums of output `k`, exactly, or its root, rounded once.
+
+    Where a sum is not finite it is NaN, or that sum itself where it alone is divided.
+    """
+    sum_of = counts.sum_of(k)
+    above, below = formula.above.evaluate(sum_of), formula.below.evaluate(sum_of)
+    if isinstance(above, float) and isinstance(formula.above, SumOf):
+        return above
+    if formula.root == "of the divisor":
+        return over_root(above, below)
+    value = quotient(above, below)
+    return root(value) if formula.root else value
+
+
+def value_of_sums(formula: QuotientOfSums, counts: Totals) -> Tensor:
+    """The quotient of sums of the only output, rounded once."""
+    quotients = counts.quotients(formula)
+    if quotients is None or quotients.doubtful:
+        return number(rounded(quotient_of(formula, counts, 0)))
+    return quotients.values[0]
+
+
+def pair(value: Number) -> tuple[float, float]:
+    """A number rounded to float64, and what that leaves of it."""
+    first = rounded(value)
+    rest = float(value - Fraction(first)) if isinstance(value, Fraction) and math.isfinite(first) else 0.0
+    return first, rest
+
+
+def mean_of_pairs(values: Sequence[float], rests: Sequence[float]) -> float | None:
+    """The mean of numbers, rounded once, each a sum of two floats that is right to 2 ** -97 of it.
+
+    None where that is not enough to round, or a number is too small or too large.
+    """
+    if not all(_SMALL < abs(value) < _LARGE for value in values if value):
+        return None
+    parts = [*values, *rests]
+    total = math.fsum(parts)
+    mean = (Fraction(total) + Fraction(math.fsum([*parts, -total]))) / len(values)
+    error = Fraction(math.fsum(map(abs, values))) / 2**96
+    low, high = float(mean - error), float(mean + error)
+    return low if low == high else None
 
 
 def result(values: Sequence[Number]) -> Tensor:

@@ -7,21 +7,30 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from typing import Annotated, ClassVar, Literal
 
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric, number
-from assay.metrics.exact_arithmetic import combined, quotient, result, rounded
+from assay.metrics.exact_arithmetic import mean_of_pairs, pair, quotient, quotient_of, result, rounded
 from assay.metrics.per_sample import SampleTerms, single
+from assay.native.quotients import Quotients
 from assay.tally.base import Batch, Tally
-from assay.tally.exact import Number, fraction
+from assay.tally.exact import Number
 from assay.tally.float_terms import as_float, difference
-from assay.tally.sums import Sums, Totals
+from assay.tally.polynomials import QuotientOfSums, SumOf
+from assay.tally.sums import Sums
 from assay.tally.terms import PREDS, TARGET, FloatTerm, Product, Term
+from assay.tally.totals import Totals
 
 XX, XY, YY = Product(PREDS, PREDS), Product(PREDS, TARGET), Product(TARGET, TARGET)
+WEIGHT = SumOf()
+SQUARED_ERROR = SumOf(XX) - SumOf(XY) - SumOf(XY) + SumOf(YY)
+MEAN_SQUARED_ERROR = QuotientOfSums(SQUARED_ERROR, WEIGHT)
+TARGET_SPREAD = WEIGHT * SumOf(YY) - SumOf(TARGET) * SumOf(TARGET)
+"""`sum((target - mean(target)) ** 2)` times the sum of the weights."""
 SQUARES: frozenset[Term] = frozenset({XX, XY, YY})
 MOMENTS: frozenset[Term] = SQUARES | {PREDS, TARGET}
 
@@ -58,9 +67,29 @@ class OutputMetric(Metric):
     def terms(self) -> frozenset[Term]:
         """What is summed."""
 
-    @abstractmethod
+    @property
+    def formula(self) -> QuotientOfSums | None:
+        """The value as a quotient of sums, where it is one; its `value` may differ where the divisor is 0."""
+        return None
+
     def value(self, counts: Totals, k: int) -> Number:
         """The value of output `k`."""
+        assert self.formula is not None, "a metric has a quotient or a value of its own"
+        return quotient_of(self.formula, counts, k)
+
+    def values(self, counts: Totals) -> Quotients | None:
+        """The values of all outputs at once, which are those of `value`; None where there is no faster way."""
+        quotients = None if self.formula is None else counts.quotients(self.formula)
+        if quotients is not None:
+            for k in quotients.doubtful:
+                quotients.values[k], quotients.rests[k] = pair(self.value(counts, k))
+        return quotients
+
+    def compute(self, counts: Totals) -> Tensor:
+        quotients = self.values(counts)
+        if quotients is None:
+            return result([self.value(counts, k) for k in range(self.num_outputs)])
+        return quotients.values if self.num_outputs > 1 else quotients.values[0]
 
     def predicted(self, batch: Batch) -> Tensor | None:
         return single(batch.preds) if self.num_outputs == 1 else None
@@ -77,16 +106,6 @@ class ElementwiseMetric(OutputMetric):
 
     def tally(self, weighted: bool) -> Tally:
         return Sums(self.terms, None if self.num_outputs == 1 else self.num_outputs, weighted)
-
-    @property
-    def mean_terms(self) -> Mapping[Term, int]:
-        """The terms, with factors, whose sum has the value as its mean; empty where it is no mean."""
-        return {}
-
-    def compute(self, counts: Totals) -> Tensor:
-        terms = self.mean_terms
-        means = counts.means(terms) if terms else None
-        return result(means or [self.value(counts, k) for k in range(self.num_outputs)])
 
     @property
     def per_sample_terms(self) -> Mapping[str, Of]:
@@ -119,11 +138,8 @@ class MeanTermMetric(ElementwiseMetric):
         return {self.term_name: of_term(self.term)}
 
     @property
-    def mean_terms(self) -> Mapping[Term, int]:
-        return {self.term: 1}
-
-    def value(self, counts: Totals, k: int) -> Number:
-        return mean_of(self.term, counts, k)
+    def formula(self) -> QuotientOfSums | None:
+        return mean_of(self.term)
 
 
 Of = Callable[[Tensor, Tensor], Tensor]
@@ -173,14 +189,20 @@ class OverOutputs(OutputMetric):
         return Sums(MOMENTS, self.num_outputs, weighted)
 
     def compute(self, counts: Totals) -> Tensor:
-        values = [self.value(counts, k) for k in range(self.num_outputs)]
         if self.multioutput == "raw_values" or self.num_outputs == 1:
-            return result(values)
+            return super().compute(counts)
+        quotients = self.values(counts) if self.multioutput == "uniform_average" else None
+        mean = None if quotients is None else mean_of_pairs(quotients.values.tolist(), quotients.rests.tolist())
+        return number(self._mean(counts) if mean is None else mean)
+
+    def _mean(self, counts: Totals) -> float:
+        """The mean over the outputs, by fractions."""
+        values = [self.value(counts, k) for k in range(self.num_outputs)]
         weights: list[Number] = [Fraction(1)] * self.num_outputs
         if self.multioutput == "variance_weighted":
             spreads = [target_spread(counts, k) for k in range(self.num_outputs)]
             weights = spreads if any(spreads) else weights  # all targets constant: scikit-learn weighs them alike
-        return number(rounded(weighted_mean(values, weights)))
+        return rounded(weighted_mean(values, weights))
 
 
 def weighted_mean(values: Sequence[Number], weights: Sequence[Number]) -> Number:
@@ -203,14 +225,6 @@ def total_of(values: Sequence[Fraction]) -> Fraction:
     return Fraction(sum(scaled)) * Fraction(2) ** -bits
 
 
-def squared_error(counts: Totals, k: int) -> Number:
-    """`sum((preds - target) ** 2)`."""
-    if counts.special:
-        return combined((1, counts[XX][k]), (-2, counts[XY][k]), (1, counts[YY][k]))
-    (xx, unit), (xy, _), (yy, _) = (counts.integers[term] for term in (XX, XY, YY))
-    return fraction(xx[k] - 2 * xy[k] + yy[k], unit)
-
-
 def target_spread(counts: Totals, k: int) -> Number:
     """`sum((target - mean(target)) ** 2)`; 0 without samples."""
     weight, total, squares = counts.weight[k], counts[TARGET][k], counts[YY][k]
@@ -219,14 +233,16 @@ def target_spread(counts: Totals, k: int) -> Number:
     return squares - total * total / weight if weight else Fraction(0)
 
 
-def share_left(error: Number, spread: Number) -> Number:
-    """`1 - error / spread`; for a constant target 1 when there is no error, else 0."""
-    if isinstance(error, float) or isinstance(spread, float):
+def share_left(formula: QuotientOfSums, counts: Totals, k: int) -> Number:
+    """A quotient of what the errors leave of the target's spread; for a constant target 1 without any error, else 0."""
+    sum_of = counts.sum_of(k)
+    left, spread = formula.above.evaluate(sum_of), formula.below.evaluate(sum_of)
+    if isinstance(left, float) or isinstance(spread, float):
         return math.nan
-    return 1 - error / spread if spread else Fraction(error == 0)
+    return left / spread if spread else Fraction(left == 0)
 
 
-def mean_of(term: Term, counts: Totals, k: int) -> Number:
-    """The mean of a term; infinite where a term was infinite."""
-    total = counts[term][k]
-    return total if isinstance(total, float) else quotient(total, counts.weight[k])
+@cache
+def mean_of(term: Term, divisor: Term | None = None) -> QuotientOfSums:
+    """The sum of a term over that of another one, or over that of the weights; infinite where a term was infinite."""
+    return QuotientOfSums(SumOf(term), SumOf(divisor))

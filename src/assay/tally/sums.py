@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import mul
 
 import torch
 from torch import Tensor
@@ -28,53 +26,11 @@ from assay.tally.base import (
     bad_weights,
     shown,
 )
-from assay.tally.exact import Number
 from assay.tally.layout_checks import check_as_preds, check_weights
 from assay.tally.row_cells import RowCells
 from assay.tally.terms import PREDS, WEIGHTS, Argument, ArgumentValue, Factor, FloatTerm, Leaf, Product, Term, column
+from assay.tally.totals import SumLayout, SumPlace, Totals
 from assay.triton_kernels import sums as triton_sums
-
-
-@dataclass(frozen=True, eq=False)
-class Totals:
-    """Exact sums on the CPU, for each output.
-
-    `totals[term]` is a list with one `Fraction` per output, or a float (inf, -inf, NaN) where the data was not finite.
-    `count` is the number of values and `weight` the sum of their weights, which without weights is the same.
-
-    `integers` are the finite sums of each term in units of `2 ** unit`, with that `unit`. `special` says for each term
-    and output what was not finite among the floats that must be; it is empty where all were finite.
-    """
-
-    count: list[int]
-    integers: Mapping[Term, tuple[list[int], int]]
-    special: Mapping[Term, list[Sequence[Sequence[int]]]]
-    _numbers: dict[Term, list[Number]] = field(default_factory=dict)
-
-    def __getitem__(self, term: Term) -> list[Number]:
-        if term not in self._numbers:
-            sums, unit = self.integers[term]
-            values: list[Number] = [exact.fraction(value, unit) for value in sums]
-            if self.special:
-                values = [_number(term, v, s) for v, s in zip(values, self.special[term], strict=True)]
-            self._numbers[term] = values
-        return self._numbers[term]
-
-    @cached_property
-    def weight(self) -> list[Number]:
-        """The sum of the weights of the values of each output."""
-        return self[WEIGHTS] if WEIGHTS in self.integers else [Fraction(n) for n in self.count]
-
-    def means(self, factors: Mapping[Term, int]) -> list[float] | None:
-        """`sum(factor * term) / sum(weight)` for each output, rounded once; None where something was not finite.
-
-        The terms are of one order. This is faster than fractions are.
-        """
-        if self.special:
-            return None
-        sums, (unit, *_) = zip(*(self.integers[term] for term in factors), strict=True)
-        totals = [sum(map(mul, row, factors.values())) for row in zip(*sums, strict=True)]
-        return exact.quotients((totals, unit), self.integers.get(WEIGHTS, (self.count, 0)))
 
 
 @dataclass(frozen=True)
@@ -372,17 +328,16 @@ class Sums(Tally):
 
     def compute(self, state: State) -> Totals:
         """The sums of the terms as exact numbers."""
-        integers: dict[Term, tuple[list[int], int]] = {}
-        special = {}
-        has_special = exact.has_nonzero(state["special"])
+        return Totals(state, self._sum_layout)
+
+    @cached_property
+    def _sum_layout(self) -> SumLayout:
+        places = {}
         for order, terms in self._by_order.items():
-            sums, unit = exact.integers(state[f"sums{order}"], order)
             for k, term in enumerate(terms):
                 name = term.left if self.weighted and isinstance(term, Product) and term.right == WEIGHTS else term
-                integers[name] = sums[k * self._outputs : (k + 1) * self._outputs], unit
-                if has_special:
-                    special[name] = state["special"][self._index(_decisive(term))].transpose(0, 1).tolist()
-        return Totals(state["count"].tolist(), integers, special)
+                places[name] = SumPlace(order, k, self._index(_decisive(term)))
+        return SumLayout(self._outputs, places)
 
 
 def _split(batch: Batch, elements: int) -> list[Batch]:
@@ -421,12 +376,3 @@ def _settled_special(special: Tensor) -> Tensor:
 def _decisive(term: Term) -> tuple[Leaf, ...]:
     """The floats that must be finite for the sum of a term to be."""
     return (term,) if isinstance(term, Leaf) else term.leaves
-
-
-def _number(term: Term, value: Number, special: Sequence[Sequence[int]]) -> Number:
-    """The sum: of floats, as IEEE 754 has it; of what is computed from floats that are not all finite, NaN."""
-    if not any(map(any, special)):
-        return value
-    if not isinstance(term, Leaf):
-        return math.nan
-    return (math.inf, -math.inf, math.nan)[special[0].index(1)]

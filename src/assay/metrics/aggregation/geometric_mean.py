@@ -12,8 +12,9 @@ from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.tally.base import Tally
 from assay.tally.float_terms import IsZero, LogValue
-from assay.tally.sums import Sums, Totals
+from assay.tally.sums import Sums
 from assay.tally.terms import FloatTerm
+from assay.tally.totals import Totals
 
 __all__ = ["GeometricMean"]
 

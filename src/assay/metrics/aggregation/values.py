@@ -11,14 +11,19 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples, Metric, number, plain
-from assay.metrics.exact_arithmetic import quotient, rounded
+from assay.metrics.exact_arithmetic import quotient, rounded, value_of_sums
 from assay.metrics.per_sample import SampleTerms, single
 from assay.tally.base import Batch, NanPolicy, Tally
 from assay.tally.extremes import Extremes, Range
-from assay.tally.sums import Sums, Totals
+from assay.tally.polynomials import QuotientOfSums, SumOf
+from assay.tally.sums import Sums
 from assay.tally.terms import PREDS, Product, Term
+from assay.tally.totals import Totals
 
 __all__ = ["Max", "Mean", "Min", "Sum", "Variance"]
+
+
+_MEAN = QuotientOfSums(SumOf(PREDS), SumOf())
 
 
 @dataclass(frozen=True)
@@ -93,8 +98,7 @@ class Mean(Aggregate):
         return SampleTerms.of("value, without NaN", torch.where(known, values, 0), "known value", known)
 
     def compute(self, counts: Totals) -> Tensor:
-        total = counts[PREDS][0]
-        return number(total if isinstance(total, float) else rounded(quotient(total, counts.weight[0])))
+        return value_of_sums(_MEAN, counts)
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from assay.tally.float_terms import as_float
 from assay.tally.labelled_scores import score_spec
 from assay.tally.losses import LogLossAndTarget
 from assay.tally.row_sums import RowSums, RowTotals
-from assay.tally.sums import Totals
 from assay.tally.terms import PREDS, TARGET, Term
+from assay.tally.totals import Totals
 
 __all__ = ["NormalizedEntropy", "WeightedCalibration"]
 

@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar, Literal
 from torch import Tensor
 
 from assay.metrics.base import number
-from assay.metrics.exact_arithmetic import quotient, result, rounded, sums_or_means
+from assay.metrics.exact_arithmetic import quotient_of, result, rounded, sums_or_means
 from assay.metrics.image.base import ImageMetric
-from assay.metrics.output_metrics import SQUARES, squared_error
+from assay.metrics.output_metrics import MEAN_SQUARED_ERROR, SQUARES
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.image_terms import (
@@ -26,7 +26,8 @@ from assay.tally.image_terms import (
     WindowSpectralError,
 )
 from assay.tally.row_sums import RowTotals
-from assay.tally.sums import Sums, Totals
+from assay.tally.sums import Sums
+from assay.tally.totals import Totals
 from assay.tally.windows import Window
 
 __all__ = [
@@ -88,7 +89,7 @@ class PeakSignalNoiseRatio(ImageMetric):
     def compute(self, counts: RowTotals | Totals) -> Tensor:
         if isinstance(counts, RowTotals):
             return super().compute(counts)
-        error = quotient(squared_error(counts, 0), counts.weight[0])
+        error = quotient_of(MEAN_SQUARED_ERROR, counts, 0)
         if isinstance(error, float):
             return number(error)
         if not error:

@@ -2,48 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples, Metric
-from assay.metrics.exact_arithmetic import over_root, quotient, result, rounded, sums_or_means
-from assay.metrics.output_metrics import MOMENTS, XX, XY, YY, OutputMetric
+from assay.metrics.exact_arithmetic import quotient, result, rounded, sums_or_means
+from assay.metrics.output_metrics import MOMENTS, TARGET_SPREAD, WEIGHT, XX, XY, OutputMetric
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
 from assay.tally.exact import Number
+from assay.tally.polynomials import QuotientOfSums, SumOf
 from assay.tally.row_sums import RowSums, RowTotals
 from assay.tally.row_terms import Cosine
-from assay.tally.sums import Sums, Totals
+from assay.tally.sums import Sums
 from assay.tally.terms import PREDS, TARGET, Term
+from assay.tally.totals import Totals
 
 __all__ = ["ConcordanceCorrCoef", "CosineSimilarity", "PearsonCorrCoef"]
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Sums over pairs, times the sum of the weights: `n sum((x - mean x)²)` and so on; all whole without rounding."""
-
-    weight: Fraction
-    offset: Fraction
-    xx: Fraction
-    xy: Fraction
-    yy: Fraction
-
-
-def spread(counts: Totals, k: int) -> Spread | None:
-    """The spread of output `k`; None without data, or where the data was not finite."""
-    n, x, y = counts.weight[k], counts[PREDS][k], counts[TARGET][k]
-    xx, xy, yy = (counts[term][k] for term in (XX, XY, YY))
-    if isinstance(n, float) or isinstance(x, float) or isinstance(y, float) or not n:
-        return None
-    if isinstance(xx, float) or isinstance(xy, float) or isinstance(yy, float):
-        return None
-    return Spread(n, x - y, n * xx - x * x, n * xy - x * y, n * yy - y * y)
+_OFFSET = SumOf(PREDS) - SumOf(TARGET)
+_PREDS_SPREAD = WEIGHT * SumOf(XX) - SumOf(PREDS) * SumOf(PREDS)
+_SHARED_SPREAD = WEIGHT * SumOf(XY) - SumOf(PREDS) * SumOf(TARGET)
+_PEARSON = QuotientOfSums(_SHARED_SPREAD, _PREDS_SPREAD * TARGET_SPREAD, "of the divisor")
+_CONCORDANCE = QuotientOfSums(_SHARED_SPREAD + _SHARED_SPREAD, _PREDS_SPREAD + TARGET_SPREAD + _OFFSET * _OFFSET)
 
 
 @dataclass(frozen=True)
@@ -61,9 +48,6 @@ class Correlation(OutputMetric):
 
     def tally(self, weighted: bool) -> Tally:
         return Sums(MOMENTS, self.num_outputs, weighted)
-
-    def compute(self, counts: Totals) -> Tensor:
-        return result([self.value(counts, k) for k in range(self.num_outputs)])
 
 
 @dataclass(frozen=True)
@@ -95,9 +79,9 @@ class PearsonCorrCoef(Correlation):
         n = counts.count[0]
         return fisher_z(rounded(self.value(counts, 0)), 1 / (n - 3), confidence_level) if 3 < n <= rows else None
 
-    def value(self, counts: Totals, k: int) -> Number:
-        spreads = spread(counts, k)
-        return float("nan") if spreads is None else over_root(spreads.xy, spreads.xx * spreads.yy)
+    @property
+    def formula(self) -> QuotientOfSums | None:
+        return _PEARSON
 
 
 @dataclass(frozen=True)
@@ -133,13 +117,19 @@ class ConcordanceCorrCoef(Correlation):
         if self.ddof < 0:
             raise ConfigError(describe("ddof", self.ddof, "0 or more", "Use 0 for Lin's definition"))
 
+    @property
+    def formula(self) -> QuotientOfSums | None:
+        return None if self.ddof else _CONCORDANCE
+
     def value(self, counts: Totals, k: int) -> Number:
-        spreads = spread(counts, k)
-        if spreads is None or spreads.weight <= self.ddof:
-            return float("nan")
-        # Everything times sum(w) (sum(w) - ddof).
-        shift = spreads.offset * spreads.offset * (spreads.weight - self.ddof) / spreads.weight
-        return quotient(2 * spreads.xy, spreads.xx + spreads.yy + shift)
+        sum_of = counts.sum_of(k)
+        weight, offset = WEIGHT.evaluate(sum_of), _OFFSET.evaluate(sum_of)
+        if isinstance(weight, float) or isinstance(offset, float) or weight <= self.ddof:
+            return math.nan
+        # Both sides times sum(w) (sum(w) - ddof); the last addend has (sum(w) - ddof) / sum(w) in it.
+        below = _CONCORDANCE.below.evaluate(sum_of)
+        correction = offset * offset * self.ddof / weight
+        return quotient(_CONCORDANCE.above.evaluate(sum_of), below if isinstance(below, float) else below - correction)
 
 
 @dataclass(frozen=True)

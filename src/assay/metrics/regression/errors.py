@@ -17,10 +17,10 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import combined, quotient, root, rounded
 from assay.metrics.output_metrics import (
+    MEAN_SQUARED_ERROR,
+    SQUARED_ERROR,
     SQUARES,
-    XX,
-    XY,
-    YY,
+    WEIGHT,
     ElementwiseMetric,
     MeanTermMetric,
     Of,
@@ -29,7 +29,6 @@ from assay.metrics.output_metrics import (
     mean_of,
     of_term,
     squared,
-    squared_error,
 )
 from assay.metrics.per_sample import single
 from assay.stats.intervals import Ends, wilson
@@ -46,8 +45,9 @@ from assay.tally.float_terms import (
     difference,
 )
 from assay.tally.largest_error import LargestError
-from assay.tally.sums import Totals
+from assay.tally.polynomials import QuotientOfSums
 from assay.tally.terms import PREDS, TARGET, AbsoluteError, AbsoluteValue, FloatTerm, Term
+from assay.tally.totals import Totals
 
 __all__ = [
     "CriticalSuccessIndex",
@@ -63,6 +63,9 @@ __all__ = [
     "TweedieDevianceScore",
     "WeightedMeanAbsolutePercentageError",
 ]
+
+
+_ROOT_MEAN_SQUARED_ERROR = QuotientOfSums(SQUARED_ERROR, WEIGHT, "of the quotient")
 
 
 @dataclass(frozen=True)
@@ -93,12 +96,8 @@ class MeanSquaredError(ElementwiseMetric):
         return {"squared error": squared} if self.squared else {}
 
     @property
-    def mean_terms(self) -> Mapping[Term, int]:
-        return {XX: 1, XY: -2, YY: 1} if self.squared else {}
-
-    def value(self, counts: Totals, k: int) -> Number:
-        mean = quotient(squared_error(counts, k), counts.weight[k])
-        return mean if self.squared else root(mean)
+    def formula(self) -> QuotientOfSums | None:
+        return MEAN_SQUARED_ERROR if self.squared else _ROOT_MEAN_SQUARED_ERROR
 
 
 @dataclass(frozen=True)
@@ -127,11 +126,8 @@ class MeanAbsoluteError(ElementwiseMetric):
         return {"absolute error": absolute}
 
     @property
-    def mean_terms(self) -> Mapping[Term, int]:
-        return {AbsoluteError(): 1}
-
-    def value(self, counts: Totals, k: int) -> Number:
-        return quotient(counts[AbsoluteError()][k], counts.weight[k])
+    def formula(self) -> QuotientOfSums | None:
+        return mean_of(AbsoluteError())
 
 
 @dataclass(frozen=True)
@@ -194,8 +190,9 @@ class WeightedMeanAbsolutePercentageError(ElementwiseMetric):
     def per_sample_terms(self) -> Mapping[str, Of]:
         return {"absolute error": absolute, "absolute target": magnitude}
 
-    def value(self, counts: Totals, k: int) -> Number:
-        return quotient(counts[AbsoluteError()][k], counts[AbsoluteValue("target")][k])
+    @property
+    def formula(self) -> QuotientOfSums | None:
+        return mean_of(AbsoluteError(), AbsoluteValue("target"))
 
 
 @dataclass(frozen=True)
@@ -288,7 +285,7 @@ class MinkowskiDistance(ElementwiseMetric):
         if counts.count[k] == 0:
             return math.nan
         if self.p == 2:
-            return root(squared_error(counts, k))
+            return root(SQUARED_ERROR.evaluate(counts.sum_of(k)))
         if self.p == 1:
             return counts[AbsoluteError()][k]
         return math.pow(rounded(counts[AbsolutePower(self.p)][k]), 1 / self.p)
@@ -341,10 +338,9 @@ class TweedieDevianceScore(ElementwiseMetric):
             else {"squared error": squared}
         )
 
-    def value(self, counts: Totals, k: int) -> Number:
-        if self.power:
-            return mean_of(TweedieDeviance(self.power), counts, k)
-        return quotient(squared_error(counts, k), counts.weight[k])
+    @property
+    def formula(self) -> QuotientOfSums | None:
+        return mean_of(TweedieDeviance(self.power)) if self.power else MEAN_SQUARED_ERROR
 
 
 @dataclass(frozen=True)
@@ -410,8 +406,9 @@ class CriticalSuccessIndex(ElementwiseMetric):
             return None
         return wilson(int(hits), int(events), confidence_level)
 
-    def value(self, counts: Totals, k: int) -> Number:
-        return quotient(counts[self._hits][k], counts[self._events][k])
+    @property
+    def formula(self) -> QuotientOfSums | None:
+        return mean_of(self._hits, self._events)
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,21 @@ from fractions import Fraction
 from typing import Annotated, ClassVar
 
 from assay.errors import ConfigError, describe
-from assay.metrics.exact_arithmetic import combined, quotient, root
-from assay.metrics.output_metrics import (
-    OverOutputs,
-    share_left,
-    squared_error,
-    target_spread,
-)
+from assay.metrics.output_metrics import SQUARED_ERROR, TARGET_SPREAD, WEIGHT, OverOutputs, share_left
 from assay.tally.exact import Number
-from assay.tally.sums import Totals
+from assay.tally.polynomials import QuotientOfSums, SumOf
 from assay.tally.terms import PREDS, TARGET
+from assay.tally.totals import Totals
 
 __all__ = ["ExplainedVariance", "R2Score", "RelativeSquaredError"]
+
+
+_ERROR = WEIGHT * SQUARED_ERROR
+_BIAS = SumOf(PREDS) - SumOf(TARGET)
+_SCORE = QuotientOfSums(TARGET_SPREAD - _ERROR, TARGET_SPREAD)
+_EXPLAINED = QuotientOfSums(TARGET_SPREAD - (_ERROR - _BIAS * _BIAS), TARGET_SPREAD)
+_RELATIVE = QuotientOfSums(_ERROR, TARGET_SPREAD)
+_ROOT_RELATIVE = QuotientOfSums(_ERROR, TARGET_SPREAD, "of the quotient")
 
 
 @dataclass(frozen=True)
@@ -64,9 +67,13 @@ class R2Score(OverOutputs):
         if self.adjusted < 0:
             raise ConfigError(describe("adjusted", self.adjusted, "0 or more", "Give the number of variables"))
 
+    @property
+    def formula(self) -> QuotientOfSums | None:
+        return None if self.adjusted else _SCORE
+
     def value(self, counts: Totals, k: int) -> Number:
         samples = counts.count[k]
-        score = share_left(squared_error(counts, k), target_spread(counts, k))
+        score = share_left(_SCORE, counts, k)
         if isinstance(score, float) or samples < 2 or not counts.weight[k]:
             return math.nan
         if not self.adjusted:
@@ -99,12 +106,12 @@ class ExplainedVariance(OverOutputs):
     examples = ({}, {"num_outputs": 2})
     unchanged_by = frozenset({"common affine", "shift"})
 
+    @property
+    def formula(self) -> QuotientOfSums | None:
+        return _EXPLAINED
+
     def value(self, counts: Totals, k: int) -> Number:
-        error, weight = squared_error(counts, k), counts.weight[k]
-        bias = combined((1, counts[PREDS][k]), (-1, counts[TARGET][k]))
-        if isinstance(error, float) or isinstance(weight, float) or isinstance(bias, float) or not weight:
-            return math.nan
-        return share_left(error - bias * bias / weight, target_spread(counts, k))
+        return share_left(_EXPLAINED, counts, k) if counts.weight[k] else math.nan
 
 
 @dataclass(frozen=True)
@@ -131,6 +138,6 @@ class RelativeSquaredError(OverOutputs):
 
     squared: Annotated[bool, "False gives the square root."] = True
 
-    def value(self, counts: Totals, k: int) -> Number:
-        share = quotient(squared_error(counts, k), target_spread(counts, k))
-        return share if self.squared else root(share)
+    @property
+    def formula(self) -> QuotientOfSums | None:
+        return _RELATIVE if self.squared else _ROOT_RELATIVE

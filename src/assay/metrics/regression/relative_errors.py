@@ -11,14 +11,15 @@ from typing import Annotated, ClassVar, Literal, get_args
 from torch import Tensor
 
 from assay.metrics.aggregation.geometric_mean import geometric_mean
-from assay.metrics.exact_arithmetic import combined, quotient, result, root
+from assay.metrics.exact_arithmetic import quotient, quotient_of, result, root
 from assay.metrics.output_metrics import (
+    MEAN_SQUARED_ERROR,
     SQUARES,
+    WEIGHT,
     YY,
     ElementwiseMetric,
     MeanTermMetric,
     Of,
-    squared_error,
     target_spread,
 )
 from assay.tally.base import Tally
@@ -35,8 +36,9 @@ from assay.tally.float_terms import (
     difference,
 )
 from assay.tally.output import of_output
-from assay.tally.sums import Totals
+from assay.tally.polynomials import QuotientOfSums, SumOf
 from assay.tally.terms import PREDS, TARGET, FloatTerm, Term
+from assay.tally.totals import Totals
 
 __all__ = [
     "CanberraDistance",
@@ -47,6 +49,8 @@ __all__ = [
     "NormalizedRootMeanSquaredError",
     "WaveHedgesDistance",
 ]
+
+_MEAN_ERROR = QuotientOfSums(SumOf(TARGET) - SumOf(PREDS), WEIGHT)
 
 Normalization = Literal["mean", "range", "std", "l2"]
 
@@ -77,11 +81,8 @@ class MeanError(ElementwiseMetric):
         return {"target above prediction": lambda preds, target: difference(target, preds)}
 
     @property
-    def mean_terms(self) -> Mapping[Term, int]:
-        return {TARGET: 1, PREDS: -1}
-
-    def value(self, counts: Totals, k: int) -> Number:
-        return quotient(combined((1, counts[TARGET][k]), (-1, counts[PREDS][k])), counts.weight[k])
+    def formula(self) -> QuotientOfSums | None:
+        return _MEAN_ERROR
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,8 @@ class TotalTermMetric(MeanTermMetric):
         return {}
 
     @property
-    def mean_terms(self) -> Mapping[Term, int]:
-        return {}
+    def formula(self) -> QuotientOfSums | None:
+        return None
 
     def value(self, counts: Totals, k: int) -> Number:
         return counts[self.term][k] if counts.count[k] else math.nan
@@ -232,7 +233,7 @@ class NormalizedRootMeanSquaredError(ElementwiseMetric):
         return result([self._normalized(totals, k, ranges) for k in range(self.num_outputs)])
 
     def _normalized(self, counts: Totals, k: int, ranges: list[Totals | Range]) -> Number:
-        squares = self.value(counts, k)
+        squares = quotient_of(MEAN_SQUARED_ERROR, counts, k)
         size = math.nan if isinstance(squares, float) else self._size(counts, k, ranges)
         if isinstance(squares, float) or isinstance(size, float):
             return math.nan
@@ -240,10 +241,6 @@ class NormalizedRootMeanSquaredError(ElementwiseMetric):
             return math.inf if squares else math.nan
         error = root(squares / (size * size if self.normalization in ("mean", "range") else size))
         return -error if size < 0 and self.normalization == "mean" else error
-
-    def value(self, counts: Totals, k: int) -> Number:
-        """The mean squared error."""
-        return quotient(squared_error(counts, k), counts.weight[k])
 
     def _size(self, counts: Totals, k: int, ranges: list[Totals | Range]) -> Number:
         """What the error of output `k` is divided by, or for "std" and "l2" the square of it, exactly."""
