@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.errors import ConfigError, InputError, ShapeError
@@ -61,6 +61,7 @@ def test_curves_take_tensors_of_any_dtype(dtype):
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=200), st.integers(2, 50))
+@example([(0.0, 1.0), (0.0, 9.6e-29), (0.0, 0.0)], 2)  # the second step rounds to no length
 def test_thinning_keeps_the_ends_and_only_points_of_the_curve(points, limit):
     xs, ys = zip(*points, strict=True)
     curve = Curve.thinned("c", xs, ys, limit=limit)

@@ -102,7 +102,8 @@ class Curve(Record):
         xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
         if len(xs) > limit:
             length = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(xs)) + np.abs(np.diff(ys)))])
-            keep = np.unique(np.searchsorted(length, np.linspace(0.0, length[-1], limit)))
+            inner = np.searchsorted(length, np.linspace(0.0, length[-1], limit)[:-1])
+            keep = np.unique(np.append(inner, len(xs) - 1))  # the last point, also if its step rounds to no length
             xs, ys = xs[keep], ys[keep]
         return cls(name, tuple(xs.tolist()), tuple(ys.tolist()), area)
 
