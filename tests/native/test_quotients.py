@@ -42,7 +42,7 @@ integers = st.integers(-LARGEST, LARGEST)
 divisors = st.integers(1, LARGEST)
 
 
-@given(st.lists(st.tuples(integers, divisors), min_size=1, max_size=20), st.booleans())
+@given(st.lists(st.tuples(integers, divisors), min_size=2, max_size=20), st.booleans())
 def test_quotients_are_rounded_once(pairs, shuffled):
     above, below = map(list, zip(*pairs, strict=True))
     result = divided(above, below, shuffled=shuffled)
@@ -50,6 +50,13 @@ def test_quotients_are_rounded_once(pairs, shuffled):
     assert not result.doubtful
     for (a, b), value, rest in zip(pairs, result.values.tolist(), result.rests.tolist(), strict=True):
         assert abs(Fraction(value) + Fraction(rest) - Fraction(a, b)) <= abs(Fraction(a, b)) / 2**97
+
+
+@given(integers, divisors)
+def test_a_single_quotient_is_a_number(above, below):
+    result = divided([above], [below])
+    assert result.values.shape == ()
+    assert result.values.item() == above / below
 
 
 @pytest.mark.parametrize("beside", [-1, 0, 1])
@@ -74,7 +81,7 @@ def test_roots_are_rounded_once_or_in_doubt(pairs):
     for kind, exactly in expected.items():
         result = divided(above, below, kind)
         for k, (a, b) in enumerate(pairs):
-            assert k in result.doubtful or result.values[k].item() == exactly(a, b)
+            assert k in result.doubtful or result.values.view(-1)[k].item() == exactly(a, b)
             assert k not in result.doubtful or (kind == "of the quotient" and a < 0)
 
 

@@ -105,7 +105,7 @@ def value_of_sums(formula: QuotientOfSums, counts: Totals) -> Tensor:
     quotients = counts.quotients(formula)
     if quotients is None or quotients.doubtful:
         return number(rounded(quotient_of(formula, counts, 0)))
-    return quotients.values[0]
+    return quotients.values
 
 
 def pair(value: Number) -> tuple[float, float]:
@@ -120,12 +120,13 @@ def mean_of_pairs(values: Sequence[float], rests: Sequence[float]) -> float | No
 
     None where that is not enough to round, or a number is too small or too large.
     """
-    if not all(_SMALL < abs(value) < _LARGE for value in values if value):
+    sizes = [abs(value) for value in values if value]
+    if sizes and not (min(sizes) > _SMALL and max(sizes) < _LARGE and math.isfinite(math.fsum(sizes))):
         return None
     parts = [*values, *rests]
     total = math.fsum(parts)
     mean = (Fraction(total) + Fraction(math.fsum([*parts, -total]))) / len(values)
-    error = Fraction(math.fsum(map(abs, values))) / 2**96
+    error = Fraction(math.fsum(sizes)) / 2**96
     low, high = float(mean - error), float(mean + error)
     return low if low == high else None
 

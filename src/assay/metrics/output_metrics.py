@@ -82,14 +82,17 @@ class OutputMetric(Metric):
         quotients = None if self.formula is None else counts.quotients(self.formula)
         if quotients is not None:
             for k in quotients.doubtful:
-                quotients.values[k], quotients.rests[k] = pair(self.value(counts, k))
+                value, rest = pair(self.value(counts, k))
+                quotients.values.view(-1)[k] = value
+                if quotients.rests is not None:
+                    quotients.rests[k] = rest
         return quotients
 
     def compute(self, counts: Totals) -> Tensor:
         quotients = self.values(counts)
         if quotients is None:
             return result([self.value(counts, k) for k in range(self.num_outputs)])
-        return quotients.values if self.num_outputs > 1 else quotients.values[0]
+        return quotients.values
 
     def predicted(self, batch: Batch) -> Tensor | None:
         return single(batch.preds) if self.num_outputs == 1 else None
@@ -192,7 +195,9 @@ class OverOutputs(OutputMetric):
         if self.multioutput == "raw_values" or self.num_outputs == 1:
             return super().compute(counts)
         quotients = self.values(counts) if self.multioutput == "uniform_average" else None
-        mean = None if quotients is None else mean_of_pairs(quotients.values.tolist(), quotients.rests.tolist())
+        mean = None
+        if quotients is not None and quotients.rests is not None:
+            mean = mean_of_pairs(quotients.values.tolist(), quotients.rests.tolist())
         return number(self._mean(counts) if mean is None else mean)
 
     def _mean(self, counts: Totals) -> float:

@@ -248,9 +248,9 @@ static int decided(const struct wide *above, const struct wide *below, struct tw
 static int quotient(const struct wide *above, const struct wide *below, enum root root, int64_t unit, double *value,
                     double *rest)
 {
+    *value = *rest = 0;
     if (above->count == NONE || below->count <= 0 || below->negative || (root == ROOT && above->negative))
         return 0;
-    *value = *rest = 0;
     if (!above->count)
         return 2;
     struct twice divisor = leading(below);
@@ -281,8 +281,8 @@ static int quotient(const struct wide *above, const struct wide *below, enum roo
  * `inputs` has for each sum the address of the limbs of the first output, and their number; one limb is an integer.
  * `steps` are triples: an operation, and the registers (or the input) that it takes; each result goes to the next
  * register. The polynomials are in the registers `above` and `below`; the quotient of these integers weighs 2 ** unit
- * before the root of all is taken. The quotient of an output is the sum of its `values` and `rests`, and `status` is what
- * `quotient` returns. */
+ * before the root of it is taken. The quotient of an output is the sum of its `values` and `rests`, and `status` is what
+ * `quotient` returns; both may be NULL. */
 int64_t assay_quotients(int64_t outputs, const int64_t *inputs, const int64_t *steps, int64_t count, int64_t above,
                         int64_t below, int64_t root, int64_t unit, double *values, double *rests, uint8_t *status)
 {
@@ -300,8 +300,13 @@ int64_t assay_quotients(int64_t outputs, const int64_t *inputs, const int64_t *s
                 add(registers + k, registers + step[1], registers + step[2], step[0] == SUBTRACT);
             }
         }
-        status[output] = quotient(registers + above, registers + below, root, unit, values + output, rests + output);
-        doubtful += status[output] != 2;
+        double rest;
+        int known = quotient(registers + above, registers + below, root, unit, values + output, &rest);
+        doubtful += known != 2;
+        if (status) {
+            rests[output] = rest;
+            status[output] = (uint8_t)known;
+        }
     }
     return doubtful;
 }

@@ -27,11 +27,12 @@ class Quotients(NamedTuple):
     """The quotients of all outputs.
 
     `values` are the quotients rounded to float64, `rests` what that left of them, to a relative error of the quotient
-    below 2 ** -97. Of the outputs in `doubtful` they may be anything.
+    below 2 ** -97. Of the outputs in `doubtful` they may be anything. A single output has a value of shape `()` and no
+    rest.
     """
 
     values: Tensor
-    rests: Tensor
+    rests: Tensor | None
     doubtful: list[int]
 
 
@@ -70,8 +71,10 @@ def quotients(outputs: int, inputs: Sequence[int], program: QuotientSteps) -> Qu
             an output has. One limb is an integer.
         program: how they are computed.
     """
-    values, rests = torch.empty(outputs, dtype=torch.float64), torch.empty(outputs, dtype=torch.float64)
-    status = torch.empty(outputs, dtype=torch.uint8)
+    single = outputs == 1
+    values = torch.empty(() if single else outputs, dtype=torch.float64)
+    rests = None if single else torch.empty_like(values)
+    status = None if single else torch.empty(outputs, dtype=torch.uint8)
     steps, above, below, root, unit = program
     doubtful = _function()(
         outputs,
@@ -83,10 +86,12 @@ def quotients(outputs: int, inputs: Sequence[int], program: QuotientSteps) -> Qu
         root,
         unit,
         values.data_ptr(),
-        rests.data_ptr(),
-        status.data_ptr(),
+        None if rests is None else rests.data_ptr(),
+        None if status is None else status.data_ptr(),
     )
-    return Quotients(values, rests, (status != _CERTAIN).nonzero()[:, 0].tolist() if doubtful else [])
+    if not doubtful:
+        return Quotients(values, rests, [])
+    return Quotients(values, rests, [0] if status is None else (status != _CERTAIN).nonzero()[:, 0].tolist())
 
 
 @cache
