@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from assay.meter import Meter
-from assay.meter.cells import CellMeters
-from assay.metrics import MeanAbsoluteError, R2Score
+from assay.meter.cells import CellMeters, put_together, uncounted
+from assay.metrics import Accuracy, ConfusionMatrix, LogLoss, MeanAbsoluteError, R2Score
 from assay.tally.base import Batch, State, Tally
 from assay.tally.row_cells import RowCells
 from laws import bits, feed
@@ -37,6 +37,40 @@ def test_cells_are_counted_as_one_meter_a_cell_does(case: TallyCase):
     for cell, meter in enumerate(meters):
         assert bits(counted.meter(cell).states()) == bits(meter.states())
         assert counted.meter(cell).rows == meter.rows
+
+
+@pytest.mark.parametrize("case", TABLES, ids=str)
+def test_cells_that_are_handed_over_add_up_to_those_of_one_process(case: TallyCase):
+    batches = [case.data(seed, rows) for seed, rows in ((1, 30), (2, 25))]
+    chosen, whole = [cells_of(batch.count) for batch in batches], case.meter()
+    both, first, second = (CellMeters(case.meter()) for _ in range(3))
+    for batch, cells, each in zip(batches, chosen, (first, second), strict=True):
+        feed(whole, batch)
+        both.count(arguments(case, batch), cells, CELLS, {})
+        each.count(arguments(case, batch), cells, CELLS, {})
+    renumbered = np.arange(CELLS)[::-1].copy()
+    added = CellMeters(case.meter())
+    added.add(first.counts(), renumbered, CELLS)
+    added.add(second.counts(), renumbered, CELLS + 2)
+    for cell in range(CELLS):
+        assert bits(added.meter(int(renumbered[cell])).states()) == bits(both.meter(cell).states())
+    for counted in (both, added):
+        assert bits(counted.total().states()) == bits(whole.states())
+        assert counted.total().rows == whole.rows
+
+
+def test_what_no_cell_needs_is_counted_besides():
+    accuracy, matrix, loss = Accuracy(num_classes=3), ConfusionMatrix(num_classes=3), LogLoss(num_classes=3)
+    whole = Meter(accuracy=accuracy, matrix=matrix, loss=loss)
+    assert uncounted(whole, Meter(acc=accuracy, other=loss)) is None
+    rest = uncounted(whole, Meter(acc=accuracy))
+    assert rest is not None
+    assert list(rest.metrics) == ["loss"]
+    scores, target = torch.rand(20, 3).softmax(1), torch.randint(3, (20,))
+    counted = Meter(acc=accuracy)
+    for meter in (whole, rest, counted):
+        meter.update(scores, target)
+    assert bits(put_together(whole, counted, rest).states()) == bits(whole.states())
 
 
 def arguments(case: TallyCase, batch):

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import sklearn.metrics as sk
 import torch
+from safetensors.torch import load
 from sklearn.datasets import load_diabetes, load_digits
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -336,3 +337,13 @@ def test_record_batches_of_tasks_add_up():
     twice = [count(table, Mean(), name, preds="p", ids="id") for name in ("first", "second")]
     with pytest.raises(BadRowsError, match="200 rows whose id in id other rows have"):
         merge(twice).report()
+
+
+def test_a_partial_has_one_table_for_all_slices():
+    sizes = []
+    for values in (2, 50):
+        y = np.arange(400) % 2
+        table = pa.table({"p": y, "y": y, "part": np.arange(400) % values})
+        partial = count(table, Accuracy(num_classes=2), "rows", preds="p", target="y", slices=["part"])
+        sizes.append(len(load(partial.to_bytes())))
+    assert sizes[0] == sizes[1]

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, parts_of, prefixed
+from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, parts_of, prefixed
 from assay.meter import Meter
-from assay.meter.cells import CellMeters
+from assay.meter.cells import CellCounts, CellMeters
 
 Label: TypeAlias = tuple[str, ...]
 
@@ -33,12 +34,11 @@ class Partition:
         """Forget what was counted."""
         self._counted = CellMeters(self.like)
         self._cells: dict[Label, int] = {}
-        self._merged: dict[Label, Meter] = {}
         self._cell_of_code = np.full(0, -1, np.int64)
         self._read: dict[Label, Meter] = {}
 
     def __len__(self) -> int:
-        return len(self._cells.keys() | self._merged.keys())
+        return len(self._cells)
 
     def count(self, rows: SampleRows, codes: Array, label_of: Callable[[int], Label]) -> None:
         """Count rows.
@@ -63,9 +63,11 @@ class Partition:
             more = np.full(last + 1 - len(self._cell_of_code), -1, np.int64)
             self._cell_of_code = np.concatenate([self._cell_of_code, more])
         cells = self._cell_of_code[codes]
-        for code in np.unique(codes[cells < 0]).tolist():
-            self._cell_of_code[code] = self._cell(label_of(code))
-        return self._cell_of_code[codes]
+        if cells.min(initial=0) < 0:
+            for code in np.unique(codes[cells < 0]).tolist():
+                self._cell_of_code[code] = self._cell(label_of(code))
+            cells = self._cell_of_code[codes]
+        return cells
 
     def _cell(self, label: Label) -> int:
         return self._cells.setdefault(label, len(self._cells))
@@ -75,23 +77,30 @@ class Partition:
         """By label, what was counted."""
         if not self._read:
             self._read = {label: self._counted.meter(cell) for label, cell in self._cells.items()}
-            for label, merged in self._merged.items():
-                self._read[label] = self._read[label].merge(merged) if label in self._read else merged
         return self._read
+
+    def total(self) -> Meter:
+        """A meter with what was counted of all labels."""
+        return self._counted.total()
 
     def state(self) -> dict[str, Tensor]:
         """What was counted, as tensors on the CPU."""
-        tensors = {"labels": as_bytes(list(self.meters))}
-        for number, meter in enumerate(self.meters.values()):
-            tensors.update(prefixed(str(number), meter.state_dict()))
+        counts = self._counted.counts()
+        tensors = {"labels": as_bytes(list(self._cells)), "rows": torch.from_numpy(counts.rows)}
+        for number, tables in enumerate(counts.tables):
+            tensors.update(prefixed(f"tables/{number}", tables))
+        for cell, meter in counts.meters.items():
+            tensors.update(prefixed(f"meters/{cell}", meter.state_dict()))
         return tensors
 
     def add_state(self, tensors: Tensors) -> None:
         """Add what `state` gave."""
         self._read = {}
-        parts = parts_of(tensors)
-        for number, label in enumerate(from_bytes(tensors["labels"])):
-            counted = self.like.fresh()
-            counted.load_state_dict(parts[str(number)])
-            key = tuple(label)
-            self._merged[key] = self._merged[key].merge(counted) if key in self._merged else counted
+        cells = np.array([self._cell(tuple(label)) for label in from_bytes(tensors["labels"])], np.int64)
+        tables = parts_of(part_of("tables", tensors))
+        meters = {}
+        for cell, each in parts_of(part_of("meters", tensors)).items():
+            meters[int(cell)] = self._counted.meter_of_others()
+            meters[int(cell)].load_state_dict(each)
+        counts = CellCounts(tensors["rows"].numpy(), [tables[str(number)] for number in range(len(tables))], meters)
+        self._counted.add(counts, cells, len(self._cells))

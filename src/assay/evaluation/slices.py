@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -110,7 +111,7 @@ class Coding:
             self._refuse(values.texts[k] for k in present)
         numbers = np.zeros(len(counts), np.int64)
         numbers[present] = [self.code(values.texts[k]) for k in present]
-        return numbers[values.codes]
+        return values.codes if np.array_equal(numbers[present], present) else numbers[values.codes]
 
     def code(self, text: str) -> int:
         """The number of one value."""
@@ -140,7 +141,7 @@ class Slicer:
     def __init__(
         self, slices: Mapping[str, tuple[str, ...]], like: Meter, most: int, groups: BootstrapGroups | None = None
     ) -> None:
-        self.slices, self._like, self._most, self._groups_like = slices, like, most, groups
+        self.slices, self.like, self._most, self._groups_like = slices, like, most, groups
         self._groups = {} if groups is None else {name: groups.empty(SLICE_GROUPS) for name in slices}
         self._codings = {part: Coding(part) for parts in slices.values() for part in parts}
         self._finer = {name: _finest(parts, slices) for name, parts in slices.items()}
@@ -150,13 +151,15 @@ class Slicer:
 
     def empty(self) -> Slicer:
         """One that has counted nothing."""
-        return Slicer(self.slices, self._like, self._most, self._groups_like)
+        return Slicer(self.slices, self.like, self._most, self._groups_like)
 
     def count(self, rows: SampleRows) -> None:
         """Count rows into the meters of their slices."""
         codes = {part: self._codes(coding, rows.parts[part]) for part, coding in self._codings.items()}
         for name, parts in self.slices.items():
-            combined = np.asarray(sum(codes[part] * _BASE**k for k, part in enumerate(parts)))
+            if name not in self._partitions and name not in self._groups:
+                continue
+            combined = reduce(np.add, [codes[part] * _BASE**k if k else codes[part] for k, part in enumerate(parts)])
             if name in self._partitions:
                 self._partitions[name].count(rows, combined, self._labels(parts))
                 self._check_cells(name)
@@ -182,10 +185,15 @@ class Slicer:
 
     def _keep(self, codes: Mapping[str, Array], rows: int) -> None:
         self._rows += rows
-        for part, each in codes.items():
-            self._places[part].append(each.astype(np.uint8))
         if self._rows > self._most:
             self._places = {part: [] for part in self._places}
+            return
+        for part, each in codes.items():
+            self._places[part].append(each.astype(np.uint8))
+
+    def total(self) -> Meter:
+        """A meter with what was counted of all samples: each is in one slice of those by the same parts."""
+        return min(self._partitions.values(), key=len).total()
 
     def state(self) -> dict[str, Tensor]:
         """What was counted, as tensors."""
@@ -222,7 +230,7 @@ class Slicer:
         members: dict[Label, list[Meter]] = {}
         for label, meter in meters.items():
             members.setdefault(tuple(label[k] for k in places), []).append(meter)
-        return {label: self._like.fresh().merge(*each) for label, each in members.items()}
+        return {label: self.like.fresh().merge(*each) for label, each in members.items()}
 
     def results(self, order: Array | None) -> list[SliceResult]:
         """The slices, those of one name in the order of their values.

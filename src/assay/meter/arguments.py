@@ -88,7 +88,7 @@ class Arguments(NamedTuple):
 
 def _selected(tensor: Tensor, index: Tensor) -> Tensor:
     """The rows at these positions; columns that lie one after the other stay so, which takes a tenth of the time."""
-    if tensor.ndim == 2 and not tensor.is_contiguous() and tensor.t().is_contiguous():
+    if tensor.ndim == 2 and tensor.stride(0) == 1 and tensor.stride(1) >= len(tensor) > 1:
         return tensor.t().index_select(1, index).t()
     return tensor.index_select(0, index)
 

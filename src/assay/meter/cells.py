@@ -6,13 +6,13 @@ cell, and each cell has a meter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from assay.devices.placement import to_host
 from assay.devices.policies import policy
@@ -25,6 +25,21 @@ from assay.tally.row_cells import RowCells
 
 STAGE_BYTES = 1 << 14
 """Of the meter of a cell: rows come by the thousand, so staging them again gains little."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellCounts:
+    """What was counted of cells, as it is handed over.
+
+    Attributes:
+        rows: how many rows each cell has.
+        tables: for each tally with tables its fields, whose first dimension is that of the cells.
+        meters: by cell, what was counted of the other metrics.
+    """
+
+    rows: NDArray[np.int64]
+    tables: Sequence[State]
+    meters: Mapping[int, Meter]
 
 
 class CellMeters:
@@ -46,6 +61,7 @@ class CellMeters:
         self._others = like.fresh(others, stage_bytes=STAGE_BYTES) if others else None
         self._meters: dict[int, Meter] = {}
         self._rows = np.zeros(0, np.int64)
+        self._on_host: list[State] = []
 
     def count(
         self, batch: Arguments, cells: NDArray[np.int64], size: int, chunks: MutableMapping[Any, list[Batch]]
@@ -60,7 +76,7 @@ class CellMeters:
         """
         counts = np.bincount(cells, minlength=size)
         counts[: len(self._rows)] += self._rows
-        self._rows = counts
+        self._rows, self._on_host = counts, []
         if self._tables:
             checked = self._like._checked(batch)
             layout = tuple(None if each is None else each.shape for each in checked.tensors)
@@ -99,20 +115,79 @@ class CellMeters:
 
     def meter(self, cell: int) -> Meter:
         """A meter with what was counted of a cell."""
-        states: dict[Tally, State] = {
-            tally: {name: self._table(k, name, cell, zero) for name, zero in tally.zero(torch.device("cpu")).items()}
-            for k, tally in enumerate(self._tables)
-        }
-        if self._others is not None:
-            other = self._meters.get(cell, self._others)
+        states = [{name: table[cell] for name, table in state.items()} for state in self._host_tables()]
+        other = None if self._others is None else self._meters.get(cell, self._others)
+        return self._whole(states, other, int(self._rows[cell]))
+
+    def total(self) -> Meter:
+        """A meter with what was counted of all cells."""
+        states = [{name: table.sum(0) for name, table in state.items()} for state in self._host_tables()]
+        other = None if self._others is None else self._others.fresh().merge(*self._meters.values())
+        return self._whole(states, other, int(self._rows.sum()))
+
+    def _whole(self, tables: Sequence[State], other: Meter | None, rows: int) -> Meter:
+        states = dict(zip(self._tables, tables, strict=True))
+        if other is not None:
             states = dict(zip(other.tallies, other._counts_to_add()[0], strict=True)) | states
         whole = self._like.fresh(stage_bytes=STAGE_BYTES)
-        whole._carry(([states[tally] for tally in whole.tallies], int(self._rows[cell])))
+        whole._carry(([states[tally] for tally in whole.tallies], rows))
         return whole
 
-    def _table(self, k: int, name: str, cell: int, zero: Tensor) -> Tensor:
-        tables = [states[k][name] for states in self._tables_of.values()]
-        return sum((to_host(table[cell]) for table in tables if cell < len(table)), start=zero)
+    def _host_tables(self) -> list[State]:
+        """For each tally that has tables those of all cells, on the CPU."""
+        if len(self._on_host) != len(self._tables):
+            cells = len(self._rows)
+            self._on_host = [self._host_table(k, tally, cells) for k, tally in enumerate(self._tables)]
+        return self._on_host
+
+    def _host_table(self, k: int, tally: Tally, cells: int) -> State:
+        parts = [states[k] for states in self._tables_of.values()]
+        host = {}
+        for name, zero in tally.zero(torch.device("cpu")).items():
+            tables = [to_host(part[name][:cells]) for part in parts]
+            host[name] = tables[0] if len(tables) == 1 else zero.new_zeros(cells, *zero.shape)
+            for table in tables if len(tables) > 1 else ():
+                host[name][: len(table)] += table
+        return host
+
+    def counts(self) -> CellCounts:
+        """What was counted, in the form that all counts of the same rows have."""
+        states = []
+        for tally, tables in zip(self._tables, self._host_tables(), strict=True):
+            each = [
+                tally.canonicalize({name: table[cell] for name, table in tables.items()}, int(rows))
+                for cell, rows in enumerate(self._rows)
+            ]
+            states.append({name: torch.stack([state[name] for state in each]) for name in tables if each})
+        return CellCounts(self._rows, states, self._meters)
+
+    def add(self, counts: CellCounts, cells: NDArray[np.int64], size: int) -> None:
+        """Add what was counted elsewhere.
+
+        Args:
+            counts: what `counts` of the same metrics gave.
+            cells: for each cell there which one it is here.
+            size: how many cells there are here.
+        """
+        rows = np.zeros(size, np.int64)
+        rows[: len(self._rows)] = self._rows
+        rows[cells] += counts.rows
+        self._rows, self._on_host = rows, []
+        if self._tables and len(cells):
+            index = torch.from_numpy(cells)
+            for state, tables in zip(self._room(torch.device("cpu"), size), counts.tables, strict=True):
+                for name, table in tables.items():
+                    state[name].index_add_(0, index, table)
+        for cell, meter in counts.meters.items():
+            own = int(cells[cell])
+            if own not in self._meters:
+                self._meters[own] = meter.fresh()
+            self._meters[own].merge(meter)
+
+    def meter_of_others(self) -> Meter:
+        """An empty meter of the metrics that have one a cell."""
+        assert self._others is not None
+        return self._others.fresh()
 
 
 def _chunks(batch: Arguments, tallies: Sequence[Tally]) -> Iterator[Batch]:
@@ -126,3 +201,26 @@ def _chunks(batch: Arguments, tallies: Sequence[Tally]) -> Iterator[Batch]:
         _, target, weights, *others = part.tensors
         columns = {name: each for name, each in zip(part.names, others, strict=True) if each is not None}
         yield Batch(part.preds, target, weights, elements // 4, compiled, columns, part.ragged)
+
+
+def uncounted(whole: Meter, counted: Meter) -> Meter | None:
+    """A meter of the metrics that need more tallies than another one has; None where there are none.
+
+    What both count is what the whole counts: see `put_together`.
+    """
+    tallies = set(counted.tallies)
+    names = whole._plan.beyond(tallies)
+    if not names:
+        return None
+    rest = whole.fresh({name: whole.metrics[name] for name in names})
+    return rest if tallies.union(rest.tallies) >= set(whole.tallies) else whole.fresh()
+
+
+def put_together(whole: Meter, *parts: Meter) -> Meter:
+    """A meter like `whole` of rows that several meters have counted, which together have all of its tallies."""
+    states = {
+        tally: state for part in parts for tally, state in zip(part.tallies, part._counts_to_add()[0], strict=True)
+    }
+    total = whole.fresh()
+    total._carry(([states[tally] for tally in total.tallies], parts[0].rows))
+    return total

@@ -72,6 +72,12 @@ class TallyPlan:
         counted = tuple(self.tallies[k] for k in places)
         return TallySource(CompositeTally(counted) if isinstance(wanted, CompositeTally) else counted[0], places)
 
+    def beyond(self, tallies: Collection[Tally]) -> list[str]:
+        """The metrics that are computed from other tallies than these as well."""
+        return [
+            name for name in self._metrics if not all(self.tallies[k] in tallies for k in self._sources[name].places)
+        ]
+
     def check_columns(self, names: Collection[str]) -> None:
         """Raise a `ConfigError` when columns of these names are not those that the metrics count."""
         if set(names) == self.columns:

@@ -23,7 +23,9 @@ from assay.evaluation.final_report import CountedSamples, section_of
 from assay.evaluation.observers import SampleRows, part_of, prefixed
 from assay.evaluation.per_sample import PerSampleRecorder
 from assay.evaluation.preparation import meter_of, sample_observers
-from assay.evaluation.slices import parse_slices
+from assay.evaluation.slices import Slicer, parse_slices
+from assay.meter import Meter
+from assay.meter.cells import put_together, uncounted
 from assay.meter.file import MeterDescription, checksum
 from assay.metrics.base import Metric
 from assay.report import Report, Table
@@ -37,7 +39,7 @@ from assay.tables.where import Where, parse_where
 
 MOST_IDS = 1 << 24
 """Rows up to which the numbers of all ids are kept, so that ids that come twice are found."""
-SCHEMA = 1
+SCHEMA = 2
 _KEY, _CHECKSUM = "assay.partial", "sha256"
 
 
@@ -110,10 +112,14 @@ class Partial:
         self.diagnostics = choose_diagnostics(
             metrics, meter.weighted, options.classes or _classes(options), options.diagnostics
         )
-        self.meter = meter.fresh({**metrics, **self.diagnostics.metrics})
+        self._whole = meter.fresh({**metrics, **self.diagnostics.metrics})
         self.observers = sample_observers(
             meter.fresh(stage_bytes=0), parse_slices(options.slices), options, expected, alone=True
         )
+        slicer = self.observers.get("slices")
+        self._slicer = slicer if isinstance(slicer, Slicer) else None
+        self._rest = self._whole.fresh() if self._slicer is None else uncounted(self._whole, self._slicer.like)
+        self._total: Meter | None = None
         self.columns: TableColumns = options.table_columns(sorted(meter.columns))
         self.fragments: dict[str, int] = {}
         self.bad, self.ids, self.filtered = BadRows(), RowIds(), 0
@@ -125,6 +131,14 @@ class Partial:
             ignored=_ignored(metrics.values()),
             takes_nan=any(getattr(each, "nan_policy", "raise") != "raise" for each in metrics.values()),
         )
+
+    @property
+    def meter(self) -> Meter:
+        """What was counted of all rows: the sum of the slices, and what no slice needs."""
+        if self._total is None:
+            of_slices = [] if self._slicer is None else [self._slicer.total()]
+            self._total = put_together(self._whole, *of_slices, *([] if self._rest is None else [self._rest]))
+        return self._total
 
     @property
     def rows(self) -> int:
@@ -182,14 +196,16 @@ class Partial:
         return np.array(later, np.int64)
 
     def _count(self, rows: TableRows, file: str, one_file: bool) -> None:
-        arguments = self.meter.arguments(rows.preds, rows.target, rows.weights, rows.columns)
+        arguments = self._whole.arguments(rows.preds, rows.target, rows.weights, rows.columns)
         index, ids, numbers = self._named(rows, file, one_file)
         raw = None
-        if self.meter.takes_raw:
+        if self._whole.takes_raw:
             raw = list(zip(rows.preds, rows.target or [""] * len(rows.preds), strict=True))
         parts = {name: [values] for name, values in rows.parts.items()}
+        self._total = None
         with torch.no_grad():
-            self.meter.count(arguments)
+            if self._rest is not None:
+                self._rest.count(arguments)
             sample_rows = SampleRows(arguments, index, ids, 0, parts, raw, numbers)
             for observer in self.observers.values():
                 if not getattr(observer, "idle", False):
@@ -238,7 +254,9 @@ class Partial:
             self.filtered += other.filtered
             for name, observer in self.observers.items():
                 observer.add_state(other.observers[name].state())
-        self.meter.merge(*(other.meter for other in others))
+        if self._rest is not None:
+            self._rest.merge(*(other._rest for other in others if other._rest is not None))
+        self._total = None
         return self
 
     def _check_manifest(self, other: Partial) -> None:
@@ -322,7 +340,7 @@ class Partial:
 
     def about(self) -> dict[str, Any]:
         """What was measured and which fragments were counted, as plain values."""
-        described = MeterDescription.of(self.metrics, self.meter.weighted, 0).to_json()
+        described = MeterDescription.of(self.metrics, self._whole.weighted, 0).to_json()
         return {
             "schema": SCHEMA,
             "measured": json.loads(json.dumps([json.loads(described), self.options.to_json()])),
@@ -340,7 +358,7 @@ class Partial:
 
     def to_bytes(self) -> bytes:
         """What was counted as the bytes of a safetensors file, which a task can return."""
-        tensors = prefixed("meter", self.meter.state_dict())
+        tensors = {} if self._rest is None else prefixed("meter", self._rest.state_dict())
         for name, observer in self.observers.items():
             tensors |= prefixed(f"observer {name}", observer.state())
         if self.ids.numbers is not None:
@@ -376,7 +394,8 @@ class Partial:
         description = MeterDescription.from_json(json.dumps(described), where)
         manifest = about["manifest"]
         partial = cls(description.made((), where), ScoreOptions.from_json(values), about["expected"], manifest)
-        partial.meter.load_state_dict(part_of("meter", tensors))
+        if partial._rest is not None:
+            partial._rest.load_state_dict(part_of("meter", tensors))
         for name, observer in partial.observers.items():
             observer.add_state(part_of(f"observer {name}", tensors))
         partial.fragments, partial.filtered = about["fragments"], about["filtered"]

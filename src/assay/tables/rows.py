@@ -70,9 +70,12 @@ class RowReader:
         self.columns, self._takes_raw = columns, takes_raw
         self._classes, self._ignored, self._takes_nan = classes, ignored, takes_nan
         self._widths: dict[tuple[str, int], int] = {}
+        self._matrices: dict[tuple[str, ...], Tensor] = {}
 
     def read(self, batch: Any, places: NDArray[np.int64]) -> tuple[TableRows, dict[str, Mask]]:
         """The rows of a batch that can be counted, and by reason which of its rows cannot.
+
+        The next call may overwrite the tensors of the rows.
 
         Args:
             batch: a record batch with the needed columns.
@@ -122,9 +125,8 @@ class RowReader:
                         bad &= values != label
                     _note(masks, f"a label outside 0 ... {self._classes - 1} in {_shown(names)}", bad)
 
-    @staticmethod
-    def _joined(values: Mapping[str, Any], names: Sequence[str]) -> Any:
-        """One column, or several as one matrix."""
+    def _joined(self, values: Mapping[str, Any], names: Sequence[str]) -> Any:
+        """One column, or several as one matrix, which the next one overwrites."""
         if len(names) < 2:
             return values[names[0]] if names else None
         parts = [values[name] for name in names]
@@ -134,7 +136,12 @@ class RowReader:
         dtype = torch.result_type(parts[0], parts[1])
         for part in parts[2:]:
             dtype = torch.promote_types(dtype, part.dtype)
-        return torch.stack([part.to(dtype) for part in parts]).t()  # columns as they lie in the table
+        size, joined = len(parts[0]), self._matrices.get(tuple(names))
+        if joined is None or joined.dtype != dtype or joined.shape[1] < size:
+            joined = self._matrices[tuple(names)] = torch.empty(len(parts), size, dtype=dtype)
+        for column, part in zip(joined, parts, strict=True):
+            column[:size].copy_(part)
+        return joined[:, :size].t()
 
     def _numbers(self, array: Any, name: str, masks: dict[str, Mask], depth: int = 0) -> Tensor:
         """A column of numbers, of lists of them, or of the names of classes; what is missing is 0 and noted."""

@@ -131,9 +131,7 @@ class Labels:
         return predicted is not None
 
     def _scored(self, batch: Batch) -> Rows:
-        return batch.memoize(
-            ("scored", self.multiclass), lambda b: Rows(self._compared(b), true_labels(b), b.compiled)
-        )
+        return batch.memoize(("scored", self.multiclass), lambda b: Rows(self._compared(b), true_labels(b), b.compiled))
 
     def _compared(self, batch: Batch) -> Tensor:
         """The scores whose order in a row decides; compiled code compares columns as they are."""

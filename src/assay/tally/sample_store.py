@@ -364,7 +364,7 @@ def canonical(store: SampleStore) -> SampleStore:
 
 
 def _sorted_by(keys: Sequence[np.ndarray]) -> np.ndarray:
-    """What `np.lexsort` gives: rows are sorted by the last keys, as one integer of 64 bits, then those that are tied."""
+    """What `np.lexsort` gives: rows are sorted by the last keys, as one integer; then those that are tied."""
     packed, bits, used = np.zeros(len(keys[0]), np.uint64), 0, 0
     for key in reversed(keys):
         size = 8 * key.itemsize
