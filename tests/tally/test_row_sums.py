@@ -77,7 +77,7 @@ class Several(RowTerm):
 
     def __call__(self, batch: Batch) -> RowValues:
         x = batch.preds
-        return RowValues(x, x, counted=x[:, 0] >= 0, invalid=(x < 0).any(1).sum()[None])
+        return RowValues(x, x, counted=x[:, 0] >= 0, invalid=[(x < 0).any(1)])
 
 
 @pytest.mark.parametrize("compiled", [False, True])

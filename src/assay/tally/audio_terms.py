@@ -53,7 +53,7 @@ class AudioTerm(RowTerm):
 
     def __call__(self, batch: Batch) -> RowValues:
         values, faults = self.measure(batch.preds, batch.needed_target, batch.compiled)
-        return RowValues(values, counted=~faults.any(0), invalid=faults.sum(1))
+        return RowValues(values, counted=~faults.any(0), invalid=faults.unbind())
 
     def measure(self, preds: Tensor, target: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
         """The numbers `(rows,)`, and whether each is undefined for one of the reasons of `invalid`: `(3, rows)`.

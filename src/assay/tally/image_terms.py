@@ -49,7 +49,7 @@ class ImageTerm(RowTerm):
     def __call__(self, batch: Batch) -> RowValues:
         values = self.numbers(batch)
         fine = values != UNDEFINED if self.bounded else (values - values) == 0
-        return RowValues(values, counted=fine, invalid=(~fine).sum()[None])
+        return RowValues(values, counted=fine, invalid=[~fine])
 
     def numbers(self, batch: Batch) -> Tensor:
         """The number of each image, `(N,)`."""
@@ -319,7 +319,7 @@ class PeakRatio(ImageTerm):
     def __call__(self, batch: Batch) -> RowValues:
         values = self.numbers(batch)
         undefined = (values == -math.inf).logical_or_(values.isnan())  # infinite for equal images
-        return RowValues(values, counted=~undefined, invalid=undefined.sum()[None])
+        return RowValues(values, counted=~undefined, invalid=[undefined])
 
     def measure(self, preds: Tensor, target: Tensor) -> Tensor:
         return self.decibels(self.squared_error(preds, target))

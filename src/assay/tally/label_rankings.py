@@ -31,7 +31,7 @@ class LabelRows(ScoreTerm):
         labels = self.data.known(rows)
         largest = torch.finfo(rows.scores.dtype).max
         scores = rows.scores.nan_to_num(0).clamp(-largest, largest)
-        invalid = self.count_invalid(rows)
+        invalid = self.invalid_rows(rows)
         if self.data.labels.ignore_index is None:
             return RowValues(self.values(scores, labels == 1, labels != 1), invalid=invalid)
         scores = scores.masked_fill(labels < 0, -math.inf)

@@ -117,6 +117,11 @@ class ScoreSpec:
 
     def count_invalid(self, rows: ScoreRows) -> Tensor:
         """How many targets, scores and weights should not be there, without those that are ignored."""
+        kinds = self.invalid_rows(rows)
+        return F.pad(torch.stack([torch.count_nonzero(kind) for kind in kinds]), (0, len(KINDS) - len(kinds)))
+
+    def invalid_rows(self, rows: ScoreRows) -> list[Tensor]:
+        """For each kind of what should not be there a tensor of the shape of the targets, not 0 where it is."""
         low, high, place = rows.scores, rows.scores, rows.place
         if low.shape != place.shape:
             low, high = low.amin(1, keepdim=True), high.amax(1, keepdim=True)
@@ -127,7 +132,7 @@ class ScoreSpec:
         if self.labels.ignore_index is not None:
             counted = place <= self.labels.num_classes + 1
             kinds = [kind * counted for kind in kinds]
-        return F.pad(torch.stack([torch.count_nonzero(kind) for kind in kinds]), (0, len(KINDS) - len(kinds)))
+        return kinds
 
     @property
     def invalid(self) -> tuple[str, ...]:

@@ -31,9 +31,9 @@ class ScoreTerm(RowTerm):
     def check(self, layout: BatchLayout) -> None:
         self.data.check(layout)
 
-    def count_invalid(self, rows: ScoreRows) -> Tensor:
-        """How many rows there are of each kind of `invalid`."""
-        return self.data.count_invalid(replace(rows, weights=None))[: len(self.invalid)]
+    def invalid_rows(self, rows: ScoreRows) -> list[Tensor]:
+        """For each kind of `invalid` a tensor with a row for each, which is not 0 where something is."""
+        return self.data.invalid_rows(replace(rows, weights=None))
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,10 @@ class Loss(ScoreTerm):
         classes = self.data.known(rows)
         counted = classes[:, 0] >= 0
         values = self.values(rows.scores, classes.clamp(min=0))
-        invalid = self.count_invalid(rows)
+        invalid = self.invalid_rows(rows)
         if self.data.logits:  # infinite logits may leave no value
-            invalid[1] += (values[0].isnan().any(1) & ~rows.scores.isnan().any(1) & counted).sum()
+            undefined = values[0].isnan().any(1) & ~rows.scores.isnan().any(1) & counted
+            invalid[1] = torch.cat([invalid[1], undefined[:, None]], 1)
         return RowValues(*values, counted=counted, invalid=invalid)
 
     @abstractmethod

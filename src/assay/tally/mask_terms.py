@@ -75,7 +75,7 @@ class OverlapTerm(RowTerm):
                 flat = side.flatten(1)
                 wrong = wrong | (flat.amax(1) > highest) | (flat.amin(1) < 0)
         values, defined = self.measure(*self._counts(preds, target))
-        return RowValues(values, defined.to(torch.int64), counted=~wrong, invalid=wrong.sum()[None])
+        return RowValues(values, defined.to(torch.int64), counted=~wrong, invalid=[wrong])
 
     def _counts(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """How many pixels are of each class in both, in preds and in the target: int64 `(N, classes)`."""

@@ -75,7 +75,7 @@ class SegmentMatches(RowTerm):
         parts = [self._block(preds, target, places, most) for preds, target in blocks]
         values, wrong = zip(*parts, strict=True)
         bad = torch.cat(wrong)
-        return RowValues(torch.cat(values).flatten(1), counted=~bad.any(1), invalid=bad.sum(0))
+        return RowValues(torch.cat(values).flatten(1), counted=~bad.any(1), invalid=bad.unbind(1))
 
     def _block(self, preds: Tensor, target: Tensor, places: Tensor, most: int) -> tuple[Tensor, Tensor]:
         """The sums of images `(N, 4, classes)`, and which of them are invalid in each way `(N, 2)`."""

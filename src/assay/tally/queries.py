@@ -71,11 +71,11 @@ class QueryMeasure:
         return QueryValues(self.term(queries).masked_fill(lacks, default), counted)
 
     def invalid_queries(self, queries: RankedQueries) -> tuple[Tensor, Tensor]:
-        """How many relevances are too high, and how many queries lack what they must have."""
+        """Which relevances are too high, and which queries lack what they must have: a row for each query."""
         highest = self.term.max_relevance
-        above = queries.relevance > highest if highest < torch.inf else queries.place.new_zeros(())
         lacks = self.term.lacks(queries) & (queries.num_documents > 0) & (self.empty_target_action == "error")
-        return above.sum(), lacks.sum()
+        above = queries.relevance > highest if highest < torch.inf else torch.zeros_like(lacks)
+        return above, lacks
 
     @property
     def title(self) -> str:
@@ -124,7 +124,7 @@ class RowQueries(RowTerm):
     def __call__(self, batch: Batch) -> RowValues:
         rows = QueryRows.of(batch, self.ignore_index)
         numbers = self.measure(rows.queries)
-        return RowValues(numbers.values, counted=numbers.counted[:, 0], invalid=rows.counts(self.measure))
+        return RowValues(numbers.values, counted=numbers.counted[:, 0], invalid=rows.invalid_for(self.measure))
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class QueryStore(Tally):
         numbers = self.measure(rows.queries)
         values = numbers.values.masked_fill(~numbers.counted, 0)
         state["queries"].append(values=values, counted=numbers.counted[:, 0])
-        state["invalid"] += rows.counts(self.measure)
+        state["invalid"] += torch.stack([each.sum() for each in rows.invalid_for(self.measure)])
 
     def canonicalize(self, state: State, rows: int) -> State:
         return state | {"queries": canonical(state["queries"])}
@@ -169,7 +169,7 @@ class QueryStore(Tally):
 
 @dataclass(frozen=True, eq=False)
 class QueryRows:
-    """The queries of a batch, one a row, and how many of their scores and relevances are invalid."""
+    """The queries of a batch, one a row, and which of their scores and relevances are invalid."""
 
     queries: RankedQueries
     invalid: tuple[Tensor, Tensor]
@@ -189,11 +189,11 @@ class QueryRows:
         queries = ranked(
             scores.masked_fill(no_score | absent, 0), relevance.masked_fill(invalid, 0), absent, dtype, batch.compiled
         )
-        return cls(queries, (no_score.sum(), invalid.sum()))
+        return cls(queries, (no_score, invalid))
 
-    def counts(self, measure: QueryMeasure) -> Tensor:
-        """How many there are of each kind of `INVALID`."""
-        return torch.stack([*self.invalid, *measure.invalid_queries(self.queries)])
+    def invalid_for(self, measure: QueryMeasure) -> list[Tensor]:
+        """For each kind of `INVALID` a tensor with a row for each query, true where something is."""
+        return [*self.invalid, *measure.invalid_queries(self.queries)]
 
 
 def check_rows(layout: BatchLayout) -> None:
@@ -365,7 +365,7 @@ class QueryBlocks:
         for rows, queries in self._ranked():
             numbers = measure(queries)
             values[rows], counted[rows] = numbers.values, numbers.counted
-            invalid[2:] += torch.stack(measure.invalid_queries(queries))
+            invalid[2:] += torch.stack([each.sum() for each in measure.invalid_queries(queries)])
         return QueryValues(values, counted), invalid
 
     def _ranked(self) -> Iterator[tuple[Tensor, RankedQueries]]:

@@ -43,10 +43,11 @@ class RowValues:
         values: for each `SumShape` of the term a tensor of shape `(rows, width)`, or `(rows,)` for a width of 1:
             float32, float64 or integers.
         counted: bool of shape `(rows,)`: the rows that count; None for all. The values of the others may be any.
-        invalid: int64, one count for each text in the `invalid` of the term.
+        invalid: for each text in the `invalid` of the term a tensor of shape `(rows, ...)` or `(samples, ...)` that is
+            not 0 where something is invalid.
     """
 
-    def __init__(self, *values: Tensor, counted: Tensor | None = None, invalid: Tensor | None = None) -> None:
+    def __init__(self, *values: Tensor, counted: Tensor | None = None, invalid: Sequence[Tensor] = ()) -> None:
         self.values = [value if value.ndim == 2 else value.view(-1, 1) for value in values]
         self.counted = counted
         self.invalid = invalid
@@ -150,7 +151,7 @@ class RowSums(Tally):
 
     @property
     def has_cells(self) -> bool:
-        return not self.term.invalid  # which is counted for a whole batch
+        return True
 
     def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
         self._add(states, batch, cells)
@@ -158,6 +159,8 @@ class RowSums(Tally):
     def _add(self, state: State, batch: Batch, cells: RowCells | None = None) -> None:
         rows = self.term(batch)
         count, counted = len(rows.values[0]), rows.counted
+        if rows.invalid:
+            add_invalid(state["invalid"], batch, rows.invalid, cells)
         if cells is not None:
             cells = cells.repeated(count // max(1, len(cells)))
         if counted is not None:
@@ -166,8 +169,6 @@ class RowSums(Tally):
             state["count"] += count
         else:
             state["count"][: cells.count] += cells.sizes[:, None]
-        if rows.invalid is not None:
-            state["invalid"] += rows.invalid
         weights, weighs = None, counted
         if self.weighted and batch.weights is not None:
             weights = _row_weights(batch.weights, count)
@@ -238,6 +239,17 @@ def _add_counts(counts: Tensor, rows: Tensor, cells: RowCells | None) -> None:
         counts += rows.sum()
     else:
         cells.add_to(counts, rows)
+
+
+def add_invalid(counts: Tensor, batch: Batch, invalid: Sequence[Tensor], cells: RowCells | None) -> None:
+    """Add how many numbers of each tensor are not 0: to the counts of a batch, or to those of the cell of each row."""
+    found = torch.stack([torch.count_nonzero(each) for each in invalid])
+    if cells is None:
+        counts[: len(found)] += found
+    elif not batch.compiled or found.any():  # in host memory it costs nothing to see that there is none
+        for k, each in enumerate(invalid):
+            by_row = torch.ne(each, 0).reshape(len(each), -1).sum(1)
+            cells.repeated(len(each) // max(1, len(cells))).add_to(counts, by_row, k)
 
 
 def _add_products(

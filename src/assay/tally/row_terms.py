@@ -66,7 +66,7 @@ class FunctionNumbers(RowNumbers):
 
     def __call__(self, batch: Batch) -> RowValues:
         undefined = batch.preds.isnan().any(1)
-        return RowValues(batch.preds, counted=~undefined, invalid=undefined.sum()[None])
+        return RowValues(batch.preds, counted=~undefined, invalid=[undefined])
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Divergence(RowTerm):
             for masses in (p.exp(), q.exp()):
                 undefined |= ~((masses > 0).any(1) & (masses < math.inf).all(1))
         negative = torch.zeros_like(undefined) if self.log_prob else (torch.minimum(p, q) < 0).any(1)
-        return RowValues(terms, invalid=torch.stack([(undefined & ~negative).sum(), negative.sum()]))
+        return RowValues(terms, invalid=[undefined & ~negative, negative])
 
     def _of_logarithms(self, p: Tensor, q: Tensor) -> Tensor:
         return torch.where(p == -math.inf, 0, p.exp() * (p - q))
@@ -173,10 +173,9 @@ class TokenLogLoss(RowTerm):
         values = logits.log_softmax(1, dtype=wide).gather(1, inside[:, None]).neg_()
         valid = torch.eq(target, inside)
         if self.ignore_index is None:
-            return RowValues(values, counted=valid, invalid=(~valid).sum()[None])
+            return RowValues(values, counted=valid, invalid=[~valid])
         not_ignored = torch.ne(target, self.ignore_index)
-        counted = valid & not_ignored
-        return RowValues(values, counted=counted, invalid=(not_ignored.sum() - counted.sum())[None])
+        return RowValues(values, counted=valid & not_ignored, invalid=[not_ignored & ~valid])
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,7 @@ class LargestVertexError(RowTerm):
     def __call__(self, batch: Batch) -> RowValues:
         values = self.errors(batch)
         undefined = values.isnan()
-        return RowValues(values, counted=~undefined, invalid=undefined.sum()[None])
+        return RowValues(values, counted=~undefined, invalid=[undefined])
 
     def errors(self, batch: Batch) -> Tensor:
         """The number of each frame, `(N,)`; NaN where it is not finite."""

@@ -18,22 +18,22 @@ from assay.tally.layout_checks import check_weights
 IGNORED, RIGHT, WRONG, BAD_TARGET, BAD_PREDICTION = range(5)
 
 
-def sample_results(labels: Labels, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Whether each sample is `IGNORED`, `RIGHT` or `WRONG`, and how many targets and predictions are invalid."""
+def sample_results(labels: Labels, batch: Batch) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """Whether each sample is `IGNORED`, `RIGHT` or `WRONG`, and which targets and predictions are invalid, as 1."""
     last = labels.num_classes
     row = labels.rows(batch)
     column = labels.predicted(batch) + 1
     ignored = row.clamp(min=last + 1).sub_(last + 1)
     result = torch.ne(column, row, out=torch.empty_like(row)).add_(RIGHT).sub_(ignored, alpha=WRONG)
     known = row.clamp(1, last).eq_(row)
-    bad_target = (1 - known).sub_(ignored).sum()
-    bad_prediction = column.clamp(1, last).ne_(column).mul_(known).sum()
+    bad_target = (1 - known).sub_(ignored)
+    bad_prediction = column.clamp(1, last).ne_(column).mul_(known)
     result = result.view(batch.needed_target.shape)
     if labels.num_labels is not None:
         result = result.amax(1)
     elif result.ndim > 1:
         result = result.flatten(1).amax(1)
-    return result, torch.stack([bad_target, bad_prediction])
+    return result, (bad_target, bad_prediction)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class SampleHits(LabelTally):
         sample, invalid = sample_results(self.labels, batch)
         counts = state["counts"]
         counts.scatter_add_(0, sample.reshape(-1), torch.ones_like(sample).view(-1))
-        counts[BAD_TARGET:] += invalid
+        counts[BAD_TARGET:] += torch.stack([each.sum() for each in invalid])
         if self.weighted:
             weights = self._sample_weights(batch, sample)
             exact.add_to(state["weights"], self._finite(state, weights), sample.reshape(-1))

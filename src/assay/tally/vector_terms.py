@@ -136,4 +136,4 @@ class PredictedEntropy(RowTerm):
             valid = ((scores >= 0) & (scores <= 1)).all(1)
         entropies = sum_each_row(torch.where(shares > 0, shares * logs, 0)).neg_()
         values = (entropies,) if self.num_classes is None else (entropies, shares)
-        return RowValues(*values, counted=valid, invalid=(~valid).sum()[None])
+        return RowValues(*values, counted=valid, invalid=[~valid])

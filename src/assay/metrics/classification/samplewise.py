@@ -276,16 +276,15 @@ def _divmod(digits: Sequence[Tensor | int], below: Tensor) -> tuple[Tensor, Tens
     return quotients + last, rest - last * below
 
 
-def sample_outcomes(labels: Labels, batch: Batch) -> tuple[Outcomes, Tensor]:
-    """The outcomes `(N, K)` of each class or label in each sample, and how many targets and predictions are invalid."""
+def sample_outcomes(labels: Labels, batch: Batch) -> tuple[Outcomes, tuple[Tensor, Tensor]]:
+    """The outcomes `(N, K)` of each class or label in each sample, and which targets and predictions are invalid."""
     shape = batch.needed_target.shape
     target, predicted = (labels.rows(batch) - 1).view(shape), labels.predicted(batch).view(shape)
     counted = (target >= 0) & (target < labels.num_classes)
     bad_target = (target < 0) | (target == labels.num_classes)
     bad_prediction = counted & ((predicted < 0) | (predicted >= labels.num_classes))
-    invalid = torch.stack([bad_target.sum(), bad_prediction.sum()])
     by_class = _of_classes if labels.multiclass else _of_labels
-    return by_class(labels, target, predicted, counted), invalid
+    return by_class(labels, target, predicted, counted), (bad_target, bad_prediction)
 
 
 def _of_labels(labels: Labels, target: Tensor, predicted: Tensor, counted: Tensor) -> Outcomes:

@@ -51,7 +51,7 @@ class ClassProbabilities(RowTerm):
         undefined = shares.isnan().any(1)
         shares = torch.where(undefined[:, None], 0, shares)
         terms = torch.where(shares == 0, 0, shares * logs)
-        return RowValues(shares, sum_each_row(terms), counted=~undefined, invalid=undefined.sum()[None])
+        return RowValues(shares, sum_each_row(terms), counted=~undefined, invalid=[undefined])
 
 
 @dataclass(frozen=True, kw_only=True)
