@@ -3,7 +3,7 @@
 Ten classes, two columns to slice by and both crossed: 63 cells, 79 slices. CPU seconds of one run of each, without
 intervals. `--rows` sets how many rows. Two options measure ten times as many instead, and print the peak memory:
 `--memory` rows that are made while they are read, and `--folder` Parquet files, which are written first where there are
-none.
+none. `--workers 2` measures 300,000 rows of Parquet with slices and intervals, counted by one process and by two.
 """
 
 from __future__ import annotations
@@ -124,15 +124,44 @@ def peak_gb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
+def all_seconds() -> tuple[float, float]:
+    """Seconds on the clock, and CPU seconds of this process and of those that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return time.perf_counter(), sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def by_workers(workers: int, count: int = 300_000) -> None:
+    """What several processes cost: they start, import torch, and hand over what they counted."""
+    names = ["what", "s", "CPU s"]
+    options = {**OPTIONS, "slices": ["a", "b"], "confidence_level": 0.95}
+    listed, found = [], {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        pq.write_table(pa.Table.from_batches([rows(count, 0)]), path, row_group_size=count // 16)
+        score(path, COUNTED, **options)
+        for number in (1, workers):
+            before = all_seconds()
+            score(path, COUNTED, **options, workers=number)
+            clock, cpu = (after - start for start, after in zip(before, all_seconds(), strict=True))
+            what = f"{number} process{'es' if number > 1 else ''}"
+            listed.append([what, f"{clock:.1f}", f"{cpu:.1f}"])
+            found |= {f"{what}, s": clock, f"{what}, CPU s": cpu}
+    save("score_workers", [Table(f"{count:,} rows, 16 slices, intervals", names, listed)], found)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10**7)
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--others", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args()
     torch.set_num_threads(1)
     score(pa.Table.from_batches([rows(1000, 0)]), RANKED, **OPTIONS)
+    if options.workers > 1:
+        by_workers(options.workers)
+        return
     if options.memory:
         took = seconds(lambda: score(batches(10 * options.rows), COUNTED, **OPTIONS))
         print(f"{10 * options.rows:,} rows: {took:.1f} CPU s with making them, {peak_gb():.2f} GB at most")

@@ -6,6 +6,8 @@ import os
 import pickle
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from multiprocessing import active_children
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +18,7 @@ from assay.errors import AssayWarning, ConfigError, StateError
 from assay.metrics import Accuracy, Mean
 from assay.report import Report
 from assay.tables import Partial, processes, score
+from assay.tables.counting import CountTask
 from killing import BATCHES, KillingMean
 
 OPTIONS = {"preds": "p", "target": "y", "slices": ["g"], "n_resamples": 25, "diagnostics": False}
@@ -36,17 +39,28 @@ def path(tmp_path):
     return tmp_path / "t.parquet"
 
 
+class Starting:
+    """The start of a process that has not started."""
+
+    def done(self) -> bool:
+        return False
+
+
 class Pool:
     """A pool that counts in this process. It breaks at the tasks whose numbers are in `breaks`, counted from 0."""
 
     def __init__(self, breaks: set[int]) -> None:
         self.breaks, self.submitted = breaks, 0
+        self.started: Starting | None = None
 
     def __call__(self, *arguments):
         return self
 
     def submit(self, task):
-        future: Future[Partial] = Future()
+        future: Future[Partial | None] = Future()
+        if not isinstance(task, CountTask):
+            future.set_result(None)
+            return self.started or future
         if self.submitted in self.breaks:
             future.set_exception(BrokenProcessPool())
         else:
@@ -72,6 +86,26 @@ def test_processes_count_with_the_bits_of_one(path, pool):
     whole = pool()
     assert contents(score(path, ACCURACY, **OPTIONS, workers=2)) == contents(score(path, ACCURACY, **OPTIONS))
     assert whole.submitted == 8
+
+
+def test_this_process_counts_while_the_others_start(path, pool, monkeypatch):
+    counted = pool()
+    calls = iter([True] * 3)
+    monkeypatch.setattr(Starting, "done", lambda self: not next(calls, False))
+    monkeypatch.setattr(counted, "started", Starting())
+    parts = []
+    merge = processes.merge
+    monkeypatch.setattr(processes, "merge", lambda each: parts.extend(each) or merge(each))
+    report = score(path, ACCURACY, **OPTIONS, workers=2)
+    assert list(parts[0].fragments) == [f"t.parquet#{k}" for k in range(3)]
+    assert counted.submitted == 8
+    assert contents(report) == contents(score(path, ACCURACY, **OPTIONS))
+
+
+def test_few_rows_are_counted_before_processes_have_started(path):
+    before = set(active_children())
+    assert contents(score(path, ACCURACY, **OPTIONS, workers=2)) == contents(score(path, ACCURACY, **OPTIONS))
+    assert set(active_children()) <= before
 
 
 def test_what_an_ended_process_had_is_counted_again(path, pool):
@@ -121,10 +155,11 @@ def test_a_table_in_memory_cannot_be_counted_by_other_processes():
 
 
 @pytest.mark.slow
-def test_a_killed_process_changes_no_bit(path, tmp_path):
+def test_a_killed_process_changes_no_bit(path, tmp_path, monkeypatch):
     (tmp_path / "noted").mkdir()
     metric = KillingMean(folder=str(tmp_path / "noted"), spared=os.getpid())
     options = {**OPTIONS, "target": None}
+    monkeypatch.setattr(CountTask, "count_while", lambda task, goes_on, bar: (replace(task, fragments=())(), task))
     with pytest.warns(AssayWarning, match="A worker ended"):
         report = score(path, metric, **options, workers=2)
     assert len(os.listdir(tmp_path / "noted")) > BATCHES

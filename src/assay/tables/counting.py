@@ -50,6 +50,15 @@ class CountTask:
         count_fragments(partial, table, self.fragments, ProgressBar("", None, False))
         return partial
 
+    def count_while(self, goes_on: Callable[[], bool], bar: ProgressBar) -> tuple[Partial, CountTask]:
+        """Count fragments, asking before each one; and the task of those that are left."""
+        table = _opened_once(self.paths, self.texts, self.run)
+        partial = Partial(self.metrics, self.options, table.rows or 0, table.manifest)
+        left = list(self.fragments)
+        while left and goes_on():
+            count_fragments(partial, table, [left.pop(0)], bar)
+        return partial, replace(self, fragments=tuple(left), rows=max(0, self.rows - partial.rows))
+
     @classmethod
     def of(
         cls, table: TableSource, metrics: Mapping[str, Metric], options: ScoreOptions, fragments: Sequence[str]

@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
+from multiprocessing.process import BaseProcess
 
 import torch
 
@@ -25,15 +26,26 @@ _MOST_PARTS = 8
 
 
 def count_in_processes(task: CountTask, bar: ProgressBar) -> Partial:
-    """Count a task with `task.options.workers` processes.
+    """Count a task with `task.options.workers` processes; this one counts until the first of them has started.
 
     Raises:
         StateError: processes end again and again, as where memory runs out.
     """
-    parts: list[Partial] = []
-    left, futile = task.split(TASKS_A_WORKER * task.options.workers), 0
+    workers = max(1, min(task.options.workers, len(task.fragments)))
+    others = set(active_children())
+    pool = _pool(workers)
+    try:
+        started = pool.submit(_started)
+        own, rest = task.count_while(lambda: not started.done(), bar)
+    except BaseException:
+        _stop(pool, others)
+        raise
+    parts, left, futile = [own], rest.split(TASKS_A_WORKER * workers), 0
+    if not left:
+        _stop(pool, others)
     while left:
-        tasks, left = left, _count_round(left, parts, bar)
+        tasks, left = left, _count_round(pool, left, parts, bar)
+        pool = _pool(min(workers, len(left))) if left else pool
         futile = futile + 1 if len(left) == len(tasks) else 0
         if futile == MOST_ROUNDS:
             got = f"processes that ended {futile} times before one had counted its fragments"
@@ -45,14 +57,34 @@ def count_in_processes(task: CountTask, bar: ProgressBar) -> Partial:
     return merge(parts)
 
 
-def _count_round(tasks: Sequence[CountTask], parts: list[Partial], bar: ProgressBar) -> list[CountTask]:
-    """Count tasks, add what they counted to the parts, and return those that a killed process left."""
-    workers = min(tasks[0].options.workers, len(tasks))
+def _pool(workers: int) -> ProcessPoolExecutor:
     threads = max(1, (os.cpu_count() or 1) // workers)
+    return ProcessPoolExecutor(workers, get_context("spawn"), _limit_threads, (threads,))
+
+
+def _started() -> None:
+    """What a process does first."""
+
+
+def _stop(pool: ProcessPoolExecutor, others: set[BaseProcess]) -> None:
+    """End a pool whose processes may still be starting; `others` are not of it."""
+    for process in set(active_children()) - others:
+        process.terminate()
+    pool.shutdown(cancel_futures=True)
+
+
+def _count_round(
+    pool: ProcessPoolExecutor, tasks: Sequence[CountTask], parts: list[Partial], bar: ProgressBar
+) -> list[CountTask]:
+    """Count tasks, add what they counted to the parts, and return those that a killed process left."""
     left = []
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _limit_threads, (threads,))
+    futures = {}
     try:
-        futures = {pool.submit(each): each for each in tasks}
+        for task in tasks:
+            try:
+                futures[pool.submit(task)] = task
+            except BrokenProcessPool:
+                left.append(task)
         for future in as_completed(futures):
             try:
                 parts.append(future.result())
