@@ -7,6 +7,7 @@ import re
 import secrets
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,6 +92,13 @@ def local_copy(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as folder:
         yield where.download(Path(folder, where.name))
+
+
+def kept_copy(path: RemotePath, owner: object) -> Path:
+    """A copy on this machine of a file at a URL, which is deleted with its owner, or when the process ends."""
+    folder = tempfile.mkdtemp(prefix="assay-")
+    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    return path.download(Path(folder, path.name))
 
 
 def write_whole(path: str | os.PathLike[str], fill: Callable[[Path], object]) -> Location:

@@ -106,9 +106,14 @@ class Record:
         Raises:
             StateError: the file was cut short or changed, is of another kind, or of another version.
         """
-        file = location("path", path)
-        file = file / f"{_kind(cls._schema)}.json" if file.is_dir() else file
+        file = cls._file_at(path)
         return cls.from_json(read_text(file), os.fspath(file))
+
+    @classmethod
+    def _file_at(cls, path: str | os.PathLike[str]) -> Location:
+        """The file, or that in a folder."""
+        file = location("path", path)
+        return file / f"{_kind(cls._schema)}.json" if file.is_dir() else file
 
     @classmethod
     def from_data(cls, data: object, where: str) -> Self:

@@ -11,7 +11,7 @@ from sklearn.metrics import matthews_corrcoef, roc_auc_score
 from torch.utils.data import DataLoader, TensorDataset
 
 from assay import AUROC, Accuracy, evaluate
-from assay.evaluation import bootstrap_groups, per_sample
+from assay.evaluation import bootstrap_groups
 from assay.metrics import MatthewsCorrCoef
 from assay.report import Report, compare, gate
 
@@ -80,26 +80,23 @@ def test_the_replicates_do_not_depend_on_the_split(reports):
     assert Report.from_json(reports[0].to_json()) == reports[0]
 
 
-def test_means_of_more_samples_than_are_kept_are_paired(monkeypatch, reports):
+def test_means_of_more_samples_than_are_kept_are_paired(reports):
     by_samples = compare(*reports).delta("acc")
     without = compare(run(1.0, 1, keep_samples=False), run(1.2, 2, keep_samples=False))
-    monkeypatch.setattr(per_sample.PerSampleRecorder.__init__, "__defaults__", (0, N - 1))
-    too_many = compare(run(1.0, 1), run(1.2, 2))
+    too_many = compare(run(1.0, 1, max_kept_samples=N - 1), run(1.2, 2, max_kept_samples=N - 1))
     for found in (without, too_many):
         assert all(delta.paired for delta in found.deltas)
         assert error(found.delta("acc")) == pytest.approx(error(by_samples), rel=0.25)
 
 
-def test_a_stream_with_ids_is_paired_whatever_it_holds(monkeypatch):
-    monkeypatch.setattr(per_sample.PerSampleRecorder.__init__, "__defaults__", (0, N - 1))
-
+def test_a_stream_with_ids_is_paired_whatever_it_holds():
     def stream(skill, seed):
         rows = zip(
             scores(skill, seed).split(50), Y.split(50), LANGUAGE.split(50), torch.arange(N).split(50), strict=True
         )
         return [dict(zip(("x", "y", "language", "id"), row, strict=True)) for row in rows]
 
-    options = {"inputs": "x", "slices": ["language"], "ids": "id", "device": "cpu"}
+    options = {"inputs": "x", "slices": ["language"], "ids": "id", "device": "cpu", "max_kept_samples": N - 1}
     found = [evaluate(lambda x: x, stream(*each), METRICS, **options) for each in ((1.0, 1), (1.2, 2))]
     assert all(delta.paired for delta in compare(*found).deltas)
 

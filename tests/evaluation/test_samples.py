@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from assay import AUROC, Accuracy, F1Score, MeanSquaredError
-from assay.evaluation import evaluate, per_sample
+from assay.evaluation import evaluate
 from assay.evaluation.observers import Observers
 from assay.meter import arguments
 from assay.metrics import LogLoss, MeanAbsoluteError, Recall
@@ -84,16 +84,15 @@ def test_streams_without_ids_keep_none():
     assert [each.numerator for each in found.values] == ["", "", ""]
 
 
-def test_none_are_kept_when_they_are_too_many_or_not_wanted(monkeypatch):
+def test_none_are_kept_when_they_are_too_many_or_not_wanted():
     assert section(TensorDataset(SCORES, Y), keep_samples=False)[0].samples is None
-    monkeypatch.setattr(per_sample.PerSampleRecorder.__init__, "__defaults__", (0, 80))
-    found, notes = section(TensorDataset(SCORES, Y), slices={"class": 1})
+    found, notes = section(TensorDataset(SCORES, Y), slices={"class": 1}, max_kept_samples=80)
     assert found.samples is None
     assert any("90 samples are more than 80" in note for note in notes)
     assert [each.members for each in found.slices] == [None] * 3
     assert value(found, "loss").note.startswith("bootstrap")  # as it cannot come from what samples contribute
     batches = [{"input": SCORES, "y": Y, "id": list(range(start, start + 90))} for start in (0, 90, 180)]
-    found, notes = section(batches, inputs="input", ids="id")
+    found, notes = section(batches, inputs="input", ids="id", max_kept_samples=80)
     assert found.samples is None
     assert any("270 samples are more than 80" in note for note in notes)
 

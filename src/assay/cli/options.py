@@ -228,6 +228,9 @@ class SampleOptions:
     keep_samples: bool | None = option(
         "Keep the per-sample values of metrics, which assay compare pairs.", panel=MEASURED
     )
+    max_kept_samples: int | None = option(
+        "Keep per-sample values of at most this many samples; 2,000,000 by default.", panel=MEASURED, least=1
+    )
     diagnostics: bool | None = option("Report the confusion matrix, curves, residuals, ...", panel=MEASURED)
 
     @property

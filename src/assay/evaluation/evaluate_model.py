@@ -74,6 +74,8 @@ def evaluate(
         confidence_level: of intervals; None for no intervals.
         n_resamples: how often the bootstrap draws, where no closed-form interval is standard.
         keep_samples: keep the per-sample values of the metrics, so that reports can be compared sample by sample.
+        max_kept_samples: keep them of at most this many samples, in memory until the report is saved. Those of more
+            than 2,000,000 are saved in an Arrow file beside the report, which takes pyarrow.
         diagnostics: show what the metrics allow: confusion matrix, curves, reliability, a table of classes, residuals.
         classes: names of the classes or labels, for the report.
         precision: "bfloat16" or "float16" for autocast; None for that of the model.

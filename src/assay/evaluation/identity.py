@@ -53,7 +53,8 @@ class Identity:
         """
         slices = parse_slices(options.slices)
         groups = None if options.confidence_level is None else options.seed  # a seed assigns samples to groups
-        followed = [options.keep_samples, groups, [[name, list(parts)] for name, parts in slices.slices.items()]]
+        kept = options.keep_samples and options.max_kept_samples
+        followed = [kept, groups, [[name, list(parts)] for name, parts in slices.slices.items()]]
         selectors = {
             name: getattr(options, name) for name in ("inputs", "target", "preds", "weights", "columns", "ids")
         }

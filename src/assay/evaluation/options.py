@@ -20,6 +20,7 @@ from assay.evaluation.slices import Slices
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.report import Report
+from assay.report.samples import MOST_SAMPLES
 from assay.stats.bootstrap import LEAST
 
 P = ParamSpec("P")
@@ -42,6 +43,7 @@ class ReportOptions:
     confidence_level: float | None = 0.95
     n_resamples: int = 400
     keep_samples: bool = True
+    max_kept_samples: int = MOST_SAMPLES
     diagnostics: bool = True
     classes: Sequence[str] = ()
     progress: bool | None = None
@@ -49,7 +51,7 @@ class ReportOptions:
     title: str = "Evaluation"
 
     def __post_init__(self) -> None:
-        self._check_integers(min_slice_size=1, n_resamples=LEAST)
+        self._check_integers(min_slice_size=1, n_resamples=LEAST, max_kept_samples=1)
         if self.confidence_level is not None and not (
             isinstance(self.confidence_level, float) and 0 < self.confidence_level < 1
         ):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -62,10 +63,11 @@ class PerSampleRecorder:
 
     Attributes:
         terms: by metric, its numerator and its denominator, as columns of the samples.
+        most: how many samples are kept.
     """
 
     def __init__(self, metrics: Mapping[str, Metric], expected: int = 0, most: int = MOST_SAMPLES) -> None:
-        self._metrics, self._expected, self._most = metrics, expected, most
+        self._metrics, self._expected, self.most = metrics, expected, most
         self._series: dict[str, list[Array]] = {}
         self._ids: list[Any] = []
         self.terms: dict[str, tuple[str, str]] = {}
@@ -76,12 +78,12 @@ class PerSampleRecorder:
     @property
     def full(self) -> bool:
         """Whether there were too many samples, so that none are kept."""
-        return max(self._rows, self._expected) > self._most
+        return max(self._rows, self._expected) > self.most
 
     @property
     def keeps_all(self) -> bool:
         """Whether it is known that every sample will be kept."""
-        return 0 < self._expected <= self._most
+        return 0 < self._expected <= self.most
 
     @property
     def idle(self) -> bool:
@@ -90,7 +92,7 @@ class PerSampleRecorder:
 
     def empty(self) -> PerSampleRecorder:
         """One that has kept nothing."""
-        return PerSampleRecorder(self._metrics, self._expected, self._most)
+        return PerSampleRecorder(self._metrics, self._expected, self.most)
 
     def count(self, rows: SampleRows) -> None:
         """Keep what rows contribute; it is moved to the CPU at once."""
@@ -182,7 +184,8 @@ class PerSampleRecorder:
         if self.full:
             note = (
                 f"Per-sample values were not kept, as {max(rows, self._expected):,} samples are more than "
-                f"{self._most:,}: comparisons are paired by resampled values, and the worst samples are not listed."
+                f"{self.most:,}: comparisons are paired by resampled values, and the worst samples are not listed. "
+                f"max_kept_samples= keeps more{'' if find_spec('pyarrow') else ', with pyarrow (assay[tables])'}."
             )
             return PerSampleValues(notes=(note,))
         series = self._whole()

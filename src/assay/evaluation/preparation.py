@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from assay.errors import ConfigError, describe
@@ -43,6 +44,12 @@ def _check_names(metrics: Mapping[Any, Any]) -> None:
 _NOT_NAMES = ("self", "weighted", "strict", "stage_bytes")  # the meter's own arguments
 
 
+def most_samples(options: ReportOptions) -> int:
+    """Of how many samples values are kept: of no more than JSON holds where nothing can write Arrow files."""
+    most = options.max_kept_samples
+    return most if most <= MOST_SAMPLES or find_spec("pyarrow") is not None else MOST_SAMPLES
+
+
 def sample_observers(
     like: Meter, slices: SliceSpec, options: ReportOptions, expected: int | None, alone: bool
 ) -> dict[str, Observer]:
@@ -58,10 +65,10 @@ def sample_observers(
     observers: dict[str, Observer] = {}
     recorder = None
     if options.keep_samples and expected is not None:
-        recorder = observers["samples"] = PerSampleRecorder(like.metrics, expected)
+        recorder = observers["samples"] = PerSampleRecorder(like.metrics, expected, most_samples(options))
     groups = None
     if options.confidence_level is not None:
         groups = observers["groups"] = BootstrapGroups(like, recorder, options.seed, alone)
     if slices.slices:
-        observers["slices"] = Slicer(slices.slices, like, MOST_SAMPLES if recorder is not None else 0, groups)
+        observers["slices"] = Slicer(slices.slices, like, 0 if recorder is None else recorder.most, groups)
     return observers

@@ -2,7 +2,7 @@
 
 Integers in equal steps are two numbers. Booleans are bits. Other integers, or their differences where that is
 shorter, and floats take the smallest type that holds them exactly. What is left is compressed (zlib) and written in
-base64.
+base64. Arrays of many samples are columns of an Arrow file beside the JSON (`sample_files`).
 """
 
 from __future__ import annotations
@@ -12,21 +12,30 @@ import binascii
 import hashlib
 import json
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from assay._records import Record
-from assay.errors import DtypeError, InputError, ShapeError, describe
+from assay.errors import DtypeError, InputError, ShapeError, StateError, describe
 
 Array: TypeAlias = NDArray[Any]
 
-FORMS = ("range", "bits", "numbers", "differences", "text")
+FORMS = ("range", "bits", "numbers", "differences", "text", "file")
 _INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
 _FLOATS = ("float16", "float32", "float64")
+
+
+class ColumnFile(Protocol):
+    """A file that holds arrays by name."""
+
+    path: Any
+
+    def column(self, name: str) -> Array:
+        """One of the arrays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +48,8 @@ class PackedArray(Record):
         count: how many values there are.
         size: how many bytes they are before compression.
         digest: BLAKE2b of these bytes.
-        data: the bytes, compressed, in base64; for a range its first value and its step.
+        data: the bytes, compressed, in base64; for a range its first value and its step; for a file its name and the
+            column, and size and digest are those of the file.
 
     Raises:
         InputError: the data do not unpack to what the other fields say.
@@ -100,9 +110,47 @@ class PackedArray(Record):
         data = base64.b64encode(zlib.compress(raw, 6)).decode("ascii")
         return cls(form, dtype, count, len(raw), _digest(raw), data)
 
+    @classmethod
+    def in_file(cls, packed: PackedArray, file: ColumnFile, column: str, name: str, digest: str) -> Self:
+        """An array that was written to a file.
+
+        Args:
+            packed: the array.
+            file: the file.
+            column: the column of the file.
+            name: the name of the file, seen from the folder of the report.
+            digest: of the file.
+        """
+        kind = {"text": "str", "bits": "bool"}.get(packed.form, packed.dtype)
+        return cls("file", kind, len(packed), 0, digest, f"{name}#{column}").attached(file, column)
+
+    def attached(self, file: ColumnFile, column: str) -> Self:
+        """This array, whose values are in a column of a file."""
+        copy = replace(self)
+        object.__setattr__(copy, "_column", (file, column))
+        return copy
+
+    @property
+    def file(self) -> ColumnFile | None:
+        """The file that the values are in; None where they are in JSON, or it is not known where the file is."""
+        column: tuple[ColumnFile, str] | None = self.__dict__.get("_column")
+        return None if column is None else column[0]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the values are strings."""
+        return self.form == "text" or (self.form == "file" and self.dtype == "str")
+
+    @property
+    def is_yes_or_no(self) -> bool:
+        """Whether the values are booleans."""
+        return self.form == "bits" or (self.form == "file" and self.dtype == "bool")
+
     def _check(self) -> None:
         if self.form not in FORMS:
             raise _broken(f"form {self.form!r:.40}", f"one of {', '.join(FORMS)}")
+        if self.form == "file":  # it is read when it is needed
+            return
         if self.form == "range":
             self._ends()
         elif len(self.values) != self.count:
@@ -111,9 +159,23 @@ class PackedArray(Record):
     def __len__(self) -> int:
         return self.count
 
-    @cached_property
+    @property
     def values(self) -> Array:
-        """The array, read-only: bool, int64, float64, or objects that are str."""
+        """The array, read-only: bool, int64, float64, or objects that are str; of a file it is read each time."""
+        if self.form != "file":
+            return self._values
+        if "_column" not in self.__dict__:
+            do = "Read the report with Report.load, from the folder that it was written to"
+            raise StateError(describe(f"samples in {self.data.partition('#')[0]}", "no folder", "one", do))
+        file, column = self.__dict__["_column"]
+        array: Array = file.column(column)
+        if len(array) != self.count:
+            raise _broken(f"{len(array)} values", f"{self.count} values, as its count says")
+        array.setflags(write=False)
+        return array
+
+    @cached_property
+    def _values(self) -> Array:
         array = self._unpacked()
         array.setflags(write=False)
         return array
@@ -173,6 +235,11 @@ def _array(values: Any, what: str) -> Array:
     if array.dtype.kind in "iu" and (array.dtype != np.uint64 or int(array.max()) < 2**63):
         return array.astype(np.int64)
     raise _unfit(what, array.dtype)
+
+
+def narrowed(array: Array) -> Array:
+    """An array of booleans, int64 or float64 in the smallest type that holds every value exactly."""
+    return array if array.dtype.kind == "b" else _narrowed(array, _FLOATS if array.dtype.kind == "f" else _INTEGERS)
 
 
 def _narrowed(array: Array, choices: tuple[str, ...]) -> Array:

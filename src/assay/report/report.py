@@ -5,10 +5,12 @@ Nothing here needs torch. `Report.to_document` gives what `assay.render` draws: 
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from assay._atomic import Location, location
 from assay._records import Record
 from assay.errors import ConfigError, MissingDependencyError, describe
 from assay.render import Document, Viewable
@@ -62,6 +64,31 @@ class Report(Record, Viewable, schema=SCHEMA):
 
     def _check(self) -> None:
         check_unique("Report.sections", [section.name for section in self.sections])
+
+    def save(self, path: str | os.PathLike[str]) -> Location:
+        """Write it as JSON, to a path or a URL; the file is whole or not there.
+
+        More than `MOST_SAMPLES` samples are written to an Arrow file beside it, which the JSON names with its digest.
+        """
+        from assay.report.sample_files import with_sample_files
+
+        file = location("path", path)
+        return Record.save(with_sample_files(self, file), file)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote; the samples in files beside it are read when they are needed.
+
+        Args:
+            path: the file, or a folder that holds it as ``report.json``; or a URL.
+
+        Raises:
+            StateError: the file was cut short or changed, is of another kind, or of another version.
+        """
+        from assay.report.sample_files import with_attached_files
+
+        file = cls._file_at(path)
+        return with_attached_files(super().load(file), file.parent)
 
     def to_document(self, *, verbose: bool = True) -> Document:
         """What is shown: values, plots, slices and tables.

@@ -19,7 +19,7 @@ from assay.render.token_strips import TokenStrip
 from assay.report.packed_array import Array, PackedArray
 
 MOST_SAMPLES = 2_000_000
-"""How many samples at most `assay.evaluate` keeps per-sample values of; of more than that, it keeps none."""
+"""How many samples at most have their values in the JSON of a report, and are kept by default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +161,7 @@ class Samples(Record):
         )
 
     def _check(self) -> None:
-        if self.score:
+        if self.score and self.score not in {column.name for column in self.columns}:
             self.column(self.score)
         parts = {f"columns[{column.name!r}]": column.values for column in self.columns}
         if len(parts) < len(self.columns):
@@ -169,7 +169,7 @@ class Samples(Record):
             got = f"{len(names)} columns with {len(parts)} names"
             raise ConfigError(describe("Samples.columns", got, "a name of its own for each", "Rename one"))
         for name, packed in parts.items():
-            if packed.form == "text":
+            if packed.is_text:
                 raise DtypeError(describe(f"Samples.{name}", "texts", "booleans or numbers", "Pass what can be added"))
         labels = {"decision": self.decision, "target": self.target}
         for name, each in {**parts, **{name: each for name, each in labels.items() if each is not None}}.items():
@@ -180,7 +180,15 @@ class Samples(Record):
                 )
         self._check_ids()
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether arrays are in a file beside the report, and were checked when it was written."""
+        parts = (self.ids, self.decision, self.target, *(column.values for column in self.columns))
+        return any(each is not None and each.form == "file" for each in parts)
+
     def _check_ids(self) -> None:
+        if self.ids.form == "file":
+            return
         if self.ids.form == "range" or not len(self.ids):
             if self.ids.data.endswith(" 0") and len(self.ids) > 1:
                 raise _twice(self.ids.data.split()[0])

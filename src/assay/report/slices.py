@@ -58,9 +58,12 @@ class Slice(Record):
         if len(set(names)) < len(names):
             got = f"{names} in {self.name!r}"
             raise ConfigError(describe("Slice.values", got, "unique names", "Give each value a name of its own"))
-        if self.members is not None and (self.members.form != "bits" or self.members.values.sum() != self.count):
+        if self.members is not None and not self._has_mask(self.members):
             got, expected = f"members that are not {self.count:,} true booleans", "one for each sample of the slice"
             raise ShapeError(describe(f"Slice {self.name!r}", got, expected, "Pass the mask to Slice.of"))
+
+    def _has_mask(self, members: PackedArray) -> bool:
+        return members.is_yes_or_no and (members.form == "file" or members.values.sum() == self.count)
 
     def number(self, name: str) -> float | None:
         """The value of a metric, None where the slice lacks it."""
@@ -83,4 +86,5 @@ class Slice(Record):
                 raise ConfigError(
                     describe(f"Slice {self.name!r}", got, "the mask of its samples", "Make it by Slice.of")
                 )
-            value.check_terms(samples, None if self.members is None else self.members.values)
+            if value.numerator and samples is not None and not samples.is_stored:
+                value.check_terms(samples, None if self.members is None else self.members.values)

@@ -77,6 +77,8 @@ class Value(Record):
         if samples is None:
             got = f"column {self.numerator!r} of no samples"
             raise ConfigError(describe(f"Value {self.name!r}", got, "samples in the section", "Pass samples="))
+        if samples.is_stored:
+            return
         terms, weights = terms_of(samples, self.numerator, self.denominator, members)
         with np.errstate(all="ignore"):
             divisor = weights.sum() if self.denominator else len(terms)

@@ -76,6 +76,7 @@ def score(source: Any, metrics: Metrics, **options: Any) -> Report:
         confidence_level: of intervals; None for no intervals.
         n_resamples: how often the bootstrap draws, where no closed-form interval is standard.
         keep_samples: keep the per-sample values of the metrics, so that reports can be compared row by row.
+        max_kept_samples: keep them of at most this many rows, in memory until the report is saved; see `evaluate`.
         diagnostics: show what the metrics allow: confusion matrix, curves, reliability, a table of classes, residuals.
         classes: names of the classes, for the report; by default `labels`.
         workers: count with this many processes of this machine, a fragment at a time; the bits are the same. As with

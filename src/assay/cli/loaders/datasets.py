@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from assay._atomic import location
+from assay._atomic import kept_copy, location
 from assay._remote import RemotePath
 from assay.cli.loaders.arrays import open_arrays
 from assay.cli.loaders.batch_parts import parse_columns
@@ -26,9 +25,6 @@ from assay.metrics.base import Metric
 ARRAYS = (".npz", ".safetensors")
 
 
-_COPIES: list[tempfile.TemporaryDirectory[str]] = []  # deleted when the process ends
-
-
 @functools.cache
 def data_path(named: str) -> Path:
     """Where the data are on this machine: a file at a URL is copied here, once, until the process ends."""
@@ -38,8 +34,7 @@ def data_path(named: str) -> Path:
     if path.suffix not in (*ARRAYS, *TABLES):
         expected = f"a file that ends in {', '.join((*ARRAYS, *TABLES))}"
         raise ConfigError(describe("--data", repr(named), expected, "Copy a folder of images to this machine"))
-    _COPIES.append(tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True))
-    return path.download(Path(_COPIES[-1].name, path.name))
+    return kept_copy(path, data_path)
 
 
 def open_data(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric]) -> Data:
