@@ -84,8 +84,9 @@ class BoxEncoder(Encoder):
 
     def check(self, preds: Sequence[Any], target: Sequence[Any]) -> None:
         for images, (group, names) in zip((preds, target), self._names.items(), strict=True):
-            for k, image in enumerate(images):
-                _check_image(f"{_ARGUMENTS[group]}[{k}]", image, names)
+            if not _fine_together(images, names):
+                for k, image in enumerate(images):
+                    _check_image(f"{_ARGUMENTS[group]}[{k}]", image, names)
         if self.federated:
             for k, image in enumerate(target):
                 for name in _CLASSES.values():
@@ -176,6 +177,32 @@ def check_box_format(box_format: object) -> None:
         raise ConfigError(describe("box_format", repr(box_format), expected, "Write box_format='xyxy'"))
 
 
+def _fine_together(images: Sequence[Any], names: Sequence[str]) -> bool:
+    """Whether all images surely have the tensors of these names, which is faster to see for all at once."""
+    if {type(each) for each in images} != {dict}:
+        return False
+    rows = None
+    for name in names:
+        tensors = [image.get(name) for image in images]
+        kinds = {type(each) for each in tensors}
+        if name in _OPTIONAL and kinds == {type(None)}:
+            continue
+        if kinds != {Tensor} or not {each.dtype for each in tensors} <= _allowed(name):
+            return False
+        shapes = [each.shape for each in tensors]
+        if {shape[1:] for shape in shapes} != {_TAILS[name]} or () in shapes:
+            return False
+        lengths = [shape[0] for shape in shapes]
+        if rows not in (None, lengths):
+            return False
+        rows = lengths
+    return True
+
+
+def _allowed(name: str) -> frozenset[torch.dtype]:
+    return frozenset(WHOLE if name in _WHOLE_NAMES else WHOLE + FLOATS)
+
+
 def _check_image(place: str, image: Any, names: Sequence[str]) -> None:
     """Raise unless an image has the tensors of these names, with one row an item."""
     if not isinstance(image, Mapping):
@@ -197,7 +224,7 @@ def _check_tensor(image: str, name: str, tensor: Tensor, rows: int | None) -> in
     shape, dtype = tensor.shape, tensor.dtype
     if shape and not shape[0] and not rows:
         return 0  # as torch.tensor([]), of any shape and dtype
-    if dtype not in WHOLE and (dtype not in FLOATS or name in _WHOLE_NAMES):
+    if dtype not in _allowed(name):
         place, whole = f"{image}[{name!r}]", name in _WHOLE_NAMES
         expected = f"{'' if whole else 'floats, '}int64, a narrower signed integer, uint8 or bool"
         raise DtypeError(describe(place, dtype, expected, f"Pass {place}.{'long' if whole else 'float'}()"))
@@ -213,7 +240,7 @@ def _flat(name: str, images: Sequence[Mapping[str, Any]]) -> Tensor:
     tail = _TAILS[name]
     if name in _OPTIONAL and not any(name in image for image in images):
         return _default(name, _flat("labels", images))
-    tensors = [_field(name, image) for image in images]
+    tensors = [_field(name, image) if name in _OPTIONAL else image[name] for image in images]
     # Images without boxes may have tensors of any dtype and device.
     filled = [each for each in tensors if each.shape[0]] or [each.reshape(0, *tail) for each in tensors[:1]]
     if not filled:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -112,17 +113,13 @@ def _array(values: Tensor) -> np.ndarray:
 
 def _digests(column: Ragged) -> np.ndarray:
     """For each sample a digest of its lengths and of the bytes of its items."""
-    parts = [lengths.astype("<i8").tobytes() for lengths in column.lengths.values()]
-    digests = [hashlib.blake2b(digest_size=16) for _ in range(len(column))]
-    for k, digest in enumerate(digests):
-        for part in parts:
-            digest.update(part[8 * k : 8 * k + 8])
+    lengths = np.stack(list(column.lengths.values()), 1).astype("<i8")
+    parts: list[Iterator[bytes | memoryview]] = [map(np.ndarray.tobytes, lengths)]
     for group, fields in column.items.items():
         ends = np.cumsum(column.lengths[group])
         for tensor in fields.values():
             raw = memoryview(tensor.contiguous().view(-1).view(torch.uint8).numpy())  # type: ignore[arg-type]
-            size = tensor[:0].new_empty(tensor.shape[1:]).nbytes
-            edges = [0, *(ends * size).tolist()]
-            for digest, start, stop in zip(digests, edges, edges[1:], strict=False):
-                digest.update(raw[start:stop])
-    return np.array([digest.digest() for digest in digests], dtype="S16")
+            edges = [0, *(ends * tensor[:0].new_empty(tensor.shape[1:]).nbytes).tolist()]
+            parts.append(raw[start:stop] for start, stop in pairwise(edges))
+    rows = map(b"".join, zip(*parts, strict=True))
+    return np.array([hashlib.blake2b(row, digest_size=16).digest() for row in rows], dtype="S16")

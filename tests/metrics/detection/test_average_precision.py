@@ -52,15 +52,18 @@ def test_flags_of_both_matchers_are_equal_with_ties_and_small_blocks(monkeypatch
         pytest.skip("needs a C compiler")
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        starts = [np.append(0, np.cumsum(rng.integers(1, 6, 30))) for _ in range(2)]
+        starts = [np.append(0, np.cumsum(rng.integers(0, 6, 30))) for _ in range(2)]
         boxes = [rng.integers(0, 6, (int(each[-1]), 4)).astype(np.float64) for each in starts]
         crowd = (rng.random(len(boxes[1])) < 0.2).astype(np.uint8)
         ignored = (rng.random((4, len(boxes[1]))) < 0.3).astype(np.uint8)
-        items = matching.Items(matching.BoxOverlaps((boxes[0], boxes[1])), (starts[0], starts[1]), crowd, ignored)
+        places, truths = rng.permutation(len(boxes[0])), (starts[1][:-1], starts[1][1:])
+        overlaps = matching.BoxOverlaps((boxes[0], boxes[1]))
+        items = matching.Items(overlaps, places, starts[0], truths, crowd, ignored)
         thresholds = np.array([0.0, 0.25, 0.5, 0.75, 1 - 1e-10])
-        flags = matching.matched(items, thresholds)
+        flags = 2 * (rng.random((4, 5, len(boxes[0]))) < 0.3).astype(np.uint8)
+        others = flags.copy()
+        matching.write_matches(flags, items, thresholds)
         monkeypatch.setattr(matching, "_ELEMENTS", int(rng.integers(1, 5000)))
-        others = np.zeros_like(flags)
         matching.match_in_blocks(others, items, thresholds)
         assert (flags == others).all()
 

@@ -167,7 +167,7 @@ class MeanAveragePrecision(BoxMetric):
         start = len(keys[DETECTIONS])
         of_images = {DETECTIONS: index[:start], TRUTHS: index[start:]}
         curves = self._curves(images, self._iou_types[0], of_images, len(distinct), np.array([iou]))
-        values = _means(curves.precision[0].transpose(1, 0, 2))
+        values = _means(curves.precision[0].T)
         image, there = distinct // count, ~np.isnan(values)
         sums, counts = (np.bincount(image[there], each, len(images.arrays)) for each in (values[there], None))
         means = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
@@ -186,7 +186,7 @@ class MeanAveragePrecision(BoxMetric):
             if getattr(self, f"{name}_classes"):
                 values[f"map_{name}"] = _mean(means.precision[0][:, members])
         if self.class_metrics and curves is not None:
-            values["map_per_class"] = torch.from_numpy(_means(curves.precision[0].transpose(1, 0, 2)))
+            values["map_per_class"] = torch.from_numpy(_means(curves.precision[0].T))
             values[f"mar_{most}_per_class"] = torch.from_numpy(_means(curves.recall[0, -1]))
         return values
 
@@ -202,18 +202,18 @@ class MeanAveragePrecision(BoxMetric):
             ious = np.linspace(0.5, 0.95, 10) if self.iou_thresholds is None else np.array(self.iou_thresholds)
         recalls = np.linspace(0, 1, 101) if self.rec_thresholds is None else np.array(self.rec_thresholds)
         found = matches(images, iou_type, labels, classes, self.max_detection_thresholds[-1], ious)
-        recall = _recalls(found, classes, self.max_detection_thresholds)
-        return DetectionCurves(ious, self.max_detection_thresholds, _precision(found, classes, recalls), recall)
+        most = self.max_detection_thresholds
+        return DetectionCurves(ious, most, *_curves(found, classes, most, recalls))
 
 
 @dataclass(frozen=True, eq=False)
 class DetectionCurves:
-    """Precision and recall of each class, NaN for classes without truths.
+    """Average precision and recall of each class, NaN for classes without truths.
 
     Args:
         ious: the thresholds of IoU.
         most: the largest numbers of detections.
-        precision: `(areas, thresholds, classes, recalls)`, for the last of `most`.
+        precision: `(areas, thresholds, classes)`, for the last of `most`.
         recall: `(areas, most, classes, thresholds)`.
     """
 
@@ -249,55 +249,69 @@ def _means(rows: np.ndarray) -> np.ndarray:
 
 def _classes(images: ImageBoxes) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The labels that occur, and for each detection and truth the position of its label among them."""
-    labels = [images.field(group, "labels").astype(np.int64) for group in (DETECTIONS, TRUTHS)]
-    classes, index = np.unique(np.concatenate(labels), return_inverse=True)
+    labels = [images.field(group, "labels").astype(np.int64, copy=False) for group in (DETECTIONS, TRUTHS)]
+    classes, index = _distinct(np.concatenate(labels))
     return classes, {DETECTIONS: index[: len(labels[0])], TRUTHS: index[len(labels[0]) :]}
+
+
+def _distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct integers in increasing order, and the position of each among them."""
+    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    if high - low > 4 * len(numbers):  # too many to count
+        return np.unique(numbers, return_inverse=True)
+    there = np.bincount(numbers - low, minlength=1) > 0
+    return np.flatnonzero(there) + low, (np.cumsum(there) - 1)[numbers - low]
 
 
 def _as_one_class(labels: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], int]:
     return {group: np.zeros_like(each) for group, each in labels.items()}, 1
 
 
-def _recalls(found: DetectionMatches, classes: int, most: Sequence[int]) -> Array:
-    """The recall of the first detections of each image, for each of `most`: `(areas, most, classes, thresholds)`."""
-    areas, thresholds, detections = found.hits.shape
-    row, hit = np.divmod(np.flatnonzero(found.hits), max(1, detections))
-    cells, rank = row * classes + found.labels[hit], found.rank[hit]
-    shape = areas, thresholds, classes
-    totals = [np.bincount(cells[rank < k], minlength=math.prod(shape)).reshape(shape).transpose(0, 2, 1) for k in most]
+def _curves(found: DetectionMatches, classes: int, most: Sequence[int], recalls: Array) -> tuple[Array, Array]:
+    """The average precision `(areas, thresholds, classes)`, and the recall of the first detections of each image.
+
+    The recall is `(areas, most, classes, thresholds)`.
+    """
+    areas, thresholds, detections = found.flags.shape
+    ends = (found.scores[1:] != found.scores[:-1]) | (found.labels[1:] != found.labels[:-1])
+    last, within = np.append(ends, True)[:detections], np.stack([found.rank < k for k in most])
+    starts = np.searchsorted(found.labels, np.arange(classes + 1))
+    precision = np.full((areas, thresholds, classes), np.nan)
+    hits = np.zeros((areas, len(most), classes, thresholds), np.int64)
+    write = native.average_precision if library() is not None else _write_curves
+    write(precision, hits, found.flags, last, within, starts, found.positives, recalls)
     positives = found.positives[:, None, :, None]
-    undefined = np.full((areas, len(most), classes, thresholds), np.nan)
-    return np.asarray(np.divide(np.stack(totals, 1), positives, out=undefined, where=positives > 0))
+    return precision, np.divide(hits, positives, out=np.full(hits.shape, np.nan), where=positives > 0)
 
 
-def _precision(found: DetectionMatches, classes: int, recalls: Array) -> Array:
-    """The highest precision at each recall or above: `(areas, thresholds, classes, recalls)`."""
-    areas, thresholds, _ = found.hits.shape
-    order = np.lexsort((-found.scores, found.labels))
-    scores, labels = found.scores[order], found.labels[order]
-    hits, misses = (np.take(each, order, 2) for each in (found.hits, found.misses))
-    last = np.append((scores[1:] != scores[:-1]) | (labels[1:] != labels[:-1]), True)[: len(order)]
-    starts = np.searchsorted(labels, np.arange(classes + 1))
-    values = np.full((areas, thresholds, classes, len(recalls)), np.nan)
-    if library() is not None:
-        native.precision(values, hits, misses, last, starts, found.positives, recalls)
-        return values
+def _write_curves(
+    precision: Array,
+    hits: np.ndarray,
+    flags: np.ndarray,
+    last: np.ndarray,
+    within: np.ndarray,
+    starts: np.ndarray,
+    positives: np.ndarray,
+    recalls: Array,
+) -> None:
+    """What `native.average_precision` does, without compiled code."""
     for k, (start, stop) in enumerate(pairwise(starts)):
         steps = np.flatnonzero(last[start:stop])
-        for a in np.flatnonzero(found.positives[:, k]):
-            right = hits[a, :, start:stop].cumsum(1)[:, steps]
-            wrong = misses[a, :, start:stop].cumsum(1)[:, steps]
-            values[a, :, k] = _at_recalls(right, wrong, int(found.positives[a, k]), recalls)
-    return values
+        for a in np.flatnonzero(positives[:, k]):
+            of_class = flags[a, :, start:stop]
+            right, counted = (each.cumsum(1)[:, steps] for each in (of_class == 1, of_class < 2))
+            precision[a, :, k] = _mean_precision(right, counted, int(positives[a, k]), recalls)
+            hits[a, :, k] = np.stack([(of_class[:, each[start:stop]] == 1).sum(1) for each in within])
 
 
-def _at_recalls(right: np.ndarray, wrong: np.ndarray, positives: int, recalls: Array) -> Array:
-    """The same of one class and range of areas, from counts `(thresholds, steps)`."""
-    precision = right / np.maximum(right + wrong, 1)
+def _mean_precision(right: np.ndarray, counted: np.ndarray, positives: int, recalls: Array) -> Array:
+    """The mean over recalls of the highest precision there or above, from counts `(thresholds, steps)`."""
+    precision = right / np.maximum(counted, 1)
     highest = np.zeros((len(right), right.shape[1] + 1))  # beyond the last step it is 0
     np.maximum.accumulate(precision[:, ::-1], 1, out=highest[:, -2::-1])
     recall = right / positives
-    return np.stack([row[np.searchsorted(each, recalls)] for row, each in zip(highest, recall, strict=True)])
+    at = [row[np.searchsorted(each, recalls)] for row, each in zip(highest, recall, strict=True)]
+    return np.asarray(np.stack(at).cumsum(1)[:, -1] / len(recalls))  # added one by one, as compiled code does
 
 
 def _increasing(name: str, values: object, kind: type) -> tuple[float, ...]:

@@ -107,18 +107,20 @@ class ImageBoxes:
     @cached_property
     def boxes(self) -> dict[str, np.ndarray]:
         """The boxes of detections and truths."""
-        return {group: self._boxes(self.field(group, "boxes").astype(np.float64)) for group in (DETECTIONS, TRUTHS)}
+        return {group: self._boxes(self.field(group, "boxes")) for group in (DETECTIONS, TRUTHS)}
 
     @cached_property
     def truth_areas(self) -> np.ndarray:
         """The areas of truths; where none are given, those of their masks, or else of their boxes."""
-        areas = self.field(TRUTHS, "area").astype(np.float64)
+        areas = self.field(TRUTHS, "area")
         masks = self.arrays.items[TRUTHS].get("mask_area")
-        own = masks.astype(np.float64) if masks is not None else self.boxes[TRUTHS][:, 2:].prod(1)
+        own = masks if masks is not None else self.boxes[TRUTHS][:, 2] * self.boxes[TRUTHS][:, 3]
         return np.where(np.isnan(areas), own, areas)
 
     def _boxes(self, boxes: np.ndarray) -> np.ndarray:
-        first, second = boxes[:, :2], boxes[:, 2:]
+        boxes = boxes.astype(np.float64)
         if self.box_format == "xyxy":
-            return np.hstack([first, second - first])
-        return boxes if self.box_format == "xywh" else np.hstack([first - second / 2, second])
+            boxes[:, 2:] -= boxes[:, :2]
+        elif self.box_format == "cxcywh":
+            boxes[:, :2] -= boxes[:, 2:] / 2
+        return boxes

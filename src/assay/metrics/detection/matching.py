@@ -105,39 +105,41 @@ def overlaps_of(images: ImageBoxes, iou_type: IouType) -> Overlaps:
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """Detections and truths in groups of one image and class, whose detections go from the highest score to the lowest.
+    """Detections in groups of one image and class, from the highest score to the lowest, and the truths of each group.
 
     Args:
         overlaps: the boxes or masks of detections and of truths.
-        starts: where the detections and the truths of each group begin, and where the last end.
+        places: where the flags of each detection are.
+        starts: where the detections of each group begin, and where the last end.
+        truths: where the truths of each group begin and end.
         crowd: which truths are crowds.
         ignored: of shape `(areas, truths)`: those that need not be found.
     """
 
     overlaps: Overlaps
-    starts: tuple[Indices, Indices]
+    places: Indices
+    starts: Indices
+    truths: tuple[Indices, Indices]
     crowd: Flags
     ignored: Flags
 
 
 @dataclass(frozen=True, eq=False)
 class DetectionMatches:
-    """What was matched: detections, and for each range of areas and class the number of truths that are to be found.
+    """What was matched: detections by class and from the highest score to the lowest, and the truths of each class.
 
     Args:
         labels: the class of each detection, an index.
         scores: its score.
         rank: how many detections of the same image and class come before it.
-        hits: `(areas, thresholds, detections)`: matched with a truth that counts.
-        misses: the same: matched with none.
-        positives: `(areas, classes)`.
+        flags: `(areas, thresholds, detections)`: 0 wrong, 1 right, 2 neither.
+        positives: `(areas, classes)`: how many truths are to be found.
     """
 
     labels: Indices
     scores: Array
     rank: Indices
-    hits: NDArray[np.bool_]
-    misses: NDArray[np.bool_]
+    flags: Flags
     positives: Indices
 
 
@@ -155,63 +157,86 @@ def matches(
         thresholds: the IoU that a match has at least.
     """
     keys = {group: images.image(group) * classes + labels[group] for group in (DETECTIONS, TRUTHS)}
-    scores = images.field(DETECTIONS, "scores").astype(np.float64)
-    order, truths = np.lexsort((-scores, keys[DETECTIONS])), np.argsort(keys[TRUTHS], kind="stable")
-    rank = np.arange(len(order)) - np.searchsorted(keys[DETECTIONS][order], keys[DETECTIONS][order])
-    order, rank = order[rank < most], rank[rank < most]
+    size = len(images.arrays) * classes
+    scores = images.field(DETECTIONS, "scores").astype(np.float64, copy=False)
+    order = np.argsort(-scores, kind="stable")
+    order = order[_sorted(labels[DETECTIONS][order], classes)]
+    groups = DetectionGroups.of(keys[DETECTIONS][order], size)
+    if len(first := groups.places[groups.rank < most]) < len(order):
+        order = order[np.sort(first)]
+        groups = DetectionGroups.of(keys[DETECTIONS][order], size)
 
-    sorted_keys = keys[DETECTIONS][order], keys[TRUTHS][truths]
-    groups = _common(*sorted_keys)
-    places = [_positions(each, groups) for each in sorted_keys]
-    overlaps = overlaps_of(images, iou_type).select(order, truths)
+    truths = _sorted(keys[TRUTHS], size)
+    overlaps = overlaps_of(images, iou_type)
+    items = _items(images, groups, overlaps.select(order[groups.places], truths), truths, keys[TRUTHS][truths])
+    positives = np.stack([np.bincount(labels[TRUTHS][truths][each == 0], minlength=classes) for each in items.ignored])
+
+    sizes = overlaps.areas[0][order]
+    aside = np.stack([(sizes < low) | (sizes > high) for _, low, high in AREAS])
+    if (unknown := images.arrays.items[DETECTIONS].get(UNKNOWN)) is not None:
+        aside |= unknown[order]
+    flags = np.repeat(2 * aside[:, None].astype(np.uint8), len(thresholds), 1)
+    write_matches(flags, items, np.minimum(thresholds, 1 - 1e-10))
+    rank = np.empty_like(order)
+    rank[groups.places] = groups.rank
+    return DetectionMatches(labels[DETECTIONS][order], scores[order], rank, flags, positives)
+
+
+@dataclass(frozen=True, eq=False)
+class DetectionGroups:
+    """Detections in groups of one image and class.
+
+    Args:
+        places: the positions of detections, group by group, in their order.
+        keys: what the detections of each group have in common.
+        starts: where each group begins among `places`, and where the last ends.
+        rank: how many come before each in its group.
+    """
+
+    places: Indices
+    keys: Indices
+    starts: Indices
+    rank: Indices
+
+    @classmethod
+    def of(cls, keys: Indices, size: int) -> DetectionGroups:
+        """The groups of equal keys, which are below `size`."""
+        places = _sorted(keys, size)
+        ordered = keys[places]
+        first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(keys)])
+        starts = np.append(first, len(keys))
+        return cls(places, ordered[first], starts, np.arange(len(keys)) - np.repeat(first, np.diff(starts)))
+
+
+def _items(images: ImageBoxes, groups: DetectionGroups, overlaps: Overlaps, truths: Indices, keys: Indices) -> Items:
+    """Groups with their truths, which go by increasing keys."""
     crowd, areas = images.field(TRUTHS, "iscrowd")[truths] != 0, images.truth_areas[truths]
     ignored = np.stack([crowd | (areas < low) | (areas > high) for _, low, high in AREAS])
-
-    inside, starts = zip(*places, strict=True)
-    items = Items(
-        overlaps.select(*inside),
-        starts,
-        np.ascontiguousarray(crowd[inside[1]], np.uint8),
-        np.ascontiguousarray(ignored[:, inside[1]], np.uint8),
+    first, stop = np.searchsorted(keys, groups.keys), np.searchsorted(keys, groups.keys, "right")
+    return Items(
+        overlaps, groups.places, groups.starts, (first, stop), crowd.astype(np.uint8), ignored.astype(np.uint8)
     )
-    flags = np.zeros((len(AREAS), len(thresholds), len(order)), np.uint8)
-    flags[:, :, inside[0]] = matched(items, np.minimum(thresholds, 1 - 1e-10))
-    sizes = overlaps.areas[0]
-    within = np.stack([(sizes >= low) & (sizes <= high) for _, low, high in AREAS])
-    positives = np.stack([np.bincount(labels[TRUTHS][truths][~each], minlength=classes) for each in ignored])
-    misses = (flags == 0) & within[:, None]
-    if (unknown := images.arrays.items[DETECTIONS].get(UNKNOWN)) is not None:
-        misses &= ~unknown[order]
-    return DetectionMatches(labels[DETECTIONS][order], scores[order], rank, flags == 1, misses, positives)
 
 
-def _common(first: Indices, second: Indices) -> Indices:
-    """The distinct numbers that are in both of two sorted arrays."""
-    one, other = (each[np.append(True, each[1:] != each[:-1])[: len(each)]] for each in (first, second))
-    place = np.searchsorted(other, one)
-    return np.asarray(one[np.append(other, -1)[place] == one])
+def _sorted(keys: Indices, size: int) -> Indices:
+    """The stable order of integers from 0 to below `size`, by digits of 16 bits, which NumPy sorts in one pass."""
+    order = np.argsort(keys.astype(np.uint16), kind="stable")
+    for shift in range(16, (size - 1).bit_length(), 16):
+        order = order[np.argsort((keys[order] >> shift).astype(np.uint16), kind="stable")]
+    return order
 
 
-def _positions(keys: Indices, groups: Indices) -> tuple[Indices, Indices]:
-    """Where the items of groups are among sorted keys, and where each group begins among those."""
-    first, last = np.searchsorted(keys, groups), np.searchsorted(keys, groups, "right")
-    starts = np.append(0, np.cumsum(last - first))
-    inside = np.repeat(first - starts[:-1], last - first) + np.arange(int(starts[-1]))
-    return inside, starts
-
-
-def matched(items: Items, thresholds: Array) -> Flags:
-    """Flags `(areas, thresholds, detections)`: 1 matched, 2 matched with a truth that is ignored, 0 neither."""
-    overlaps = items.overlaps
-    flags = np.zeros((len(items.ignored), len(thresholds), len(overlaps.areas[0])), np.uint8)
+def write_matches(flags: Flags, items: Items, thresholds: Array) -> None:
+    """Write the flags `(areas, thresholds, detections)` that are matched: 1, or 2 with a truth that is ignored."""
     if library() is None:
         match_in_blocks(flags, items, thresholds)
-        return flags
+        return
+    overlaps = items.overlaps
     boxes = _contiguous(*overlaps.boxes) if isinstance(overlaps, BoxOverlaps) else None
     masks = (overlaps.intersections, *overlaps.index) if isinstance(overlaps, MaskOverlaps) else None
     areas = _contiguous(*overlaps.areas)
-    match(flags, boxes, areas, masks, items.starts, items.crowd, items.ignored, thresholds)
-    return flags
+    groups = (items.places, items.starts, items.truths)
+    match(flags, boxes, areas, masks, *groups, items.crowd, items.ignored, thresholds)
 
 
 def _contiguous(detections: Array, truths: Array) -> tuple[Array, Array]:
@@ -220,8 +245,9 @@ def _contiguous(detections: Array, truths: Array) -> tuple[Array, Array]:
 
 def match_in_blocks(flags: Flags, items: Items, thresholds: Array) -> None:
     """The same without compiled code: many groups at once, detection by detection."""
-    rows, columns = (np.diff(each) for each in items.starts)
+    rows, columns = np.diff(items.starts), items.truths[1] - items.truths[0]
     by_size = np.argsort(columns, kind="stable")
+    by_size = by_size[columns[by_size] > 0]
     cells = columns[by_size] * flags.shape[0] * flags.shape[1]
     start = 0
     while start < len(by_size):
@@ -233,16 +259,17 @@ def match_in_blocks(flags: Flags, items: Items, thresholds: Array) -> None:
 
 
 def _match_block(flags: Flags, items: Items, thresholds: Array, groups: Indices) -> None:
-    rows, columns = (np.diff(each)[groups] for each in items.starts)
+    rows, first = np.diff(items.starts)[groups], items.truths[0][groups]
+    columns = items.truths[1][groups] - first
     width = int(columns.max())
     absent = np.arange(width) >= columns[:, None]
-    truths = np.where(absent, 0, items.starts[1][groups][:, None] + np.arange(width))
+    truths = np.where(absent, 0, first[:, None] + np.arange(width))
     crowd = items.crowd[truths].astype(bool)
     ignored = items.ignored[:, truths].astype(bool)[:, None]  # (areas, 1, groups, width)
     taken = np.zeros((len(items.ignored), len(thresholds), len(groups), width), bool)
     for rank in range(int(rows.max())):
         count = int((rows > rank).sum())  # the groups with most detections come first
-        detections = items.starts[0][groups[:count]] + rank
+        detections = items.starts[groups[:count]] + rank
         ious = items.overlaps.ratios(detections[:, None], truths[:count], crowd[:count])
         free = (~taken[:, :, :count] | crowd[:count]) & ~absent[:count] & (ious >= thresholds[:, None, None])
         counted = free & ~ignored[:, :, :count]
@@ -251,4 +278,6 @@ def _match_block(flags: Flags, items: Items, thresholds: Array, groups: Indices)
         found = candidates.any(-1)
         chosen = (np.arange(width) == best[..., None]) & found[..., None]
         taken[:, :, :count] |= chosen
-        flags[:, :, detections] = found + (chosen & ignored[:, :, :count]).any(-1).astype(np.uint8)
+        others = flags[:, :, items.places[detections]]
+        right = found + (chosen & ignored[:, :, :count]).any(-1).astype(np.uint8)
+        flags[:, :, items.places[detections]] = np.where(found, right, others)
