@@ -49,16 +49,17 @@ class PairEncoder(Encoder):
 
     def _fine_together(self, *sides: Sequence[Any]) -> bool:
         """Whether all samples are surely fine: tensors of one shape, which is much faster to see for all at once."""
-        batches = [_stacked(side) for side in sides]
-        shapes = {None if batch is None else batch.shape[1:] for batch in batches}
-        return len(shapes) == 1 and all(
-            batch is not None
-            and batch.ndim == self.dims + 1
-            and batch.size > 0
-            and batch.dtype.kind in "fiu"
-            and bool(np.isfinite(batch).all())
-            for batch in batches
-        )
+        return self.batches(*sides) is not None
+
+    def batches(self, *sides: Sequence[Any]) -> list[NDArray[Any]] | None:
+        """All samples of each side below each other, if they are tensors of one shape and surely fine."""
+        batches = [batch for batch in map(_stacked, sides) if batch is not None]
+        fine = len(batches) == len(sides) and len({batch.shape for batch in batches}) == 1
+        return batches if fine and all(map(self._fine, batches)) else None
+
+    def _fine(self, batch: NDArray[Any]) -> bool:
+        real = batch.ndim == self.dims + 1 and batch.size > 0 and batch.dtype.kind in "fiu"
+        return real and bool(np.isfinite(batch).all())
 
     def _check_array(self, name: str, value: Any) -> None:
         if not isinstance(value, Tensor | np.ndarray):
@@ -97,10 +98,12 @@ def as_batch(samples: Sequence[Any]) -> Floats:
 
 def _stacked(samples: Sequence[Any]) -> NDArray[Any] | None:
     """Samples below each other, where they are tensors of one shape, dtype and device; else None."""
-    if {type(each) for each in samples} != {Tensor}:
+    if {type(each) for each in samples} != {Tensor} or len({each.dtype for each in samples}) > 1:
         return None
-    one = len({each.shape for each in samples}) == len({(each.dtype, each.device) for each in samples}) == 1
-    return _array(torch.stack(list(samples))) if one else None
+    try:
+        return _array(torch.stack(list(samples)))
+    except RuntimeError:  # of several shapes or devices
+        return None
 
 
 def _array(value: Any) -> NDArray[Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,7 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.encode.base import raw_samples
 from assay.encode.pairs import Floats, PairEncoder, as_batch
+from assay.native import shapes as native
+from assay.tally.ragged import Ragged
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,13 @@ class ProcrustesDistance(PairEncoder):
 
     def number(self, preds: Floats, target: Floats) -> float:
         return float(_disparities(preds[None], target[None])[0])
+
+    def encode(self, preds: Any, target: Any, columns: Mapping[str, Any]) -> Tensor | Ragged:
+        batches = self.batches(*raw_samples(preds, target))
+        if batches is not None:
+            with suppress(ValueError):  # whose sample is named below
+                return torch.from_numpy(_disparities(*(each.astype(np.float64) for each in batches))[:, None])
+        return super().encode(preds, target, columns)
 
     def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor:
         assert target is not None, "it was checked"
@@ -40,6 +51,16 @@ class ProcrustesDistance(PairEncoder):
 
 def _disparities(preds: Floats, target: Floats) -> Floats:
     """Of clouds of one shape, `(N, M, D)`."""
+    if not native.takes_points(preds.shape[2]):
+        return aligned_disparities(preds, target)
+    found = native.disparities(preds, target)
+    if (found < 0).any():
+        raise ValueError(f"all points of {'preds' if found[found < 0][0] == -1 else 'the target'} are the same")
+    return found
+
+
+def aligned_disparities(preds: Floats, target: Floats) -> Floats:
+    """The same without compiled code."""
     x, y = _standardized("preds", preds), _standardized("the target", target)
     left, values, right = np.linalg.svd(x @ y.swapaxes(1, 2))
     aligned = values.sum(1)[:, None, None] * (left @ right @ y)

@@ -10,10 +10,12 @@ import torch
 from scipy.spatial import procrustes
 from torchmetrics.functional.multimodal import lip_vertex_error
 
+from assay.encode.points import aligned_disparities
 from assay.errors import ConfigError, DtypeError, InputError, InvalidValuesError, ShapeError
 from assay.meter import Meter
 from assay.metrics import LipVertexError, ProcrustesDisparity
 from assay.metrics.per_sample import per_sample_values
+from assay.native import shapes
 
 
 def clouds(seed):
@@ -118,3 +120,32 @@ def test_clouds_have_the_same_bits_alone_and_with_others():
     encoder = ProcrustesDisparity().encoder
     alone = [encoder.rows([cloud], [other]) for cloud, other in zip(clouds, others, strict=True)]
     assert torch.equal(encoder.rows(clouds, others), torch.cat(alone))
+
+
+def odd_clouds(rng):
+    """Clouds on lines and planes, with equal points, mirrored, or of very different extent in each direction."""
+    points, dimensions = int(rng.integers(2, 9)), int(rng.integers(1, 6))
+    flat = [rng.normal(size=(points, r)) @ rng.normal(size=(r, dimensions)) for r in rng.integers(1, dimensions + 1, 2)]
+    corners = rng.integers(0, 2, (2, points, dimensions)).astype(np.float64)
+    corners[:, 0], corners[:, 1] = 0, 1
+    stretched = rng.normal(size=(2, points, dimensions)) * 10.0 ** rng.integers(-14, 1, (2, 1, dimensions))
+    solid = rng.normal(size=(points, dimensions))
+    return [flat, (solid, flat[0]), corners, stretched, (solid, -solid), (solid[:, ::-1], solid)]
+
+
+def test_compiled_disparities_of_degenerate_clouds_are_scipys():
+    if not shapes.takes_points(3):
+        pytest.skip("needs a C compiler")
+    for seed in range(100):
+        for preds, target in odd_clouds(np.random.default_rng(seed)):
+            expected = procrustes(preds, target)[2]
+            found, other = (each(preds[None], target[None]) for each in (shapes.disparities, aligned_disparities))
+            assert float(found[0]) == pytest.approx(expected, abs=1e-12)
+            assert float(found[0]) == pytest.approx(float(other[0]), abs=1e-12)
+
+
+def test_without_compiled_code_the_disparities_are_the_same(monkeypatch):
+    preds, target = ([torch.from_numpy(each) for each in side] for side in zip(*map(clouds, range(9)), strict=True))
+    expected = float(ProcrustesDisparity()(preds, target))
+    monkeypatch.setattr(shapes, "library", lambda: None)
+    assert float(ProcrustesDisparity()(preds, target)) == pytest.approx(expected, abs=1e-12)
