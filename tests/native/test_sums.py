@@ -12,6 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.metrics import MeanAbsoluteError
 from assay.native.library import MISSING, library, takes
 from assay.native.sums import ProductSums
 from assay.tally import exact
@@ -117,6 +118,21 @@ def test_float64_alone_and_with_float32_gives_the_same_limbs_as_torch(kind: str)
         marked = wide[0].clone()
         marked[rows // 2] = math.inf
         assert torch.equal(compiled([marked, *wide[1:]]), in_torch(zeroed([marked, *wide[1:]])))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("exponent", [-1074, -1070, -1050, -1022, -1000, -970, -500])
+def test_absolute_values_of_the_smallest_float64_are_exact(exponent: int, weighted: bool) -> None:
+    generator = torch.Generator().manual_seed(3)
+    scale = 2.0**exponent
+    preds, target, weights = ((torch.randn(60, generator=generator).double() / 3 * 64) for _ in range(3))
+    preds, target, weights = preds * scale, target * scale, weights.abs()
+    rows = [[Fraction(x) for x in row] for row in zip(*(x.tolist() for x in (preds, target, weights)), strict=True)]
+    if weighted:
+        expected = sum(w * abs(p - t) for p, t, w in rows) / sum(w for *_, w in rows)
+        assert MeanAbsoluteError()(preds, target, weights=weights) == float(expected)
+    else:
+        assert MeanAbsoluteError()(preds, target) == float(sum(abs(p - t) for p, t, _ in rows) / 60)
 
 
 @needs_library

@@ -47,9 +47,12 @@ static inline struct number number_of(double x)
     return (struct number){significand, exponent - (exponent != 0) - 1074, bits >> 63, exponent != 2047};
 }
 
-/* Add an integer times 2 ** position, which counts from the first bit of the limbs. */
+/* Add an integer times 2 ** position, which counts from the first bit of the limbs. Bits below that are 0: a sign, which
+ * has the 53 bits of 1.0, times a denormal. */
 static inline void add_wide_number(int64_t *limbs, int64_t position, uint128 number, int negative)
 {
+    if (position < 0)
+        number >>= -position, position = 0;
     int64_t *word = limbs + position / WORD, sign = -(int64_t)negative;
     int shift = (int)(position % WORD);
     uint64_t over = 0;
