@@ -17,6 +17,7 @@ from benchmarks.harness import RESULTS
 PAGE = Path("docs/benchmarks.md")
 SCRIPTS = (
     "collection",
+    "compat_collection",
     "update_cost",
     "value_cost",
     "many_outputs",

@@ -32,22 +32,22 @@ class MetricCollection(_collections.MetricCollection):  # type: ignore[misc]
         self._groups_checked = True
         for members in self._members():
             if len(members) > 1 and not members[0].update_called:
-                metrics = {f"value{i}": each._metric for i, each in enumerate(members)}
-                meter = Meter(weighted=members[0].meter.weighted, **metrics)
-                for name, each in zip(metrics, members, strict=True):
-                    each.meter, each._name = meter, name
+                metrics = list(dict.fromkeys(each._metric for each in members))
+                meter = Meter(weighted=members[0].meter.weighted, **{f"value{i}": m for i, m in enumerate(metrics)})
+                for each in members:
+                    each.meter, each._name = meter, f"value{metrics.index(each._metric)}"
 
     def _members(self) -> list[list[Any]]:
         """The metrics of each group."""
-        return [[getattr(self, name) for name in names] for names in self._groups.values()]
+        return [[self._modules[name] for name in names] for names in self._groups.values()]
 
     def _compute_groups_create_state_ref(self, copy: bool = False) -> None:
         """Give all of a group the counts of the first, or a copy of them."""
         if not self._state_is_copy:
             for first, *others in self._members():
-                for each in others:
-                    each.meter = deepcopy(first.meter) if copy else first.meter
-                    each.__dict__.update({name: getattr(first, name) for name in _FOLLOWING})
+                following = {name: first.__dict__[name] for name in _FOLLOWING} if others else {}
+                for each in others:  # not by setattr of a module, which is slow
+                    each.__dict__.update(following, meter=deepcopy(first.meter) if copy else first.meter)
         self._state_is_copy = copy
 
     def compute(self) -> dict[str, Any]:

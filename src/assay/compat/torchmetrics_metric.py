@@ -16,7 +16,7 @@ from assay.compat.counterparts import counterpart
 from assay.compat.torchmetrics_batches import batch_format, sample_stats
 from assay.compat.torchmetrics_values import operating_points, original_value, placed, reduced_later
 from assay.errors import AssayWarning, ConfigError, InvalidValuesError, NoDataWarning, describe
-from assay.integrations.torchmetrics import AssayMetric, squeeze
+from assay.integrations.torchmetrics import AssayMetric, squeezed
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.metrics.classification.confusion import StatScores
@@ -146,7 +146,8 @@ class CompatibleMetric(AssayMetric):
         with _reported_as_there(self.entry), self.sync_context(**options):
             values = self.meter.compute()
             for each in group:
-                each._computed = squeeze(each._converted(values[each._name]))
+                value = squeezed(each._converted(values[each._name]))
+                each.__dict__["_computed"] = value  # setattr of a module is slow
 
     def count_for(self, group: Sequence[CompatibleMetric], *args: Any, **kwargs: Any) -> None:
         """Count a batch for a compute group, which shares the meter; `forward` of each then gives its value."""

@@ -124,8 +124,7 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         target = _of_one_group(self.meter, preds, target, columns)
         preds, target, weights, *rows = self._first(preds, target, weights, *columns.values())
         values = self.meter.forward(preds, target, weights=weights, **dict(zip(columns, rows, strict=True)))
-        value = _alone(values)
-        return value if isinstance(value, Tensor) and not value.ndim else squeeze(value)
+        return squeezed(_alone(values))
 
     def _forward_by_torchmetrics(self, *args: Any, **kwargs: Any) -> Any:
         """The same by the base class, which calls `update` and `compute` of a subclass and keeps its states."""
@@ -252,6 +251,11 @@ def _check_dist_sync_fn(function: object) -> None:
     if function is not None:
         do = "Leave it out: the meter sums counts over the process group"
         raise ConfigError(describe("dist_sync_fn", repr(function), "nothing", do))
+
+
+def squeezed(value: Any) -> Any:
+    """A value as `compute` of TorchMetrics gives it: with the shape `()` instead of `(1,)`."""
+    return value if isinstance(value, Tensor) and not value.ndim else squeeze(value)
 
 
 def _alone(values: dict[str, Any]) -> Any:

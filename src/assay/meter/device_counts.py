@@ -49,6 +49,8 @@ class DeviceCounts:
 
     def _open(self) -> None:
         """Make the states and the buffers, where there are none."""
+        if self._rows_of_graphs is not None and (self._buffers or not self._capacity):
+            return
         with torch.inference_mode(False):
             if self._rows_of_graphs is None:
                 self._states = [tally.zero(self._device) for tally in self._tallies]

@@ -11,7 +11,7 @@ from torch import Tensor
 from assay.errors import InvalidValuesError, InvalidValuesWarning, NoDataWarning, describe, warn
 from assay.meter.tally_plan import TallyPlan
 from assay.metrics.base import Metric
-from assay.tally.base import State
+from assay.tally.base import InvalidValues, State
 
 
 def compute_values(
@@ -29,25 +29,27 @@ def compute_values(
     Raises:
         InvalidValuesError: invalid labels, scores or weights were counted.
     """
-    counts: dict[int, Any] = {}
+    found: dict[int, tuple[Sequence[InvalidValues], Any]] = {}
     values = {}
     for name in names:
-        tally, state = plan.state_of(name, states)
         if not rows:
             do = "Call update before compute, which returns NaN"
             warn(describe(name, "no data", "at least one sample", do), NoDataWarning)
-        problems = tally.invalid_values(state)
+        group = plan.group_of[name]
+        if group not in found:
+            tally, state = plan.state_of(name, states)
+            problems = tally.invalid_values(state)
+            counts = None if any(problem.fatal for problem in problems) else tally.compute(state)
+            found[group] = problems, counts
+        problems, counts = found[group]
         for problem in problems:
             got = f"{problem.count} of the {problem.what}"
             message = describe(name, got, "none", "Correct or leave out those samples")
             if problem.fatal:
                 raise InvalidValuesError(message)
             warn(message, InvalidValuesWarning)
-        wanted = plan.group_of[name]
-        if wanted not in counts:
-            counts[wanted] = tally.compute(state)
         metric = metrics[name]
-        values[name] = value = metric.compute(counts[wanted])
+        values[name] = value = metric.compute(counts)
         if rows and not problems and metric.defined_for and _undefined(metric, value):
             do = "Add samples until that holds; the value is NaN"
             warn(describe(name, f"{rows} samples for which it is undefined", metric.defined_for, do), NoDataWarning)

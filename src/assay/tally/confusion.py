@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -53,6 +54,10 @@ class Counts:
 
     def totals(self) -> ClassTotals:
         """The totals per class."""
+        return self._totals
+
+    @cached_property
+    def _totals(self) -> ClassTotals:
         target, predicted = self.values.sum(2).astype(object), self.values.sum(1).astype(object)
         return ClassTotals(target, predicted, self.values.diagonal(axis1=1, axis2=2).astype(object), self.unit)
 
