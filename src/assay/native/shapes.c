@@ -33,6 +33,23 @@ static double total(const double *x, int64_t size)
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
+static void extent(const double *x, int64_t size, double *low, double *high)
+{
+    double lows[4] = {x[0], x[0], x[0], x[0]}, highs[4] = {x[0], x[0], x[0], x[0]};
+    int64_t i = 0;
+    for (; i + 4 <= size; i += 4)
+        for (int64_t k = 0; k < 4; k++) {
+            lows[k] = x[i + k] < lows[k] ? x[i + k] : lows[k];
+            highs[k] = x[i + k] > highs[k] ? x[i + k] : highs[k];
+        }
+    for (; i < size; i++) {
+        lows[0] = x[i] < lows[0] ? x[i] : lows[0];
+        highs[0] = x[i] > highs[0] ? x[i] : highs[0];
+    }
+    *low = fmin(fmin(lows[0], lows[1]), fmin(lows[2], lows[3]));
+    *high = fmax(fmax(highs[0], highs[1]), fmax(highs[2], highs[3]));
+}
+
 static void multiply(double *x, double factor, int64_t size)
 {
     for (int64_t i = 0; i < size; i++)
@@ -44,20 +61,17 @@ static int standardize(double *rows, const double *points, int64_t m, int64_t d)
 {
     double largest = 0;
     for (int64_t k = 0; k < d; k++) {
-        double *row = rows + k * m, low = points[k], high = points[k];
-        for (int64_t i = 0; i < m; i++) {
+        double *row = rows + k * m, low, high;
+        for (int64_t i = 0; i < m; i++)
             row[i] = points[i * d + k];
-            low = row[i] < low ? row[i] : low;
-            high = row[i] > high ? row[i] : high;
-        }
+        extent(row, m, &low, &high);
         double middle = low * 0.5 + high * 0.5;
         for (int64_t i = 0; i < m; i++)
             row[i] -= middle;
         double mean = total(row, m) / (double)m;
-        for (int64_t i = 0; i < m; i++) {
+        for (int64_t i = 0; i < m; i++)
             row[i] -= mean;
-            largest = fabs(row[i]) > largest ? fabs(row[i]) : largest;
-        }
+        largest = fmax(largest, fmax(fabs(low - middle - mean), fabs(high - middle - mean)));
     }
     if (largest == 0)
         return 0;
@@ -87,14 +101,14 @@ static void diagonalize(Matrix columns, Matrix turned, int64_t d)
             for (int64_t q = p + 1; q < d; q++) {
                 double a = dot(columns[p], columns[p], d), b = dot(columns[q], columns[q], d);
                 double c = dot(columns[p], columns[q], d);
-                if (fabs(c) <= EPSILON * sqrt(a) * sqrt(b))
+                if (c * c <= EPSILON * EPSILON * a * b)
                     continue;
                 double zeta = (b - a) / (2 * c);
-                double tangent = (zeta < 0 ? -1 : 1) / (fabs(zeta) + hypot(1, zeta));
+                double tangent = (zeta < 0 ? -1 : 1) / (fabs(zeta) + sqrt(1 + zeta * zeta));
                 double cosine = 1 / sqrt(1 + tangent * tangent);
                 rotate(columns[p], columns[q], d, cosine, cosine * tangent);
                 rotate(turned[p], turned[q], d, cosine, cosine * tangent);
-                changed = 1;
+                changed |= c * c > EPSILON * a * b; /* what is left of less is below the precision: it is squared */
             }
     }
 }
