@@ -1,6 +1,10 @@
-"""LVIS's rules against a loop that follows them one by one. The package lvis 0.5.3 gave the same to 1e-15."""
+"""LVIS's rules against a loop that follows them one by one and, where it is installed, against the package lvis."""
 
 from __future__ import annotations
+
+import logging
+import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -139,3 +143,72 @@ def test_wrong_arguments_raise():
     meter = Meter(MeanAveragePrecision(federated=True, max_detection_thresholds=(300,)))
     with pytest.raises(DtypeError, match=r"target\[0\]\['neg_category_ids'\]"):
         meter.update([image], [image | {"neg_category_ids": torch.tensor([0.5])}])
+
+
+def in_lvis(preds, target, iou_type, most):
+    """What the package lvis computes for the same images."""
+    lvis = pytest.importorskip("lvis")
+    coco_mask = pytest.importorskip("pycocotools.mask")
+
+    def annotations(images, kind):
+        found = []
+        for k, image in enumerate(images):
+            for row, label in enumerate(image["labels"].tolist()):
+                mask = coco_mask.encode(np.asfortranarray(image["masks"][row].numpy().astype(np.uint8)))
+                each = {"id": len(found) + 1, "image_id": k, "category_id": label, "segmentation": mask}
+                each["area"] = float(image["area"][row]) if kind == "truths" else float(coco_mask.area(mask))
+                if iou_type == "bbox":
+                    each["bbox"] = image["boxes"][row].tolist()
+                found.append(each | ({"score": float(image["scores"][row])} if kind == "detections" else {}))
+        return found
+
+    truth = lvis.LVIS.__new__(lvis.LVIS)
+    truth.logger = logging.getLogger("lvis")
+    frequency = {label: name[0] for name, labels in GROUPS.items() for label in labels}
+    truth.dataset = {
+        "images": [
+            {"id": k, "height": 400, "width": 400} | {key: image[key].tolist() for key in KEYS}
+            for k, image in enumerate(target)
+        ],
+        "annotations": annotations(target, "truths"),
+        "categories": [{"id": label, "frequency": frequency[label]} for label in range(CLASSES)],
+    }
+    truth._create_index()
+    found = lvis.LVISResults(truth, annotations(preds, "detections"), max_dets=most)
+    evaluation = lvis.LVISEval(truth, found, iou_type)
+    evaluation.params.max_dets = most
+    evaluation.evaluate()
+    evaluation.accumulate()
+    evaluation.summarize()
+    names = {"AP": "map", "AP50": "map_50", "APs": "map_small", "APm": "map_medium", "APl": "map_large"}
+    names |= {"APr": "map_rare", "APc": "map_common", "APf": "map_frequent", f"AR@{most}": f"mar_{most}"}
+    results = evaluation.get_results()
+    return {own: np.nan if results[name] == -1 else results[name] for name, own in names.items()}
+
+
+def with_masks(images, rng):
+    """The images with masks that are the boxes, of which some pixels are missing."""
+    row, column = torch.arange(400)[:, None], torch.arange(400)
+    for image in images:
+        image["boxes"] = image["boxes"].round()
+        left, top, width, height = (each[:, None, None] for each in image["boxes"].unbind(1))
+        inside = (left <= column) & (column < left + width) & (top <= row) & (row < top + height)
+        image["masks"] = inside & torch.from_numpy(rng.random(inside.shape) < 0.95)
+    return images
+
+
+@pytest.mark.filterwarnings("ignore:The 'warn' method:DeprecationWarning")
+@pytest.mark.parametrize("iou_type", ["bbox", "segm"])
+def test_boxes_and_masks_are_those_of_the_package_lvis(iou_type, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cv2", ModuleType("cv2"))  # with which lvis draws
+    monkeypatch.setattr(np, "float", float, raising=False)  # a name of older NumPys
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        preds, target = (with_masks(tensors(each), rng) for each in scenes(rng))
+        if not sum(len(image["labels"]) for image in preds):
+            continue
+        most, groups = int(rng.choice([3, 300])), {f"{name}_classes": labels for name, labels in GROUPS.items()}
+        options = {"iou_type": iou_type, "box_format": "xywh", "max_detection_thresholds": (most,), "federated": True}
+        values = MeanAveragePrecision(**options, **groups)(preds, target)
+        for name, value in in_lvis(preds, target, iou_type, most).items():
+            assert float(values[name]) == pytest.approx(value, abs=1e-12, nan_ok=True), (seed, name)
