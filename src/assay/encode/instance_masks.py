@@ -54,6 +54,9 @@ def check_masks(place: str, masks: Any, count: int) -> Size | None:
         if masks.ndim != 3 or len(masks) != count:
             got = f"shape {tuple(masks.shape)}"
             raise ShapeError(describe(place, got, f"shape ({count}, H, W)", "Give one mask a label"))
+        if count and 0 in masks.shape:
+            got = f"shape {tuple(masks.shape)}"
+            raise ShapeError(describe(place, got, "masks of one pixel or more", "Give masks of the size of the image"))
         return masks.shape[1], masks.shape[2]
     if not isinstance(masks, list | tuple):
         raise ShapeError(describe(place, type_name(masks), _EXPECTED, "Give the masks of the image"))
@@ -69,7 +72,7 @@ def _size(place: str, mask: Any) -> Size:
     size = mask.get("size") if isinstance(mask, Mapping) else None
     whole = isinstance(size, Sequence) and len(size) == 2 and all(isinstance(each, int) and each > 0 for each in size)
     if not whole or "counts" not in mask:
-        got = repr(size) if isinstance(mask, Mapping) and "counts" in mask else type_name(mask)
+        got = f"size {size!r} and keys {', '.join(map(str, mask))}" if isinstance(mask, Mapping) else type_name(mask)
         raise ShapeError(describe(place, got, "{'size': [H, W], 'counts': ...}", "Give the RLE dictionary of a mask"))
     assert size is not None, "it is whole"
     return size[0], size[1]

@@ -57,8 +57,11 @@ class SurfaceEncoder(Encoder):
         if not isinstance(mask, Tensor | np.ndarray):
             do = f"Pass {name.partition('[')[0]} as a list of tensors"
             raise ShapeError(describe(name, type(mask).__name__, "a tensor with the class of each pixel", do))
+        if 0 in mask.shape:
+            got = f"shape {tuple(mask.shape)}"
+            raise ShapeError(describe(name, got, "one pixel or more", "Leave the image out of preds and target"))
         dims = len(self.spacing)
-        if mask.ndim < 1 or (dims and mask.ndim != dims) or 0 in mask.shape:
+        if mask.ndim < 1 or (dims and mask.ndim != dims):
             expected = f"{dims} dimensions, as many as spacing has numbers" if dims else "one dimension or more"
             do = "Pass the index of the class of each pixel, for example scores.argmax(0)"
             raise ShapeError(describe(name, f"shape {tuple(mask.shape)}", expected, do))

@@ -67,7 +67,8 @@ class PairEncoder(Encoder):
             raise ShapeError(describe(name, type(value).__name__, f"a tensor of shape {self.shape}", do))
         if value.ndim != self.dims or 0 in value.shape:
             do = f"Give one sample an entry: list({name.partition('[')[0]}) of a batch"
-            raise ShapeError(describe(name, f"shape {tuple(value.shape)}", f"shape {self.shape}", do))
+            expected = f"shape {self.shape}" + ", none of them 0" * (0 in value.shape)
+            raise ShapeError(describe(name, f"shape {tuple(value.shape)}", expected, do))
         kind = _array(value[:0]).dtype.kind
         if kind not in "fiu":
             raise DtypeError(describe(name, value.dtype, "real numbers", f"Pass {name}.real, or {name}.float()"))

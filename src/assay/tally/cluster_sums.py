@@ -13,7 +13,7 @@ from torch import Tensor
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
 from assay.tally import exact
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights, shown
-from assay.tally.layout_checks import check_real, check_weights, shown_or_nothing
+from assay.tally.layout_checks import check_real, check_weights
 
 NOT_FINITE = "points are NaN or infinite"
 
@@ -140,8 +140,9 @@ def check_points(layout: BatchLayout, num_features: int) -> None:
         expected = f"shape (N, {num_features}), a point each row"
         raise ShapeError(describe("preds", f"shape {shown(preds.tail)}", expected, "Check num_features"))
     if target is None or target.tail:
-        do = "Pass the cluster of each point as target"
-        raise ShapeError(describe("target", f"shape {shown_or_nothing(target)}", "shape (N,)", do))
+        got = "nothing" if target is None else f"shape {shown(target.tail)}"
+        do = "Pass the cluster of each point, or whether features are real (1) or generated (0)"
+        raise ShapeError(describe("target", got, "shape (N,)", do))
     if target.dtype.is_floating_point or target.dtype.is_complex:
         raise DtypeError(describe("target", target.dtype, "an integer dtype: the clusters", "Pass target.long()"))
     check_weights(layout.weights)

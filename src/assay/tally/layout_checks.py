@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from assay.errors import DtypeError, ShapeError, describe
 from assay.tally.base import TensorLayout, shown
 
@@ -19,7 +21,11 @@ def check_as_preds(name: str, column: TensorLayout | None, preds: TensorLayout) 
     check_real(name, column)
     if column.tail != preds.tail:
         got = f"shape {shown(column.tail)} with preds of shape {shown(preds.tail)}"
-        do = f"Reshape {name}, for example with squeeze(-1) or unsqueeze(-1)"
+        do = f"Give {name} the shape of preds"
+        if math.prod(column.tail) == math.prod(preds.tail):
+            do = f"Reshape {name}, for example with squeeze(-1) or unsqueeze(-1)"
+        elif len(column.tail) == len(preds.tail) > 2:
+            do = f"Resize or crop preds and {name} to one size"
         raise ShapeError(describe(name, got, "the shape of preds", do))
     return column
 

@@ -58,7 +58,10 @@ class OverlapTerm(RowTerm):
         if not right or 0 in preds.tail or (one_hot and preds.tail[0] != self.num_classes):
             got = f"shape {shown(preds.tail)} with target {shown_or_nothing(target)}"
             expected = f"both (N, {self.num_classes}, ...)" if one_hot else "both (N, ...), of indices of classes"
-            raise ShapeError(describe("preds", got, expected, "Pass preds.argmax(1), if preds are scores"))
+            do = "Pass preds.argmax(1), if preds are scores"
+            if target is not None and len(preds.tail) == len(target.tail) and preds.tail != target.tail:
+                do = "Resize both to one size; masks without interpolation"
+            raise ShapeError(describe("preds", got, expected, do))
         assert target is not None, "it was compared"
         for name, column in (("preds", preds), ("target", target)):
             if column.dtype.is_floating_point or column.dtype.is_complex:

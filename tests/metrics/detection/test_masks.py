@@ -131,6 +131,15 @@ def test_bad_masks_raise_with_their_position_and_nothing_is_counted(masks, error
     assert float(meter.compute()["m"]["map"]) == 1
 
 
+def test_masks_without_pixels_and_dictionaries_without_a_size_are_named():
+    meter = Meter(m=MeanAveragePrecision(iou_type="segm"))
+    nothing = IMAGE | {"masks": MASK[:, :0]}
+    with pytest.raises(ShapeError, match=r"preds\[0\]\['masks'\]: got shape \(1, 0, 5\)"):
+        meter.update([nothing], [nothing])
+    with pytest.raises(ShapeError, match=r"got size None and keys counts"):
+        meter.update([IMAGE | {"masks": [{"counts": [30]}]}], [IMAGE])
+
+
 @pytest.mark.parametrize("iou_type", ["masks", (), ("segm", "bbox"), ["mask"], None])
 def test_other_iou_types_are_refused(iou_type):
     with pytest.raises(ConfigError, match="iou_type"):

@@ -261,6 +261,15 @@ def test_bad_input_is_one_clear_line(metric):
     assert len(caught) == 1
 
 
+def test_images_of_two_sizes_are_to_be_resized_and_others_reshaped():
+    image = torch.rand(2, 3, 16, 16)
+    for metric in (PeakSignalNoiseRatio(data_range=1), StructuralSimilarityIndexMeasure(data_range=1)):
+        with pytest.raises(InputError, match=r"target: got .*Resize or crop preds and target to one size"):
+            metric(image, image[..., :15])
+        with pytest.raises(InputError, match=r"target: got .*Reshape target"):
+            metric(image, image[:, None])
+
+
 def test_images_that_are_smaller_than_the_window_are_refused():
     small = torch.zeros(1, 1, 10, 40)
     for metric in (StructuralSimilarityIndexMeasure(data_range=1), UniversalImageQualityIndex()):

@@ -119,6 +119,8 @@ def test_bad_masks_are_one_clear_line(kind):
     ):
         with pytest.raises(error, match=r"(preds|target)\[1\]: got .*, expected "):
             metric([mask, mask], [mask, wrong])
+    with pytest.raises(ShapeError, match=r"preds\[0\]: got shape \(0, 3\), expected one pixel or more"):
+        metric([mask[:0]], [mask[:0]])
     with pytest.raises(InputError, match="target"):
         metric([mask])
     for name, argument in (("spacing", (0.0, 1.0)), ("spacing", ()), ("num_classes", 1)):
@@ -209,6 +211,10 @@ def test_labels_out_of_range_raise_and_shapes_are_checked():
     for target in (preds[:, :3], preds.float(), preds + 1j, preds[:2]):
         with pytest.raises(InputError, match=r": got .*, expected "):
             metric(preds, target)
+    with pytest.raises(ShapeError, match="Resize both to one size"):
+        metric(preds, preds[:, :3])
+    with pytest.raises(ShapeError, match=r"preds.argmax\(1\)"):
+        metric(torch.zeros(3, 2, 4), preds)
     for options in ({"num_classes": 1}, {"num_classes": 2, "input_format": "mixed"}):
         with pytest.raises(ConfigError):
             MeanIoU(**options)
