@@ -176,3 +176,19 @@ def test_a_trend_without_values_and_with_gaps_can_be_drawn():
     assert sparkline([2.0, 2.0]) == "▅▅"
     points = (TrendPoint(0, float("nan")), TrendPoint(1, 0.5, 0.4, 0.6, "worse"), TrendPoint(2, float("inf")))
     assert to_svg(Trend("<x>", ("a", "b", "c"), (points,)), "k").startswith("<svg")
+
+
+def test_a_report_whose_time_is_none_is_named_and_the_others_are_shown(tmp_path):
+    for name, created in (("a", "2026-11-20"), ("b", "yesterday"), ("c", "2026-11-22")):
+        replace(report(1, 240), created=created).save(tmp_path / f"{name}.json")
+    found = history(tmp_path)
+    assert [run.name for run in found.runs] == ["a", "c"]
+    assert len(found.not_read) == 1
+    assert "b.json" in found.not_read[0]
+    assert "yesterday" in found.not_read[0]
+
+
+def test_a_file_that_is_named_twice_is_one_run(tmp_path):
+    report(1, 240).save(tmp_path / "a.json")
+    report(2, 250).save(tmp_path / "b.json")
+    assert len(history([tmp_path, tmp_path / "a.json", f"{tmp_path}/*.json"]).runs) == 2

@@ -106,13 +106,19 @@ def _reports(sources: Any) -> tuple[list[tuple[Location | None, Report]], list[s
     listed = [sources] if isinstance(sources, str | os.PathLike | Report) else list(sources)
     found: list[tuple[Location | None, Report]] = []
     not_read: list[str] = []
+    once: set[Path] = set()
     for each in listed:
         if isinstance(each, Report):
             found.append((None, each))
             continue
         for path in _files(os.fspath(each)):
+            if path.resolve() in once:
+                continue
+            once.add(path.resolve())
             try:
-                found.append((path, Report.load(path)))
+                report = Report.load(path)
+                _time(report.created, f"{path}: created")
+                found.append((path, report))
             except (AssayError, OSError) as error:
                 not_read.append(str(error))
     return found, not_read
