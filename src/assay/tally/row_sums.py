@@ -188,10 +188,12 @@ class RowSums(Tally):
             _add_products(state[f"sum{k}"], batch, factors, special, cells)
 
     def canonicalize(self, state: State, rows: int) -> State:
-        state = state | {name: exact.canonical(state[name]) for name in ("weight",) if self.weighted}
+        state = state | ({"weight": exact.canonical(state["weight"])} if self.weighted else {})
         for k in range(len(self.term.sums)):
-            finite = (state[f"special{k}"].sum(1) == 0).to(torch.int64)
-            state[f"sum{k}"] = exact.canonical(state[f"sum{k}"]) * finite[:, None]
+            state[f"sum{k}"] = exact.canonical(state[f"sum{k}"])
+            if exact.has_nonzero(state[f"special{k}"]):
+                finite = (state[f"special{k}"].sum(1) == 0).to(torch.int64)
+                state[f"sum{k}"] = state[f"sum{k}"] * finite[:, None]
         return state
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
@@ -199,9 +201,10 @@ class RowSums(Tally):
         if self.weighted:
             counts[BAD_WEIGHTS] = int(state["bad_weights"])
         problems = [InvalidValues(what, count) for what, count in counts.items() if count]
-        special = sum(int(state[f"special{k}"].sum()) for k in range(len(self.term.sums)))
-        if special and self.term.not_finite:
-            problems.append(InvalidValues(self.term.not_finite, special, fatal=False))
+        special = [state[f"special{k}"] for k in range(len(self.term.sums) if self.term.not_finite else 0)]
+        if any(map(exact.has_nonzero, special)):
+            count = sum(int(each.sum()) for each in special)
+            problems.append(InvalidValues(self.term.not_finite, count, fatal=False))
         return problems
 
     def compute(self, state: State) -> RowTotals:
