@@ -7,3 +7,4 @@
 #define VECTORISED
 #define FUSED
 #endif
+#define INLINE static inline __attribute__((always_inline))

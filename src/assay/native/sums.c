@@ -59,13 +59,24 @@ static inline void add_lanes(const doubles *sum, const doubles *rest, doubles st
         *first += high[lane], *second += low[lane];
 }
 
-/* The sum of a block whose sum is exact. */
-VECTORISED static double plain_sum(const double *block, int64_t rows)
+/* Floats as doubles; written so that compilers make one instruction of it. */
+INLINE doubles widened(const float *x)
+{
+    return (doubles){x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]};
+}
+
+/* Numbers of a block, which has either floats or doubles. */
+INLINE doubles numbers(const double *block, const float *narrow, int64_t i)
+{
+    return narrow ? widened(narrow + i) : *(const doubles *)(block + i);
+}
+
+INLINE double plain_sum_of(const double *block, const float *narrow, int64_t rows)
 {
     doubles sum[SUMS] = {{0}};
     for (int64_t i = 0; i < rows; i += STEP)
         for (int k = 0; k < SUMS; k++)
-            sum[k] += *(const doubles *)(block + i + k * LANES);
+            sum[k] += numbers(block, narrow, i + k * LANES);
     doubles all = sum[0] + sum[1] + (sum[2] + sum[3]);
     double total = 0;
     for (int lane = 0; lane < LANES; lane++)
@@ -73,9 +84,14 @@ VECTORISED static double plain_sum(const double *block, int64_t rows)
     return total;
 }
 
-/* The sums of two windows: a sum that starts from `coarse` rounds what is added to the quantum of the first, and what
- * that leaves is summed exactly, too. */
-VECTORISED static void window_sums(const double *block, int64_t rows, double coarse, double *first, double *second)
+/* The sum of a block whose sum is exact. */
+VECTORISED static double plain_sum(const double *block, const float *narrow, int64_t rows)
+{
+    return narrow ? plain_sum_of(NULL, narrow, rows) : plain_sum_of(block, NULL, rows);
+}
+
+INLINE void window_sums_of(const double *block, const float *narrow, int64_t rows, double coarse, double *first,
+                                  double *second)
 {
     doubles sum[SUMS], rest[SUMS], start = {0};
     start += coarse;
@@ -83,7 +99,7 @@ VECTORISED static void window_sums(const double *block, int64_t rows, double coa
         sum[k] = start, rest[k] = start - start;
     for (int64_t i = 0; i < rows; i += STEP)
         for (int k = 0; k < SUMS; k++) {
-            doubles number = *(const doubles *)(block + i + k * LANES);
+            doubles number = numbers(block, narrow, i + k * LANES);
             doubles next = sum[k] + number;
             rest[k] += number - (next - sum[k]);
             sum[k] = next;
@@ -91,8 +107,19 @@ VECTORISED static void window_sums(const double *block, int64_t rows, double coa
     add_lanes(sum, rest, start, first, second);
 }
 
+/* The sums of two windows: a sum that starts from `coarse` rounds what is added to the quantum of the first, and what
+ * that leaves is summed exactly, too. */
+VECTORISED static void window_sums(const double *block, const float *narrow, int64_t rows, double coarse, double *first,
+                                   double *second)
+{
+    if (narrow)
+        window_sums_of(NULL, narrow, rows, coarse, first, second);
+    else
+        window_sums_of(block, NULL, rows, coarse, first, second);
+}
+
 /* The same for the exact products of two columns. To fuse multiplications with additions changes nothing then. */
-FUSED static void product_sums(const double *x, const double *y, int64_t rows, double coarse, double *first,
+FUSED static void product_sums(const float *x, const float *y, int64_t rows, double coarse, double *first,
                                double *second)
 {
     doubles sum[SUMS], rest[SUMS], start = {0};
@@ -101,7 +128,7 @@ FUSED static void product_sums(const double *x, const double *y, int64_t rows, d
         sum[k] = start, rest[k] = start - start;
     for (int64_t i = 0; i < rows; i += STEP)
         for (int k = 0; k < SUMS; k++) {
-            doubles a = *(const doubles *)(x + i + k * LANES), b = *(const doubles *)(y + i + k * LANES);
+            doubles a = widened(x + i + k * LANES), b = widened(y + i + k * LANES);
             doubles next = sum[k] + a * b;
             rest[k] += a * b - (next - sum[k]);
             sum[k] = next;
@@ -110,25 +137,28 @@ FUSED static void product_sums(const double *x, const double *y, int64_t rows, d
 }
 
 /* The same for the squares of two columns and their product: xx, xy and yy, for which the columns are read once. */
-FUSED static void moment_sums(const double *x, const double *y, int64_t rows, const double *coarse, double *first,
+FUSED static void moment_sums(const float *x, const float *y, int64_t rows, const double *coarse, double *first,
                               double *second)
 {
-    doubles xx, xy, yy, rest_xx = {0}, rest_xy = {0}, rest_yy = {0}, zero = {0};
-    xx = zero + coarse[0], xy = zero + coarse[1], yy = zero + coarse[2];
-    for (int64_t i = 0; i < rows; i += LANES) {
-        doubles a = *(const doubles *)(x + i), b = *(const doubles *)(y + i);
-        doubles next_xx = xx + a * a, next_xy = xy + a * b, next_yy = yy + b * b;
-        rest_xx += a * a - (next_xx - xx);
-        rest_xy += a * b - (next_xy - xy);
-        rest_yy += b * b - (next_yy - yy);
-        xx = next_xx, xy = next_xy, yy = next_yy;
-    }
-    xx -= coarse[0], xy -= coarse[1], yy -= coarse[2];
-    for (int k = 0; k < 3; k++)
+    doubles xx[2], xy[2], yy[2], rest_xx[2] = {{0}}, rest_xy[2] = {{0}}, rest_yy[2] = {{0}}, zero = {0};
+    for (int k = 0; k < 2; k++) /* side by side */
+        xx[k] = zero + coarse[0], xy[k] = zero + coarse[1], yy[k] = zero + coarse[2];
+    for (int64_t i = 0; i < rows; i += 2 * LANES)
+        for (int k = 0; k < 2; k++) {
+            doubles a = widened(x + i + k * LANES), b = widened(y + i + k * LANES);
+            doubles next_xx = xx[k] + a * a, next_xy = xy[k] + a * b, next_yy = yy[k] + b * b;
+            rest_xx[k] += a * a - (next_xx - xx[k]);
+            rest_xy[k] += a * b - (next_xy - xy[k]);
+            rest_yy[k] += b * b - (next_yy - yy[k]);
+            xx[k] = next_xx, xy[k] = next_xy, yy[k] = next_yy;
+        }
+    doubles sums[3] = {xx[0] - coarse[0] + (xx[1] - coarse[0]), xy[0] - coarse[1] + (xy[1] - coarse[1]),
+                       yy[0] - coarse[2] + (yy[1] - coarse[2])};
+    doubles rests[3] = {rest_xx[0] + rest_xx[1], rest_xy[0] + rest_xy[1], rest_yy[0] + rest_yy[1]};
+    for (int k = 0; k < 3; k++) {
         first[k] = second[k] = 0;
-    for (int lane = 0; lane < LANES; lane++) {
-        first[0] += xx[lane], first[1] += xy[lane], first[2] += yy[lane];
-        second[0] += rest_xx[lane], second[1] += rest_xy[lane], second[2] += rest_yy[lane];
+        for (int lane = 0; lane < LANES; lane++)
+            first[k] += sums[k][lane], second[k] += rests[k][lane];
     }
 }
 
@@ -161,9 +191,9 @@ static void add_block(int64_t *limbs, int64_t origin, double *block, int64_t row
     int last_bit = exponent_of(smallest) - digits + 1;
     int quantum = exponent_of(largest) + 1 + 10 - 53; /* 2 ** 10 numbers in the 53 bits of a double */
     if (last_bit >= quantum && quantum <= MOST_QUANTUM) {
-        add_number(limbs, origin, plain_sum(block, rows));
+        add_number(limbs, origin, plain_sum(block, NULL, rows));
     } else if (last_bit >= quantum - 1 + 10 - 53 && quantum <= MOST_QUANTUM) { /* the first window leaves at most half a quantum of each */
-        window_sums(block, rows, ldexp(1.5, 52 + quantum), &first, &second);
+        window_sums(block, NULL, rows, ldexp(1.5, 52 + quantum), &first, &second);
         add_number(limbs, origin, first);
         add_number(limbs, origin, second);
     } else {
@@ -172,19 +202,22 @@ static void add_block(int64_t *limbs, int64_t origin, double *block, int64_t row
     }
 }
 
-/* A block of one column as doubles, and bounds of its values other than 0, all in powers of two. */
+/* A block of one column, and bounds of its values other than 0, all in powers of two. */
 struct block {
     double values[BLOCK] ALIGNED;
-    int64_t above;     /* all magnitudes are below 2 ** above */
-    int64_t last_bit;  /* all values are multiples of 2 ** last_bit */
-    int64_t empty;     /* whether all values are 0 */
-    int64_t nonfinite; /* whether one is not finite */
-    int64_t wide;      /* whether they were float64 */
-    int64_t unused[3]; /* a whole cache line */
+    float near[BLOCK];   /* a copy of floats that do not lie side by side, or that fill no whole step */
+    const float *narrow; /* float32, with zeros up to a whole step; none where they were float64 */
+    int64_t above;       /* all magnitudes are below 2 ** above */
+    int64_t last_bit;    /* all values are multiples of 2 ** last_bit */
+    int64_t empty;       /* whether all values are 0 */
+    int64_t nonfinite;   /* whether one is not finite */
+    int64_t wide;        /* whether they were float64 */
+    int64_t widened;     /* whether float32 are in `values`, too */
+    int64_t unused;      /* a whole cache line */
 };
 
-/* Widen a block, with zeros up to a whole step; the bits of magnitudes order as they do; one less, 0 is above all. */
-VECTORISED static void widen(double *restrict values, const float *x, int64_t rows, uint32_t *largest, uint32_t *smallest)
+/* The bits of the largest magnitude, and of the smallest other than 0, which one less is above all. */
+VECTORISED static void extent_of_floats(const float *x, int64_t rows, uint32_t *largest, uint32_t *smallest)
 {
     const bits *numbers = (const bits *)x;
     uint32_t high = 0, low = UINT32_MAX;
@@ -192,11 +225,22 @@ VECTORISED static void widen(double *restrict values, const float *x, int64_t ro
         uint32_t magnitude = numbers[i] & INT32_MAX, less = magnitude - 1;
         high = magnitude > high ? magnitude : high;
         low = less < low ? less : low;
-        values[i] = x[i];
     }
-    for (int64_t i = rows; i % STEP; i++)
-        values[i] = 0;
     *largest = high, *smallest = low + 1;
+}
+
+VECTORISED static void widen(double *restrict values, const float *x, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i++)
+        values[i] = x[i];
+}
+
+/* The values as doubles. */
+static const double *doubles_of(struct block *b, int64_t rows)
+{
+    if (!b->wide && !b->widened)
+        widen(b->values, b->narrow, (rows + STEP - 1) / STEP * STEP), b->widened = 1;
+    return b->values;
 }
 
 static int64_t exponent_of_float(uint32_t number)
@@ -206,18 +250,17 @@ static int64_t exponent_of_float(uint32_t number)
 
 static void load_floats(struct block *into, const float *x, int64_t stride, const int64_t *order, int64_t rows)
 {
-    float near[BLOCK];
     uint32_t largest, smallest;
-    if (order) {
+    into->narrow = x;
+    if (order || stride != 1 || rows % STEP) {
         for (int64_t i = 0; i < rows; i++)
-            near[i] = x[order[i] * stride];
-        x = near;
-    } else if (stride != 1) {
-        for (int64_t i = 0; i < rows; i++)
-            near[i] = x[i * stride];
-        x = near;
+            into->near[i] = x[(order ? order[i] : i) * stride];
+        for (int64_t i = rows; i % STEP; i++)
+            into->near[i] = 0;
+        into->narrow = into->near;
     }
-    widen(into->values, x, rows, &largest, &smallest);
+    extent_of_floats(into->narrow, (rows + STEP - 1) / STEP * STEP, &largest, &smallest);
+    into->widened = 0;
     into->above = exponent_of_float(largest) - 126;
     into->last_bit = exponent_of_float(smallest) - 150;
     into->empty = largest == 0;
@@ -227,6 +270,7 @@ static void load_floats(struct block *into, const float *x, int64_t stride, cons
 static void load_doubles(struct block *into, const double *x, int64_t stride, const int64_t *order, int64_t rows)
 {
     int64_t largest, smallest;
+    into->narrow = NULL;
     for (int64_t i = 0; i < rows; i++)
         into->values[i] = x[(order ? order[i] : i) * stride];
     for (int64_t i = rows; i % STEP; i++)
@@ -268,14 +312,14 @@ static int add_bounded(int64_t *limbs, int64_t origin, const struct block *x, co
     if (x->nonfinite || (y && y->nonfinite) || last_bit < quantum - 1 + 10 - 53 || quantum > MOST_QUANTUM)
         return 0;
     if (!y && last_bit >= quantum) {
-        add_number(limbs, origin, plain_sum(x->values, rows));
+        add_number(limbs, origin, plain_sum(x->values, x->narrow, rows));
         return 1;
     }
     double coarse = ldexp(1.5, (int)(52 + quantum));
     if (y)
-        product_sums(x->values, y->values, rows, coarse, &first, &second);
+        product_sums(x->narrow, y->narrow, rows, coarse, &first, &second);
     else
-        window_sums(x->values, rows, coarse, &first, &second);
+        window_sums(x->values, x->narrow, rows, coarse, &first, &second);
     add_number(limbs, origin, first);
     add_number(limbs, origin, second);
     return 1;
@@ -292,24 +336,26 @@ static int window_of(const struct block *x, const struct block *y, double *coars
 }
 
 /* Add the product of one to three columns of float32, or of one of float64, whatever they are. */
-static void add_any(int64_t *limbs, int64_t origin, int64_t factors, const struct block *const *columns, int64_t rows)
+static void add_any(int64_t *limbs, int64_t origin, int64_t factors, struct block *const *columns, int64_t rows)
 {
     double block[BLOCK] ALIGNED, low[BLOCK] ALIGNED;
-    memcpy(block, columns[0]->values, sizeof *block * (size_t)rows);
+    memcpy(block, doubles_of(columns[0], rows), sizeof *block * (size_t)rows);
     for (int64_t k = 1; k < factors; k++) {
         if (k == 2) { /* a product of three has 72 bits: the first two are split, so that each part is exact */
             split(block, low, rows);
-            multiply(low, columns[k]->values, rows);
+            multiply(low, doubles_of(columns[k], rows), rows);
             add_block(limbs, origin, low, rows, 48);
         }
-        multiply(block, columns[k]->values, rows);
+        multiply(block, doubles_of(columns[k], rows), rows);
     }
     add_block(limbs, origin, block, rows, factors > 1 ? 48 : columns[0]->wide ? 53 : 24);
 }
 
 /* Add the product of two or three columns of which one is float64. */
-static void add_wide(int64_t *limbs, int64_t origin, int64_t factors, const struct block *const *columns, int64_t rows)
+static void add_wide(int64_t *limbs, int64_t origin, int64_t factors, struct block *const *columns, int64_t rows)
 {
+    for (int64_t k = 0; k < factors; k++)
+        doubles_of(columns[k], rows);
     for (int64_t i = 0; i < rows; i++) {
         struct number x = number_of(columns[0]->values[i]), y = number_of(columns[1]->values[i]);
         struct number z = factors == 3 ? number_of(columns[2]->values[i]) : (struct number){0, 0, 0, 1};
@@ -384,7 +430,7 @@ static int add_moments(const struct product *p, const struct segment *at, const 
     if (x->wide || y->wide || x->empty || y->empty || !window_of(x, x, coarse) || !window_of(x, y, coarse + 1) ||
         !window_of(y, y, coarse + 2))
         return 0;
-    moment_sums(x->values, y->values, rows, coarse, first, second);
+    moment_sums(x->narrow, y->narrow, rows, coarse, first, second);
     for (int k = 0; k < 3; k++) {
         add_number(limbs_of(p + k, at), p[k].origin, first[k]);
         add_number(limbs_of(p + k, at), p[k].origin, second[k]);
@@ -406,7 +452,8 @@ static void add_rows(const struct segment *at, int64_t columns, const struct col
         else
             load_floats(blocks + k, (const float *)c->start + first, c->row_stride, at->order, rows);
         if (c->special && blocks[k].nonfinite)
-            count_special(c->special + 3 * counts, c->nonfinite ? c->nonfinite + counts : NULL, blocks[k].values, rows);
+            count_special(c->special + 3 * counts, c->nonfinite ? c->nonfinite + counts : NULL,
+                          doubles_of(blocks + k, rows), rows);
     }
     for (int64_t k = 0; k < products; k++) {
         const struct product *p = product + k;
@@ -414,7 +461,7 @@ static void add_rows(const struct segment *at, int64_t columns, const struct col
             k += 2;
             continue;
         }
-        const struct block *own[3] = {0};
+        struct block *own[3] = {0};
         int64_t *limbs = limbs_of(p, at), empty = 0, wide = 0;
         for (int64_t j = 0; j < p->factors; j++) {
             own[j] = blocks + p->columns[j];

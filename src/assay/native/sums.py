@@ -10,7 +10,7 @@ from torch import Tensor
 
 from assay.native.library import call
 
-_BLOCK_BYTES = 8 * 1024 + 64  # of the struct `block` in sums.c
+_BLOCK_BYTES = 12 * 1024 + 64  # of the struct `block` in sums.c
 DTYPES = (torch.float32, torch.float64)
 """Of the columns that it takes."""
 

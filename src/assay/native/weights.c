@@ -28,7 +28,6 @@
 #define ROWS 4    /* of the weight, at once */
 #define COLUMNS 4 /* activations, at once */
 #define AHEAD 2048 /* bytes that are fetched ahead; with several rows, what lies at the same place in the next ones */
-#define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
 
 typedef float floats __attribute__((vector_size(4 * LANES), may_alias, aligned(4)));
