@@ -9,8 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.native.bins import place_scores
+from assay.native.bins import count_confidence, place_scores
 from assay.native.library import MISSING, library
+from assay.tally import exact
 from assay.tally.base import Batch, State, Tally
 from assay.tally.histogram import Confidence
 from assay.tally.labelled_scores import score_spec
@@ -122,3 +123,28 @@ def test_confidence_of_many_classes(ignore_index: int | None, logits: bool) -> N
     scores = scores if logits else scores.softmax(1)
     target = torch.randint(-1, 8, (3000,), generator=torch.Generator().manual_seed(1))
     assert_same(scores, target, logits, ignore_index, num_classes=7)
+
+
+@pytest.mark.skipif(library() is None, reason=MISSING)
+@pytest.mark.parametrize("num_bins", [1, 15, 64, 65])
+@pytest.mark.parametrize("first", [0.0, -0.0, 1.0, 2.0**-29, 2.0**-30, 1e-40, -0.5, 1.5, math.inf, math.nan])
+def test_confidences_are_those_counted_in_torch(first: float, num_bins: int) -> None:
+    """The first one decides whether its block is counted one by one; the blocks behind it are not."""
+    confidence = torch.rand(2500, generator=torch.Generator().manual_seed(0))
+    confidence[0] = first
+    confidence[1:40] = torch.arange(39) / 38  # edges of bins
+    outcome = torch.randint(-1, 2, (2500,), generator=torch.Generator().manual_seed(1)).to(torch.int8)
+    outcome[0] = 1
+    counts, limbs = (
+        torch.zeros(num_bins, 2, dtype=torch.int64),
+        torch.zeros(num_bins, exact.num_limbs(1), dtype=torch.int64),
+    )
+    count_confidence(counts, limbs, exact.origin(1), confidence, outcome)
+    kept = (outcome >= 0) & confidence.isfinite()
+    sure, right = confidence[kept], outcome[kept].long()
+    place = (sure * num_bins).clamp(0, num_bins - 1).long()
+    expected, sums = torch.zeros_like(counts), torch.zeros_like(limbs)
+    expected[:, 0], expected[:, 1] = place.bincount(minlength=num_bins), place[right == 1].bincount(minlength=num_bins)
+    exact.add_to(sums, exact.parts(sure), place)
+    assert torch.equal(counts, expected)
+    assert torch.equal(exact.canonical(limbs), exact.canonical(sums))

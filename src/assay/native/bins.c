@@ -122,11 +122,86 @@ VECTORISED void assay_known_labels(int64_t *invalid, int8_t *restrict known, con
 
 #define MOST_BINS 64 /* whose sums are formed in blocks */
 #define FIXED_BITS 52
+#define ONE 0x3f800000                          /* the bits of the float */
+#define LEAST_EXPONENT (127 + 23 - FIXED_BITS) /* the bits of the exponent of floats that are multiples of such a unit */
+#define SIDES 4 /* tables that are counted into by turns, so that no addition waits for the one before */
 
 static int64_t bin_of(float sure, int64_t num_bins)
 {
     float scaled = sure * (float)num_bins;
     return scaled < 0 ? 0 : scaled >= (float)num_bins ? num_bins - 1 : (int64_t)scaled;
+}
+
+/* What a bin holds of a block: the confidences as integers, and how many there are with 2 ** 32 for each that is right. */
+struct bin {
+    int64_t fixed, counted;
+};
+
+typedef union {
+    uint32_t bits;
+    float number;
+} __attribute__((may_alias)) aliased;
+
+/* The bins of confidences, one more where the outcome does not count, and the confidences as integers in units of
+ * 2 ** -FIXED_BITS; false where one is no such integer, or not in [0, 1]. */
+VECTORISED static int place_confidence(const float *restrict confidence, const int8_t *restrict outcome, int64_t rows,
+                                       int32_t num_bins, int32_t *restrict bin, int64_t *restrict fixed)
+{
+    int32_t unclear = 0, none = 0, significand[BLOCK], shift[BLOCK];
+    uint32_t within[BLOCK];
+    const aliased *given = (const aliased *)confidence, *sure = (const aliased *)within;
+    for (int64_t i = 0; i < rows; i++) {
+        unclear |= given[i].bits > ONE;
+        within[i] = given[i].bits > ONE ? 0 : given[i].bits;
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        int32_t bits = (int32_t)within[i], exponent = (bits >> 23) - LEAST_EXPONENT, some = bits != 0;
+        none |= some & (exponent < 0);
+        significand[i] = ((bits & 0x7fffff) | 0x800000) & -some;
+        shift[i] = exponent < 0 ? 0 : exponent;
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        int32_t place = (int32_t)(sure[i].number * (float)num_bins);
+        place = place < num_bins ? place : num_bins - 1;
+        bin[i] = outcome[i] < 0 ? num_bins : place;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        fixed[i] = (int64_t)significand[i] << shift[i];
+    return !(unclear | none);
+}
+
+/* Count a block of confidences that `place_confidence` has placed. */
+static void count_placed(int64_t *counts, int64_t *limbs, int64_t words, int64_t origin, const int32_t *bin,
+                         const int64_t *fixed, const int8_t *outcome, int64_t rows, int64_t num_bins)
+{
+    struct bin table[SIDES][MOST_BINS + 1] = {{{0}}};
+    for (int64_t i = 0; i < rows; i++) {
+        struct bin *into = &table[i % SIDES][bin[i]];
+        into->fixed += fixed[i];
+        into->counted += 1 + ((int64_t)outcome[i] << 32);
+    }
+    for (int64_t k = 0; k < num_bins; k++) {
+        struct bin sum = {0};
+        for (int side = 0; side < SIDES; side++)
+            sum.fixed += table[side][k].fixed, sum.counted += table[side][k].counted;
+        counts[2 * k] += sum.counted & UINT32_MAX;
+        counts[2 * k + 1] += sum.counted >> 32;
+        add_wide_number(limbs + k * words, -FIXED_BITS - origin, (uint128)sum.fixed, 0);
+    }
+}
+
+/* Count confidences one by one. */
+static void count_each(int64_t *counts, int64_t *limbs, int64_t words, int64_t origin, const float *confidence,
+                       const int8_t *outcome, int64_t rows, int64_t num_bins)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        if (outcome[i] < 0 || !(confidence[i] - confidence[i] == 0))
+            continue;
+        int64_t bin = bin_of(confidence[i], num_bins);
+        counts[2 * bin] += 1;
+        counts[2 * bin + 1] += outcome[i];
+        add_number(limbs + bin * words, origin, confidence[i]);
+    }
 }
 
 /* Count confidences in `num_bins` bins of equal width: in `counts` all that count and those that are right, in `limbs`
@@ -138,24 +213,13 @@ void assay_count_confidence(int64_t *counts, int64_t *limbs, int64_t words, int6
     fegetenv(&before);
     fesetenv(FE_DFL_ENV);
     for (int64_t start = 0; start < rows; start += BLOCK) {
-        int64_t stop = rows - start < BLOCK ? rows : start + BLOCK, fixed[2][MOST_BINS] = {{0}};
-        for (int64_t i = start; i < stop; i++) {
-            float sure = confidence[i];
-            if (outcome[i] < 0 || !(sure - sure == 0))
-                continue;
-            int64_t bin = bin_of(sure, num_bins);
-            counts[2 * bin] += 1;
-            counts[2 * bin + 1] += outcome[i];
-            double scaled = (double)sure * (double)(INT64_C(1) << FIXED_BITS);
-            int small = num_bins <= MOST_BINS && sure >= 0 && sure <= 1;
-            int64_t whole = small ? (int64_t)scaled : 0;
-            if (small && (double)whole == scaled) /* 2 ** 10 of these fit 63 bits */
-                fixed[i & 1][bin] += whole;
-            else
-                add_number(limbs + bin * words, origin, sure);
-        }
-        for (int64_t bin = 0; bin < num_bins && num_bins <= MOST_BINS; bin++)
-            add_wide_number(limbs + bin * words, -FIXED_BITS - origin, (uint128)(fixed[0][bin] + fixed[1][bin]), 0);
+        int64_t taken = rows - start < BLOCK ? rows - start : BLOCK, fixed[BLOCK]; /* 2 ** 10 of these fit 63 bits */
+        int32_t bin[BLOCK];
+        if (num_bins <= MOST_BINS && place_confidence(confidence + start, outcome + start, taken, (int32_t)num_bins, bin,
+                                                      fixed))
+            count_placed(counts, limbs, words, origin, bin, fixed, outcome + start, taken, num_bins);
+        else
+            count_each(counts, limbs, words, origin, confidence + start, outcome + start, taken, num_bins);
     }
     for (int64_t bin = 0; bin < num_bins; bin++)
         carry(limbs + bin * words, words);
