@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -16,6 +17,8 @@ from assay.native.library import takes
 from assay.tally import exact
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally
 from assay.tally.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
+from assay.tally.row_cells import RowCells
+from assay.tally.row_sums import add_invalid
 
 
 @dataclass(frozen=True)
@@ -73,30 +76,67 @@ class Confidence(Tally):
         if known is not None:
             self._add_compiled(state, batch.preds.reshape(-1), known)
             return
-        rows = self.data.rows(batch)
-        if self.data.logits:
-            rows = replace(rows, scores=probabilities(rows.scores, self.data.labels.multiclass))
+        rows = self._rows(batch)
         compiled = batch.compiled and takes(rows.scores)
         self.data.add_invalid(state["invalid"], rows, compiled)
+        if compiled and not self.weighted:
+            self._add_compiled(state, *self._outcomes(rows))
+        else:
+            self._add(state, rows, compiled)
+
+    @property
+    def has_cells(self) -> bool:
+        return True
+
+    def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
+        rows = self._rows(batch)
+        cells = cells.repeated(len(rows.place) // max(1, len(cells)))
+        compiled = batch.compiled and takes(rows.scores)
+        add_invalid(states["invalid"], batch, self.data.invalid_rows(rows), cells)
+        if not compiled or self.weighted:
+            self._add(states, rows, compiled, cells)
+            return
+        starts, order = cells.segments
+        confidence, outcome = (each[order] for each in self._outcomes(rows))
+        for cell, (start, stop) in enumerate(itertools.pairwise(starts.tolist())):
+            if start < stop:
+                state = {name: table[cell] for name, table in states.items()}
+                self._add_compiled(state, confidence[start:stop], outcome[start:stop])
+
+    def _rows(self, batch: Batch) -> ScoreRows:
+        """The rows of a batch, with probabilities as scores."""
+        rows = self.data.rows(batch)
+        if not self.data.logits:
+            return rows
+        return replace(rows, scores=probabilities(rows.scores, self.data.labels.multiclass))
+
+    def _outcomes(self, rows: ScoreRows) -> tuple[Tensor, Tensor]:
+        """How sure each row is, and what came of it, as compiled code takes it."""
+        known = self.data.known(rows)[:, 0]
+        confidence, right = self._decided(rows, known, compiled=True)
+        return confidence, torch.where(known < 0, -1, right).to(torch.int8)
+
+    def _add(self, state: State, rows: ScoreRows, compiled: bool, cells: RowCells | None = None) -> None:
+        """Add to the bins; with cells to those of the cell of each row."""
         known = self.data.known(rows)[:, 0]
         confidence, right = self._decided(rows, known, compiled)
         counted = known.clamp(-1, 0).add_(1)
-        if compiled and not self.weighted:
-            self._add_compiled(state, confidence, torch.where(counted == 1, right, -1).to(torch.int8))
-            return
         counted *= torch.eq(confidence - confidence, 0)  # what is not finite was found to be invalid
         confidence = confidence.nan_to_num(0, 0, 0)
         place = (confidence * self.num_bins).clamp_(0, self.num_bins - 1).to(torch.int64)
+        if cells is not None:
+            place += cells.numbers * self.num_bins
         cell = 2 * place
         state["counts"].view(-1).scatter_add_(0, cell, counted)
         state["counts"].view(-1).scatter_add_(0, cell + 1, counted * right)
         values = exact.parts(confidence).times_sign(counted)
         if rows.weights is not None:
             weights = exact.parts(rows.weights[:, 0]).times_sign(counted)
-            exact.add_to(state["weights"], weights, cell)
-            exact.add_to(state["weights"], weights.times_sign(right), cell + 1)
+            table = state["weights"].view(-1, exact.num_limbs(1))
+            exact.add_to(table, weights, cell)
+            exact.add_to(table, weights.times_sign(right), cell + 1)
             values = exact.product(values, weights)
-        exact.add_to(state["confidence"], values, place)
+        exact.add_to(state["confidence"].view(-1, state["confidence"].shape[-1]), values, place)
 
     @staticmethod
     def _add_compiled(state: State, confidence: Tensor, outcome: Tensor) -> None:
