@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
+from contextlib import suppress
 
 import numpy as np
 import pytest
 import torch
 
+from assay.errors import InvalidValuesError
 from assay.meter import Meter
 from assay.meter.cells import CellMeters, put_together, uncounted
 from assay.metrics import Accuracy, ConfusionMatrix, LogLoss, MeanAbsoluteError, R2Score
@@ -111,3 +114,16 @@ def test_cells_tell_apart_what_is_not_finite(dtype, weighted):
         meter = like.fresh()
         meter.update(preds[rows], target[rows], weights=None if weights is None else weights[rows])
         assert bits(counted.meter(cell).states()) == bits(meter.states())
+
+
+@pytest.mark.parametrize("case", TALLY_CASES, ids=str)
+def test_reading_a_value_changes_no_count(case: TallyCase):
+    meter = case.meter()
+    feed(meter, case.data(1, 30))
+    merged = case.meter().merge(meter)
+    before = bits(merged.states())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with suppress(InvalidValuesError):
+            merged.compute()
+    assert bits(merged.states()) == before

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from assay.devices.placement import to_host
 from assay.devices.policies import policy
-from assay.meter.arguments import Arguments
+from assay.meter.arguments import COPIED_BYTES, Arguments
 from assay.meter.meter import Meter
 from assay.tally.base import Batch, State, Tally
 from assay.tally.composite import components
@@ -60,6 +60,7 @@ class CellMeters:
         }
         self._others = like.fresh(others, stage_bytes=STAGE_BYTES) if others else None
         self._meters: dict[int, Meter] = {}
+        self._staged: list[tuple[Arguments, NDArray[np.int64]]] = []
         self._rows = np.zeros(0, np.int64)
         self._on_host: list[State] = []
 
@@ -84,10 +85,30 @@ class CellMeters:
                 chunks[layout] = list(_chunks(checked, self._tables))
             self._count_tables(chunks[layout], cells, size)
         if self._others is not None:
-            for cell, rows in batch.by_code(cells):
-                if cell not in self._meters:
-                    self._meters[cell] = self._others.fresh()
-                self._meters[cell].count(rows)
+            self._stage(self._others, batch, cells)
+
+    def _stage(self, others: Meter, batch: Arguments, cells: NDArray[np.int64]) -> None:
+        """Count rows into the meters of their cells, some thousand for each at a time; their tensors may be changed."""
+        staged = sum(each.nbytes for each, _ in self._staged)
+        if self._staged and (staged + batch.nbytes > COPIED_BYTES or not _fit(self._staged[0][0], batch)):
+            self._flush()
+        if 2 * batch.nbytes < COPIED_BYTES and not batch.ragged:
+            self._staged.append((others._checked(batch).map(lambda each: each.detach().clone()), cells.copy()))
+        else:
+            self._count_each(batch, cells)
+
+    def _flush(self) -> None:
+        """Count what is staged."""
+        staged, self._staged = self._staged, []
+        if staged:
+            self._count_each(Arguments.cat([each for each, _ in staged]), np.concatenate([each for _, each in staged]))
+
+    def _count_each(self, batch: Arguments, cells: NDArray[np.int64]) -> None:
+        assert self._others is not None
+        for cell, rows in batch.by_code(cells):
+            if cell not in self._meters:
+                self._meters[cell] = self._others.fresh()
+            self._meters[cell].count(rows)
 
     def _count_tables(self, chunks: Sequence[Batch], cells: NDArray[np.int64], size: int) -> None:
         device = chunks[0].preds.device
@@ -114,13 +135,15 @@ class CellMeters:
         return states
 
     def meter(self, cell: int) -> Meter:
-        """A meter with what was counted of a cell."""
+        """A meter with what was counted of a cell; it can be read until more is counted."""
+        self._flush()
         states = [{name: table[cell] for name, table in state.items()} for state in self._host_tables()]
         other = None if self._others is None else self._meters.get(cell, self._others)
         return self._whole(states, other, int(self._rows[cell]))
 
     def total(self) -> Meter:
-        """A meter with what was counted of all cells."""
+        """A meter with what was counted of all cells; it can be read until more is counted."""
+        self._flush()
         states = [{name: table.sum(0) for name, table in state.items()} for state in self._host_tables()]
         other = None if self._others is None else self._others.fresh().merge(*self._meters.values())
         return self._whole(states, other, int(self._rows.sum()))
@@ -130,7 +153,7 @@ class CellMeters:
         if other is not None:
             states = dict(zip(other.tallies, other._counts_to_add()[0], strict=True)) | states
         whole = self._like.fresh(stage_bytes=STAGE_BYTES)
-        whole._carry(([states[tally] for tally in whole.tallies], rows))
+        whole._borrow([states[tally] for tally in whole.tallies], rows)
         return whole
 
     def _host_tables(self) -> list[State]:
@@ -152,6 +175,7 @@ class CellMeters:
 
     def counts(self) -> CellCounts:
         """What was counted, in the form that all counts of the same rows have."""
+        self._flush()
         states = []
         for tally, tables in zip(self._tables, self._host_tables(), strict=True):
             each = [
@@ -169,6 +193,7 @@ class CellMeters:
             cells: for each cell there which one it is here.
             size: how many cells there are here.
         """
+        self._flush()
         rows = np.zeros(size, np.int64)
         rows[: len(self._rows)] = self._rows
         rows[cells] += counts.rows
@@ -188,6 +213,16 @@ class CellMeters:
         """An empty meter of the metrics that have one a cell."""
         assert self._others is not None
         return self._others.fresh()
+
+
+def _fit(one: Arguments, other: Arguments) -> bool:
+    """Whether rows of both can lie in one tensor."""
+    pairs = zip(one.tensors, other.tensors, strict=True)
+    return one.names == other.names and all(
+        a is b
+        or (a is not None and b is not None and (a.dtype, a.device, a.shape[1:]) == (b.dtype, b.device, b.shape[1:]))
+        for a, b in pairs
+    )
 
 
 def _chunks(batch: Arguments, tallies: Sequence[Tally]) -> Iterator[Batch]:

@@ -22,6 +22,13 @@ class MergedCounts:
         self.states: list[State] | None = None
         self.rows = 0
         self._flat: FlatStates | None = None
+        self._borrowed = False
+        self.is_constant = True
+        """Whether nothing was added in place, so that the states that are there now never change."""
+
+    def borrow(self, states: Sequence[State], rows: int) -> None:
+        """Have these states, without a copy, where there were none; who gives them does not change them."""
+        self.states, self.rows, self._borrowed = list(states), rows, True
 
     def add(self, *counts: tuple[Sequence[State], int]) -> None:
         """Add states and their numbers of samples, all at once."""
@@ -29,11 +36,14 @@ class MergedCounts:
         if parts:
             with torch.inference_mode(False):
                 self.states = [merge(tally, [part[k] for part in parts]) for k, tally in enumerate(self._tallies)]
-            self._flat = None
+            self._flat, self._borrowed = None, False
             self.rows += sum(rows for _, rows in counts)
 
     def add_in_place(self, states: Sequence[State] | FlatStates, rows: int) -> None:
         """Add states on the CPU of one batch without a copy of what was added before; they may change afterwards."""
+        if self._borrowed:
+            self.add()
+        self.is_constant = False
         if isinstance(states, FlatStates):
             self._flat_states().numbers.add_(states.numbers)
         else:

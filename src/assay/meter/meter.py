@@ -317,7 +317,7 @@ class Meter:
             got = f"no metric {', '.join(sorted(wanted - set(self.metrics)))}"
             raise ConfigError(describe("compute", got, f"some of {', '.join(self.metrics)}", "Correct the names"))
         names = [name for name in self.metrics if name in wanted]
-        return compute_values(self.metrics, names, self._plan, *self._states())
+        return compute_values(self.metrics, names, self._plan, *self._canonical(*self._counts_to_read()))
 
     def plot(self, name: str = "", axes: Axes | None = None, *, classes: Sequence[str] = ()) -> Axes:
         """Draw a value with Matplotlib: curves, a confusion matrix, a reliability diagram, or bars of numbers.
@@ -350,6 +350,13 @@ class Meter:
         """The same, in a form that depends on how it was counted; the value does not."""
         with self._alone():
             return self._merge_states(), self.rows
+
+    def _counts_to_read(self) -> tuple[list[State], int]:
+        """The same, without a copy where nothing changes it: what was merged, and nothing was counted besides."""
+        merged = self._merged
+        if merged.states is not None and merged.is_constant and not self._by_device:
+            return merged.states, merged.rows
+        return self._counts()
 
     def _counts_to_add(self) -> tuple[list[State], int]:
         """What was counted, in a form that may be added to any number of others.
@@ -389,6 +396,11 @@ class Meter:
                 raise StateError(describe("merge", got, expected, "Make both meters with equal metrics"))
         self._carry(*(meter._counts_to_add() for meter in others))
         return self
+
+    def _borrow(self, states: Sequence[State], rows: int) -> None:
+        """Have these states, in a meter without any; who gives them does not change them while it is read."""
+        with self._alone():
+            self._merged.borrow(states, rows)
 
     def _carry(self, *counts: tuple[Sequence[State], int]) -> None:
         """Add the states and rows of other meters, all at once."""
