@@ -118,7 +118,7 @@ class BootstrapGroups:
             return
         numbers = rows.id_numbers
         if numbers is None:
-            numbers = np.arange(rows.first, rows.first + len(rows))
+            numbers = rows.positions
             self.identified, self.nameless = False, not self._alone
             if self.nameless:
                 return

@@ -69,7 +69,8 @@ def evaluate(
         columns: by name, how a batch becomes the named columns that metrics take, such as `indexes` of retrieval; by
             default the part of the batch with that name.
         slices: what to measure parts of the samples by: names of parts of a batch that have a value for every sample,
-            or selectors (a name, a position, a function) by name; a tuple of names for several of them crossed.
+            or selectors (a name, a position, a function) by name; a tuple of names for several of them crossed. Where
+            samples have lists of values, each value is a slice of all samples that have it.
         min_slice_size: slices of fewer samples are shown, but never named as the worst.
         confidence_level: of intervals; None for no intervals.
         n_resamples: how often the bootstrap draws, where no closed-form interval is standard.

@@ -206,6 +206,8 @@ def _part(values: Any, where: str, needs: ModelNeeds, is_target: bool) -> Any:
             do = "Pass classes=[...], the names in the order of the model's outputs"
             raise ConfigError(describe("target", f"the strings {names}", "numbers of classes", do))
         return array.astype(object)
+    if array.dtype.kind == "O" and any(isinstance(each, list | tuple | np.ndarray) for each in array.flat):
+        return array  # lists of values, which slices are made of
     if array.dtype.kind not in "biuf":
         do = "Convert it, and fill in what is missing"
         raise ConfigError(describe(where, f"{array.dtype} values", "numbers or strings", do))

@@ -55,6 +55,7 @@ class SampleRows:
         raw: prediction and target of each, of raw samples such as strings; None for tensors.
         numbers: what `numbers_of` makes of their ids, `(N,)`, where that is known already.
         chunks: the rows as tallies count them, with what the tallies needed of them, for all observers.
+        places: which of the samples since `first` they are; None where they are all of them.
     """
 
     batch: Arguments
@@ -65,6 +66,7 @@ class SampleRows:
     raw: list[tuple[Any, Any]] | None = None
     numbers: Array | None = None
     chunks: dict[Any, list[Batch]] = field(default_factory=dict, repr=False)
+    places: Array | None = None
 
     @property
     def preds(self) -> Tensor:
@@ -82,6 +84,17 @@ class SampleRows:
         """Whether a row is one sample, and not an image of many, say."""
         values = self.preds if self.target is None else self.target
         return math.prod(values.shape[1:]) == 1
+
+    @property
+    def positions(self) -> Array:
+        """Their positions among all samples that this process counts."""
+        return self.first + (np.arange(len(self)) if self.places is None else self.places)
+
+    def take(self, order: Array) -> SampleRows:
+        """The samples at these positions, some of them several times; without ids and parts."""
+        raw = None if self.raw is None else [self.raw[k] for k in order.tolist()]
+        numbers = None if self.id_numbers is None else self.id_numbers[order]
+        return SampleRows(self.batch.select(order), None, None, self.first, {}, raw, numbers, places=order)
 
     @cached_property
     def id_numbers(self) -> Array | None:

@@ -76,6 +76,11 @@ def build_section(
         resampling=sources.drawn.resampling,
     )
     notes += per_sample.notes
+    if slicer is not None and slicer.lists:
+        names = ", ".join(slicer.lists)
+        notes.append(
+            f"A sample is in the slices of all its values of {names}, so slices add up to more than all samples."
+        )
     if groups is not None and groups.nameless and any(value.lower is None for value in values):
         notes.append(
             "Some intervals are not given: samples have no ids, so several processes cannot assign them to the "

@@ -7,28 +7,23 @@ import math
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Selector
 from assay.evaluation.bootstrap_groups import SLICE_GROUPS, BootstrapGroups, Resampled
 from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, prefixed
 from assay.evaluation.partition import Label, Partition
+from assay.evaluation.slice_values import BASE, Coding, SliceCodes, SlicePlaces, crossed
 from assay.meter import Meter
 
 Slices: TypeAlias = "Mapping[str, Any] | Sequence[str | tuple[str, ...]] | None"
 
-MOST_VALUES = 100
 MOST_CELLS = 1000
-MOST_CROSSED = 9
-_BASE = 128  # more than MOST_VALUES; MOST_CROSSED digits fit 63 bits
-_BIN = 'Bin it by a function, such as slices={"decade": lambda batch: batch["age"] // 10 * 10}'
 
 
 @dataclass(frozen=True)
@@ -63,10 +58,7 @@ def parse_slices(slices: Slices) -> SliceSpec:
         slices = {each if isinstance(each, str) else " x ".join(map(str, each)): each for each in slices}
     selectors = {str(name): each for name, each in slices.items() if not isinstance(each, tuple)}
     crossed = {str(name): tuple(map(str, each)) for name, each in slices.items() if isinstance(each, tuple)}
-    for name, parts in crossed.items():
-        if len(parts) > MOST_CROSSED:
-            got, do = f"{len(parts)} parts", "Cross fewer, or join some of them to one"
-            raise ConfigError(describe(f"slices: {name}", got, f"at most {MOST_CROSSED}", do))
+    for parts in crossed.values():
         selectors = {**{part: part for part in parts}, **selectors}
     for name, selector in selectors.items():
         if not (isinstance(selector, str | int) or callable(selector)):
@@ -75,57 +67,6 @@ def parse_slices(slices: Slices) -> SliceSpec:
                 describe(f"slices: {name}", repr(selector), expected, "Pass the name of a part of the batch")
             )
     return SliceSpec(selectors, {str(name): crossed.get(str(name), (str(name),)) for name in slices})
-
-
-class CodedValues(NamedTuple):
-    """The values of samples as numbers of texts, as a column with a dictionary has them."""
-
-    codes: Array
-    texts: Sequence[str]
-
-
-class Coding:
-    """The values of one part of the slices as numbers, in the order in which they came."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.texts: list[str] = []
-        self._codes: dict[str, int] = {}
-
-    def codes(self, values: Array) -> Array:
-        """The numbers of values.
-
-        Raises:
-            ConfigError: there are too many different ones.
-        """
-        different, where = np.unique(values, return_inverse=True)
-        if len(different) > MOST_VALUES:
-            self._refuse(map(str, different))
-        return np.array([self.code(str(each)) for each in different], np.int64)[where]
-
-    def recoded(self, values: CodedValues) -> Array:
-        """The numbers of values that have other numbers; texts that no value has get none."""
-        counts = np.bincount(values.codes, minlength=len(values.texts))
-        present = np.flatnonzero(counts).tolist()
-        if len(present) > MOST_VALUES:
-            self._refuse(values.texts[k] for k in present)
-        numbers = np.zeros(len(counts), np.int64)
-        numbers[present] = [self.code(values.texts[k]) for k in present]
-        return values.codes if np.array_equal(numbers[present], present) else numbers[values.codes]
-
-    def code(self, text: str) -> int:
-        """The number of one value."""
-        if text not in self._codes:
-            self._codes[text] = len(self.texts)
-            self.texts.append(text)
-            if len(self.texts) > MOST_VALUES:
-                self._refuse(self.texts)
-        return self._codes[text]
-
-    def _refuse(self, texts: Iterable[str]) -> None:
-        some = ", ".join(sorted(texts)[:3])
-        got = f"more than {MOST_VALUES} different values ({some}, …)"
-        raise ConfigError(describe(f"slices: {self.name}", got, f"at most {MOST_VALUES}", _BIN))
 
 
 class Slicer:
@@ -144,10 +85,16 @@ class Slicer:
         self.slices, self.like, self._most, self._groups_like = slices, like, most, groups
         self._groups = {} if groups is None else {name: groups.empty(SLICE_GROUPS) for name in slices}
         self._codings = {part: Coding(part) for parts in slices.values() for part in parts}
-        self._finer = {name: _finest(parts, slices) for name, parts in slices.items()}
-        self._partitions = {name: Partition(like) for name in slices if self._finer[name] == name}
-        self._places: dict[str, list[Array]] = {part: [] for part in self._codings}
-        self._rows = 0
+        self._places = SlicePlaces(self._codings, most)
+        self._lists: frozenset[str] | None = None
+        self._finer: dict[str, str] = {}
+        self._partitions: dict[str, Partition] = {}
+        self._every: Partition | None = None
+
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """The parts of which samples have lists of values, so that a sample is in several slices."""
+        return tuple(sorted(self._lists or ()))
 
     def empty(self) -> Slicer:
         """One that has counted nothing."""
@@ -155,27 +102,50 @@ class Slicer:
 
     def count(self, rows: SampleRows) -> None:
         """Count rows into the meters of their slices."""
-        codes = {part: self._codes(coding, rows.parts[part]) for part, coding in self._codings.items()}
+        codes = {part: coding.of_batches(rows.parts[part]) for part, coding in self._codings.items()}
+        self._expect(frozenset(part for part, each in codes.items() if each.lengths is not None))
+        codes = {part: each.as_lists() if part in self.lists else each for part, each in codes.items()}
         for name, parts in self.slices.items():
             if name not in self._partitions and name not in self._groups:
                 continue
-            combined = reduce(np.add, [codes[part] * _BASE**k if k else codes[part] for k, part in enumerate(parts)])
+            index, cells = crossed([codes[part] for part in parts])
+            entries = rows if index is None else rows.take(index)
             if name in self._partitions:
-                self._partitions[name].count(rows, combined, self._labels(parts))
+                self._partitions[name].count(entries, cells, self._labels(parts))
                 self._check_cells(name)
             if name in self._groups:
-                self._groups[name].count(rows, combined, self._labels(parts))
-        self._keep(codes, len(rows))
+                self._groups[name].count(entries, cells, self._labels(parts))
+        if self._every is not None:
+            self._every.count(rows, np.zeros(len(rows), np.int64), lambda code: ())
+        self._places.add(codes, len(rows))
 
-    @staticmethod
-    def _codes(coding: Coding, batches: Sequence[Any]) -> Array:
-        if isinstance(batches[0], CodedValues):
-            return np.concatenate([coding.recoded(each) for each in batches])
-        return coding.codes(_values(batches, coding.name))
+    def total(self) -> Meter:
+        """A meter with what was counted of all samples: each is in one slice of those by parts without lists."""
+        whole = [self._partitions[name] for name in self._without_lists()]
+        whole = whole or ([] if self._every is None else [self._every])
+        return min(whole, key=len).total() if whole else self.like.fresh()
+
+    def _without_lists(self) -> list[str]:
+        return [name for name in self._partitions if not {*self.slices[name]} & {*self.lists}]
+
+    def _expect(self, lists: frozenset[str]) -> None:
+        """Note of which parts samples have lists: slices by those are no sums of the meters of a crossing.
+
+        Raises:
+            ConfigError: the first samples had single values.
+        """
+        if self._lists is None:
+            self._lists = lists
+            self._finer = {name: _finest(parts, self.slices, lists) for name, parts in self.slices.items()}
+            self._partitions = {name: Partition(self.like) for name in self.slices if self._finer[name] == name}
+            self._every = None if self._without_lists() else Partition(self.like)
+        elif late := sorted(lists - self._lists):
+            got, do = "lists after single values", "Make every value a list, also of one"
+            raise ConfigError(describe(f"slices: {late[0]}", got, "lists from the first sample on", do))
 
     def _labels(self, parts: tuple[str, ...]) -> Callable[[int], Label]:
         texts = [self._codings[part].texts for part in parts]
-        return lambda code: tuple(each[code // _BASE**k % _BASE] for k, each in enumerate(texts))
+        return lambda code: tuple(each[code // BASE**k % BASE] for k, each in enumerate(texts))
 
     def _check_cells(self, name: str) -> None:
         cells = len(self._partitions[name])
@@ -183,40 +153,42 @@ class Slicer:
             expected = f"at most {MOST_CELLS}"
             raise ConfigError(describe(f"slices: {name}", f"{cells} slices", expected, "Cross fewer, or bin them"))
 
-    def _keep(self, codes: Mapping[str, Array], rows: int) -> None:
-        self._rows += rows
-        if self._rows > self._most:
-            self._places = {part: [] for part in self._places}
-            return
-        for part, each in codes.items():
-            self._places[part].append(each.astype(np.uint8))
-
-    def total(self) -> Meter:
-        """A meter with what was counted of all samples: each is in one slice of those by the same parts."""
-        return min(self._partitions.values(), key=len).total()
-
     def state(self) -> dict[str, Tensor]:
         """What was counted, as tensors."""
-        tensors = {"rows": torch.tensor(self._rows), "texts": as_bytes({p: c.texts for p, c in self._codings.items()})}
-        for part, places in self._places.items():
-            tensors[f"place {part}"] = torch.from_numpy(np.concatenate(places or [np.empty(0, np.uint8)]))
+        texts = as_bytes({part: coding.texts for part, coding in self._codings.items()})
+        tensors = {"rows": torch.tensor(self._places.rows), "texts": texts, **self._places.state()}
+        if self._lists is not None:
+            tensors["lists"] = as_bytes(self.lists)
         for name, partition in self._partitions.items():
             tensors.update(prefixed(f"meters {name}", partition.state()))
+        if self._every is not None:
+            tensors.update(prefixed("every", self._every.state()))
         for name, groups in self._groups.items():
             tensors.update(prefixed(f"groups {name}", groups.state()))
         return tensors
 
     def add_state(self, tensors: Tensors) -> None:
         """Add what `state` gave; values may have other numbers there."""
+        if "lists" not in tensors:  # nothing was counted
+            return
+        lists = frozenset(from_bytes(tensors["lists"]))
+        self._expect(lists)
+        if lists != self._lists:
+            got, do = "lists on some processes, single values on others", "Make every value a list, also of one"
+            name = min(lists ^ (self._lists or lists))
+            raise ConfigError(describe(f"slices: {name}", got, "lists everywhere", do))
         codes = {}
         for part, texts in from_bytes(tensors["texts"]).items():
             renumbered = np.array([self._codings[part].code(text) for text in texts], np.int64)
-            places = tensors[f"place {part}"].numpy()
-            codes[part] = renumbered[places] if len(texts) else places
-        self._keep(codes, int(tensors["rows"]))
+            places, lengths = tensors[f"place {part}"].numpy(), tensors.get(f"lengths {part}")
+            numbers = renumbered[places] if len(texts) else places
+            codes[part] = SliceCodes(numbers, None if lengths is None else lengths.numpy())
+        self._places.add(codes, int(tensors["rows"]))
         for name, partition in self._partitions.items():
             partition.add_state(part_of(f"meters {name}", tensors))
             self._check_cells(name)
+        if self._every is not None:
+            self._every.add_state(part_of("every", tensors))
         for name, groups in self._groups.items():
             groups.add_state(part_of(f"groups {name}", tensors))
 
@@ -239,27 +211,37 @@ class Slicer:
             order: the order of the samples in the report; None where none are kept.
         """
         results = []
-        texts = {part: np.array(coding.texts, object) for part, coding in self._codings.items()}
-        if order is not None and self._rows == len(order):
-            placed = {part: np.concatenate(each)[order] for part, each in self._places.items() if each}
-        else:
-            placed = {}
+        self._expect(frozenset())  # where nothing was counted
         for name, parts in self.slices.items():
             meters = self._meters(name)
             for label in sorted(meters, key=lambda each: tuple(map(_rank, each))):
-                members = None
-                if placed.keys() >= set(parts):
-                    members = np.logical_and.reduce(
-                        [texts[part][placed[part]] == text for part, text in zip(parts, label, strict=True)]
-                    )
+                masks = [self._members(part, text, order) for part, text in zip(parts, label, strict=True)]
+                known = [mask for mask in masks if mask is not None]
+                members = np.logical_and.reduce(known) if len(known) == len(masks) else None
                 title = ", ".join(f"{part} = {text}" for part, text in zip(parts, label, strict=True))
                 results.append(SliceResult(title, meters[label], members, label, self._groups.get(name)))
         return results
 
+    def _members(self, part: str, text: str, order: Array | None) -> Array | None:
+        """Which samples have a value, in the order of the report; None where that is not kept."""
+        whole = self._places.whole(part)
+        if order is None or whole is None or self._places.rows != len(order):
+            return None
+        have = whole.codes == self._codings[part].code(text)
+        if whole.lengths is not None:
+            starts = np.cumsum(whole.lengths) - whole.lengths
+            have = np.logical_or.reduceat(have, starts) if len(starts) else np.zeros(0, bool)
+        return np.asarray(have[order])
 
-def _finest(parts: tuple[str, ...], slices: Mapping[str, tuple[str, ...]]) -> str:
-    """The name of the slices that cross the most columns, with all of these; the first of several."""
-    crossings = [name for name, others in slices.items() if set(parts) <= set(others)]
+
+def _finest(parts: tuple[str, ...], slices: Mapping[str, tuple[str, ...]], lists: Collection[str]) -> str:
+    """The name of the slices that cross the most columns, with all of these; the first of several.
+
+    A sample with a list of values is in several cells of a crossing, which do not add up to slices by others.
+    """
+    crossings = [
+        name for name, others in slices.items() if set(parts) <= set(others) and not {*others} - {*parts} & {*lists}
+    ]
     return max(crossings, key=lambda name: len(set(slices[name])))
 
 
@@ -294,25 +276,6 @@ class SliceResult:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self.meter.compute(only=names)
-
-
-def _values(batches: Sequence[Any], part: str) -> Array:
-    """The values of some batches as one array of numbers, or of texts."""
-    arrays = [_array(each) for each in batches]
-    for array in arrays:
-        if array.ndim != 1:
-            got = f"values of shape {array.shape}"
-            raise ConfigError(describe(f"slices: {part}", got, "one value a sample", "Choose a part or a function"))
-    if len({array.dtype.kind for array in arrays}) > 1:
-        arrays = [array.astype(str) for array in arrays]
-    return np.concatenate(arrays)
-
-
-def _array(values: Any) -> Array:
-    if isinstance(values, Tensor):
-        values = to_host(values.float() if values.dtype == torch.bfloat16 else values).numpy()
-    array = np.asarray(values)
-    return array.astype(str) if array.dtype.kind == "O" else array
 
 
 def _rank(text: str) -> tuple[int, float, str]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.evaluation.slices import CodedValues
+from assay.evaluation.slice_values import MISSING, CodedLists, CodedValues
 from assay.stats.sampling import numbers_of, numbers_of_texts
 from assay.tables.arrow import arrow
 from assay.tables.bad_rows import combined
@@ -43,7 +43,7 @@ class TableRows:
     weights: Tensor | None
     columns: Mapping[str, Any]
     ids: Any
-    parts: Mapping[str, CodedValues]
+    parts: Mapping[str, CodedValues | CodedLists]
     places: NDArray[np.int64]
 
 
@@ -105,7 +105,7 @@ class RowReader:
         if weights is not None:
             _note(masks, f"a negative weight or NaN in {columns.weights}", ~(weights >= 0) | weights.isinf())
         ids = self._ids(batch.column(columns.ids), masks) if columns.ids else None
-        parts = {name: _coded(batch.column(name), name) for name in columns.parts}
+        parts = {name: _slice_values(batch.column(name), name) for name in columns.parts}
         named = {name: numbers[column] for name, column in columns.named.items()}
         return TableRows(preds, target, weights, named, ids, parts, places)
 
@@ -289,6 +289,18 @@ def text_numbers(array: Any) -> NDArray[np.int64]:
     return numbers_of_texts(np.frombuffer(data, np.uint8), offsets)
 
 
+def _slice_values(array: Any, name: str) -> CodedValues | CodedLists:
+    """The values that slices are made of: one of each row, or a list of them."""
+    if not is_list(array.type):
+        return _coded(array, name)
+    compute = arrow().compute
+    values, rows = compute.list_flatten(array), compute.list_parent_indices(array)
+    if is_list(values.type):
+        got = f"values of type {array.type}"
+        raise ConfigError(describe(f"slices: {name}", got, "a value, or a list of values", "Flatten the lists"))
+    return CodedLists(_coded(values, name), rows.to_numpy(zero_copy_only=False).astype(np.int64), len(array))
+
+
 def _coded(array: Any, name: str) -> CodedValues:
     """The values that slices are made of as numbers of texts."""
     pa = arrow()
@@ -304,7 +316,7 @@ def _coded(array: Any, name: str) -> CodedValues:
     texts = [str(each) for each in (values + 0.0 if values.dtype.kind == "f" else values)]  # -0.0 is 0.0
     codes = array.indices
     if codes.null_count:
-        codes, texts = codes.fill_null(len(texts)), [*texts, "missing"]
+        codes, texts = codes.fill_null(len(texts)), [*texts, MISSING]
     return CodedValues(codes.to_numpy(zero_copy_only=False).astype(np.int64), texts)
 
 

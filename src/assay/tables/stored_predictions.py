@@ -71,7 +71,8 @@ def score(source: Any, metrics: Metrics, **options: Any) -> Report:
         sql: a query of DuckDB instead of a source.
         on_bad: what rows are that cannot be counted: "raise" an error at the end, which has the report of all others,
             or "skip" them; the report says how many and where.
-        slices: columns to measure parts of the rows by; a tuple of columns for several of them crossed.
+        slices: columns to measure parts of the rows by; a tuple of columns for several of them crossed. In a column
+            of lists each value is a slice.
         min_slice_size: slices of fewer rows are shown, but never named as the worst.
         confidence_level: of intervals; None for no intervals.
         n_resamples: how often the bootstrap draws, where no closed-form interval is standard.

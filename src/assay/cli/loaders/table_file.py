@@ -58,14 +58,12 @@ class TableFile:
             raise ConfigError(describe(f"{self.path}: {name}", f"values of type {kind}", "numbers", do))
 
     def values(self, name: str) -> Tensor | NDArray[Any]:
-        """A column: a tensor of numbers, or an array of texts in which None is missing."""
-        types = _arrow().types
-        kind = self._schema().field(name).type
-        if types.is_dictionary(kind):
-            kind = kind.value_type
-        if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
+        """A column: a tensor of numbers, or an array of texts, or of lists of texts, in which None is missing."""
+        types, kind = _arrow().types, self._schema().field(name).type
+        if types.is_null(kind) or self.has_strings(name):
             with self._reading():
-                return np.array([each for part in self._parts(name) for each in part.to_pylist()], dtype=object)
+                values = [each for part in self._parts(name) for each in part.to_pylist()]
+                return np.fromiter(values, object, len(values))
         return self.numbers(name)
 
     def has_strings(self, name: str) -> bool:
