@@ -33,7 +33,7 @@ class CodedLists(NamedTuple):
 
     values: CodedValues
     samples: Array
-    count: int
+    rows: int
 
 
 class SliceCodes(NamedTuple):
@@ -69,7 +69,7 @@ class Coding:
         if isinstance(batches[0], CodedValues):
             return SliceCodes(np.concatenate([self.recoded(each) for each in batches]))
         if isinstance(batches[0], CodedLists):
-            return self._of_lists([(self.recoded(each.values), each.samples, each.count) for each in batches])
+            return self._of_lists([(self.recoded(each.values), each.samples, each.rows) for each in batches])
         if any(map(_has_lists, batches)):
             lists = [_lists(each) for each in batches]
             counted = [np.array([len(each) for each in batch], np.int64) for batch in lists]
