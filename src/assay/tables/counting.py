@@ -145,6 +145,8 @@ def count_fragment(partial: Partial, fragment: Fragment, table: TableSource, bar
             rows = sum(batch.num_rows for batch in fragment.scan(known))
         partial.skip(fragment.key, rows, fragment.first, difference)
         return
+    if partial.excludes(fragment):
+        return
     first, one_file = fragment.first, table.is_whole and len({each.file for each in table.fragments}) == 1
     for batch in fragment.scan(needed):
         partial.count(batch, fragment.key, fragment.file, first, one_file=one_file)

@@ -35,6 +35,7 @@ from assay.tables.bad_rows import BadRows, BadRowsError
 from assay.tables.columns import TableColumns
 from assay.tables.options import ScoreOptions
 from assay.tables.rows import RowReader, TableRows, id_numbers
+from assay.tables.source import Fragment
 from assay.tables.where import Where, parse_where
 
 MOST_IDS = 1 << 24
@@ -155,6 +156,14 @@ class Partial:
             do = "Count each fragment once, and merge each partial once"
             raise StateError(describe("fragments", f"{key!r} twice", "each fragment once", do))
         self.fragments[key] = 0
+
+    def excludes(self, fragment: Fragment) -> bool:
+        """Note a fragment that has no row to count, where its file says so."""
+        if self._where is None or fragment.rows is None or not self._where.excludes(fragment):
+            return False
+        self.fragments[fragment.key] += fragment.rows
+        self.filtered += fragment.rows
+        return True
 
     def count(self, batch: Any, key: str, file: str, first: int, *, one_file: bool) -> None:
         """Count a record batch of a fragment.

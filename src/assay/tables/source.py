@@ -48,6 +48,7 @@ class Fragment:
         rows: how many rows it has; None where only reading it tells.
         schema: the names and types of its columns.
         scan: the rows of the columns that are named, as record batches.
+        excludes: whether the file says, by its statistics, that a condition holds for no row.
     """
 
     key: str
@@ -57,6 +58,7 @@ class Fragment:
     rows: int | None
     schema: Any
     scan: Callable[[Sequence[str]], RecordBatches]
+    excludes: Callable[[Any], bool] = lambda condition: False
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class TableSource:
         return None if None in counts else sum(count for count in counts if count is not None)
 
 
-def open_table(source: Any, *, texts: Sequence[str] = (), sql: str = "") -> TableSource:
+def open_table(source: Any, *, texts: Sequence[str] = (), sql: str = "", name: str = _TABLE) -> TableSource:
     """Understand what holds a table.
 
     Args:
@@ -117,6 +119,7 @@ def open_table(source: Any, *, texts: Sequence[str] = (), sql: str = "") -> Tabl
             pyarrow, pandas or Polars, a reader, a relation of DuckDB.
         texts: columns of CSV that are strings whatever they look like: "007" is no number.
         sql: a query of DuckDB, which names its files itself; then there is no source.
+        name: what messages call an Arrow stream.
 
     Raises:
         ConfigError: it is nothing of that, or there is no such file.
@@ -132,10 +135,10 @@ def open_table(source: Any, *, texts: Sequence[str] = (), sql: str = "") -> Tabl
         return _of_files([os.fspath(source)], texts)
     if isinstance(source, list | tuple) and source and all(isinstance(each, str | os.PathLike) for each in source):
         return _of_files([os.fspath(each) for each in source], texts)
-    return _of_stream(source)
+    return _of_stream(source, name)
 
 
-def _of_stream(source: Any) -> TableSource:
+def _of_stream(source: Any, name: str = _TABLE) -> TableSource:
     """A table in memory, or a stream that can be read once."""
     pa = arrow()
     if isinstance(source, pa.RecordBatch):
@@ -153,7 +156,7 @@ def _of_stream(source: Any) -> TableSource:
         reader = source if is_reader else pa.RecordBatchReader.from_stream(source)
         fragment = _of_reader(reader)
         return TableSource(_TABLE, fragment.schema, (fragment,), is_stream=True)
-    with reading(_TABLE):
+    with reading(name):
         table = pa.table(source)
         table = table.cast(_without_views(table.schema))
 
@@ -300,11 +303,23 @@ def _format(pa: Any, kind: str, tabs: bool, texts: Sequence[str]) -> Any:
         return pa.dataset.IpcFileFormat()
     if kind == "json":
         return pa.dataset.JsonFileFormat(read_options=pa.json.ReadOptions(block_size=BLOCK_BYTES))
+    parse, convert = csv_options(tabs, texts)
+    read = pa.csv.ReadOptions(block_size=BLOCK_BYTES)
+    return pa.dataset.CsvFileFormat(parse, convert_options=convert, read_options=read)
+
+
+def csv_options(tabs: bool, texts: Sequence[str]) -> tuple[Any, Any]:
+    """How CSV is parsed and converted.
+
+    Args:
+        tabs: whether tabs are between cells.
+        texts: columns that are strings whatever they look like.
+    """
+    pa = arrow()
     # A blank cell is missing, "" is the empty string, and "NA" may be what was predicted.
     blank = {"strings_can_be_null": True, "quoted_strings_can_be_null": False, "null_values": [""]} if texts else {}
     convert = pa.csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()), **blank)
-    parse, read = pa.csv.ParseOptions(delimiter="\t" if tabs else ","), pa.csv.ReadOptions(block_size=BLOCK_BYTES)
-    return pa.dataset.CsvFileFormat(parse, convert_options=convert, read_options=read)
+    return pa.csv.ParseOptions(delimiter="\t" if tabs else ","), convert
 
 
 def _fragments_of(fragment: Any, schema: Any, root: str, kind: str | None) -> list[Fragment]:
@@ -321,9 +336,17 @@ def _fragments_of(fragment: Any, schema: Any, root: str, kind: str | None) -> li
         rows = group.row_groups[0].num_rows
         key = f"{file}#{number}" if len(groups) > 1 else file
         of_file = number if len(groups) > 1 else None
-        fragments.append(Fragment(key, file, of_file, first, rows, physical, _scan(group, schema)))
+        excludes = _excludes(group, schema)
+        fragments.append(Fragment(key, file, of_file, first, rows, physical, _scan(group, schema), excludes))
         first += rows
     return fragments
+
+
+def _excludes(group: Any, schema: Any) -> Callable[[Any], bool]:
+    def excludes(condition: Any) -> bool:
+        return not group.subset(filter=condition, schema=schema).row_groups
+
+    return excludes
 
 
 def _scan(fragment: Any, schema: Any) -> Callable[[Sequence[str]], RecordBatches]:

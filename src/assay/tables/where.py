@@ -10,6 +10,7 @@ from typing import Any
 
 from assay.errors import ConfigError, describe
 from assay.tables.arrow import arrow, reading
+from assay.tables.source import Fragment
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
@@ -19,6 +20,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
+_FITS = "a condition on the columns as they are", "Compare strings with strings"
 _EXAMPLE = "Write country == 'de' and age >= 18, name in ('a', 'b'), x is not None, or not (...)"
 
 
@@ -38,10 +40,23 @@ class Where:
         """The condition as an expression of pyarrow."""
         return _expression(ast.parse(self.text, mode="eval").body)
 
+    def excludes(self, fragment: Fragment) -> bool:
+        """Whether it is known, without reading rows, that it holds for none of a fragment.
+
+        Statistics of floats leave out NaN, for which `x != 1` holds: they say nothing here.
+        """
+        types, schema = arrow().types, fragment.schema
+        checks = types.is_integer, types.is_boolean, types.is_string, types.is_large_string
+        kinds = [schema.field(name).type for name in self.names if name in schema.names]
+        if len(kinds) < len(self.names) or not all(any(check(kind) for check in checks) for kind in kinds):
+            return False
+        with reading("where", *_FITS):
+            return fragment.excludes(self.expression())
+
     def keep(self, batch: Any) -> Any:
         """For each row of a record batch whether it holds; where a value is missing, it does not."""
         pa = arrow()
-        with reading("where", "a condition on the columns as they are", "Compare strings with strings"):
+        with reading("where", *_FITS):
             table = pa.Table.from_batches([batch.select(list(self.names))])
             held = pa.dataset.dataset(table).to_table(columns={"held": self.expression()}).column("held")
             return held.combine_chunks().fill_null(False)

@@ -11,6 +11,7 @@ from assay.errors import AssayError
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
+feather = pytest.importorskip("pyarrow.feather")
 
 ROWS = [
     {"id": f"p{k}", "a": k / 4, "b": k % 3, "kind": "xyz"[k % 3], "place": "de" if k % 2 else "fr"} for k in range(10)
@@ -22,7 +23,9 @@ def write(folder, ending, rows=ROWS, **options):
     path = folder / f"table{ending}"
     if ending == ".parquet":
         pq.write_table(pa.Table.from_pylist(rows), path, **options)
-    elif ending == ".jsonl":
+    elif ending in (".arrow", ".feather"):
+        feather.write_feather(pa.Table.from_pylist(rows), path)
+    elif ending in (".jsonl", ".ndjson"):
         path.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
     else:
         mark = "\t" if ending == ".tsv" else ","
@@ -31,7 +34,7 @@ def write(folder, ending, rows=ROWS, **options):
     return path
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".jsonl"])
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".arrow", ".feather"])
 def test_the_same_table_in_each_form(tmp_path, options, model, ending):
     data = open_data(options(write(tmp_path, ending), batch_size=4, **SAID), model, {})
     assert (data.inputs, data.target, data.classes) == ("features", "kind", ("x", "y", "z"))
@@ -54,6 +57,21 @@ def test_parquet_is_read_group_by_group_in_any_order(tmp_path, options, model):
     assert rows["features"][:, 1].tolist() == [k / 4 for k in order]
     sent = pickle.loads(pickle.dumps(columns))  # as workers are sent it
     assert torch.equal(sent.__getitems__(order)["features"], rows["features"])
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_a_column_may_turn_out_to_hold_floats_late(tmp_path, options, model, ending):
+    rows = [{"a": k, "b": 1, "y": k % 3, "filler": "x" * 1000} for k in range(20_000)] + [
+        {"a": 0.5, "b": 1, "y": 0, "filler": ""}
+    ]
+    data = open_data(options(write(tmp_path, ending, rows), target="y", features=("a", "b")), model, {})
+    assert data.data.dataset[20_000]["features"].tolist() == [0.5, 1.0]
+
+
+def test_folders_give_no_features(tmp_path, options, model):
+    (tmp_path / "run=3").mkdir()
+    data = open_data(options(write(tmp_path / "run=3", ".parquet"), **{**SAID, "features": ()}), model, {})
+    assert data.notes[0] == "2 feature columns: a, b."
 
 
 def test_workers_read_a_table(tmp_path, options, model):
@@ -135,7 +153,7 @@ def test_empty_and_damaged_files_are_told(tmp_path, options, model, ending):
 def test_names_of_columns_that_are_not_utf_8_are_told(tmp_path, options, model):
     path = tmp_path / "table.csv"
     path.write_bytes("größe,kind\n1,x\n".encode("latin-1"))
-    with pytest.raises(AssayError, match=r"got a file that cannot be read .*'utf-8' codec can't decode"):
+    with pytest.raises(AssayError, match=r"table.csv: got what cannot be read .*'utf-8' codec can't decode"):
         open_data(options(path, target="kind"), model, {})
 
 
