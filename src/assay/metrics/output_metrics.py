@@ -191,6 +191,11 @@ class OverOutputs(OutputMetric):
     def tally(self, weighted: bool) -> Tally:
         return Sums(MOMENTS, self.num_outputs, weighted)
 
+    @property
+    @abstractmethod
+    def formula(self) -> QuotientOfSums | None:
+        """The value of an output as a quotient of sums, where it is one."""
+
     def compute(self, counts: Totals) -> Tensor:
         if self.multioutput == "raw_values" or self.num_outputs == 1:
             return super().compute(counts)

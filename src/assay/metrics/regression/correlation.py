@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -48,6 +49,11 @@ class Correlation(OutputMetric):
 
     def tally(self, weighted: bool) -> Tally:
         return Sums(MOMENTS, self.num_outputs, weighted)
+
+    @property
+    @abstractmethod
+    def formula(self) -> QuotientOfSums | None:
+        """The correlation of an output as a quotient of sums, where it is one."""
 
 
 @dataclass(frozen=True)
