@@ -41,6 +41,8 @@ from assay.metrics import (
     Quantile,
     R2Score,
 )
+from assay.native.library import MISSING, library
+from assay.tally.sums import Sums
 
 LABELS = torch.tensor([0, 1, 2, 2]), torch.tensor([0, 1, 1, 2])
 
@@ -349,3 +351,21 @@ def test_forward_that_raises_counts_nothing():
         assert meter.rows == 2
     assert meter.forward(torch.tensor([1, 1]), torch.tensor([1, 1]))["acc"] == 1
     assert meter.compute()["acc"] == 0.75
+
+
+@pytest.mark.skipif(library() is None, reason=MISSING)
+@pytest.mark.parametrize(("rows", "at_once"), [(1 << 15, False), (1 << 16, True)])
+def test_batches_that_compiled_code_counts_sooner_than_they_are_copied_are_not_staged(rows, at_once, monkeypatch):
+    counted, add = [], Sums.add
+
+    def noted(tally, state, batch):
+        counted.append(len(batch.preds))
+        add(tally, state, batch)
+
+    monkeypatch.setattr(Sums, "add", noted)
+    meter = Meter(mse=MeanSquaredError())
+    meter.update(torch.rand(rows), torch.rand(rows))
+    assert counted == [rows] * at_once
+    meter.update(torch.rand(3), torch.rand(3))
+    meter.compute()
+    assert sum(counted) == rows + 3

@@ -16,10 +16,14 @@ from assay.devices.policies import policy
 from assay.errors import StateError, describe
 from assay.meter.arguments import Arguments, layout_of
 from assay.meter.flat_states import FlatStates
+from assay.native.library import library
 from assay.tally.base import Batch, State, Tally
 from assay.tally.inputs import readable
 from assay.tally.sample_store import SampleStore
 from assay.tally.triton_check import uses_triton
+
+COPIED_BYTES = 1 << 19
+"""Compiled code counts a batch of so many bytes in less time than it takes to copy it."""
 
 
 class DeviceCounts:
@@ -34,6 +38,7 @@ class DeviceCounts:
         self._chunk_elements = self._policy.chunk_elements.value * min(tally.chunk_scale for tally in tallies)
         self._staged = 0
         self._capacity = 0
+        self._at_once = False
         self._buffers: list[Tensor] = []
         self._staged_rows: tuple[Any, ...] = ()
         self.layout: tuple[Any, ...] = ()
@@ -49,7 +54,7 @@ class DeviceCounts:
 
     def _open(self) -> None:
         """Make the states and the buffers, where there are none."""
-        if self._rows_of_graphs is not None and (self._buffers or not self._capacity):
+        if self.is_open and (self._buffers or not self._capacity):
             return
         with torch.inference_mode(False):
             if self._rows_of_graphs is None:
@@ -77,6 +82,8 @@ class DeviceCounts:
             self._staged_rows, self._buffers = rows, []
         self._slots: dict[int, list[Tensor]] = {}
         self.rows_of_layout = len(batch.preds)
+        is_fast = self._compiled and library() is not None and batch.nbytes >= COPIED_BYTES
+        self._at_once = is_fast or self.rows_of_layout * 2 > self._capacity
         self.layout = layout_of(batch)
 
     def push(self, batch: Arguments) -> None:
@@ -85,7 +92,7 @@ class DeviceCounts:
         if not self._capacity:
             self.count_on_device(batch)
             return
-        if rows * 2 > self._capacity:
+        if self._at_once:
             self._count(batch)
             self._rows += rows
             return
