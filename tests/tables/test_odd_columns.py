@@ -104,7 +104,7 @@ def test_slices_are_in_one_order_whatever_row_comes_first(order):
     assert [name for name, _ in slices(report)] == ["c = 2.0", "c = 10.0", "c = nan"]
 
 
-@pytest.mark.parametrize("values", [[[1]] * 6, [{"a": 1}] * 6])
+@pytest.mark.parametrize("values", [[[[1]]] * 6, [{"a": 1}] * 6])
 def test_slices_by_nested_columns_are_refused(values):
     with pytest.raises(ConfigError, match="slices: c: got values of type"):
         scored({**PLAIN, "c": values}, Accuracy(num_classes=3), slices=["c"])

@@ -14,8 +14,9 @@ from assay.errors import ConfigError, describe
 from assay.evaluation.observers import Array
 
 MOST_VALUES = 100
+MOST_CROSSED = 9
 BASE = 128
-"""Above the number of any value: the numbers of a crossing are digits to this base."""
+"""Above the number of any value: the numbers of a crossing are digits to this base, of which 9 fit 63 bits."""
 MISSING = "missing"
 _BIN = 'Bin it by a function, such as slices={"decade": lambda batch: batch["age"] // 10 * 10}'
 _LISTS = (list, tuple, set, frozenset, np.ndarray)

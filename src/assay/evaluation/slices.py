@@ -18,7 +18,7 @@ from assay.evaluation.batch import Selector
 from assay.evaluation.bootstrap_groups import SLICE_GROUPS, BootstrapGroups, Resampled
 from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, prefixed
 from assay.evaluation.partition import Label, Partition
-from assay.evaluation.slice_values import BASE, Coding, SliceCodes, SlicePlaces, crossed
+from assay.evaluation.slice_values import BASE, MOST_CROSSED, Coding, SliceCodes, SlicePlaces, crossed
 from assay.meter import Meter
 
 Slices: TypeAlias = "Mapping[str, Any] | Sequence[str | tuple[str, ...]] | None"
@@ -58,7 +58,10 @@ def parse_slices(slices: Slices) -> SliceSpec:
         slices = {each if isinstance(each, str) else " x ".join(map(str, each)): each for each in slices}
     selectors = {str(name): each for name, each in slices.items() if not isinstance(each, tuple)}
     crossed = {str(name): tuple(map(str, each)) for name, each in slices.items() if isinstance(each, tuple)}
-    for parts in crossed.values():
+    for name, parts in crossed.items():
+        if len(parts) > MOST_CROSSED:
+            got, do = f"{len(parts)} parts", "Cross fewer, or join some of them to one"
+            raise ConfigError(describe(f"slices: {name}", got, f"at most {MOST_CROSSED}", do))
         selectors = {**{part: part for part in parts}, **selectors}
     for name, selector in selectors.items():
         if not (isinstance(selector, str | int) or callable(selector)):
