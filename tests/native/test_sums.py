@@ -230,3 +230,17 @@ def test_the_environment_can_turn_it_off(monkeypatch: pytest.MonkeyPatch) -> Non
     finally:
         monkeypatch.undo()
         library.cache_clear()
+
+
+@pytest.mark.parametrize("rows", [1, 33, 1100])
+@pytest.mark.parametrize("spread", [1, 10, 40, 300])
+def test_products_of_float64_are_exact_however_far_they_spread(spread: int, rows: int) -> None:
+    generator = torch.Generator().manual_seed(spread)
+    powers = torch.randint(-spread, spread + 1, (2, rows, 1), generator=generator).double()
+    x, y = torch.ldexp(torch.randn(2, rows, 1, generator=generator, dtype=torch.float64), powers)
+    limbs = torch.zeros(1, exact.num_limbs(2), dtype=torch.int64)
+    sums = ProductSums()
+    sums.add(limbs, [x, y], exact.origin(2))
+    sums.run()
+    expected = sum(Fraction(a) * Fraction(b) for a, b in zip(x[:, 0].tolist(), y[:, 0].tolist(), strict=True))
+    assert exact.fractions(limbs, 2) == [expected]

@@ -24,6 +24,7 @@
 #define STEP (SUMS * LANES)
 #define MOST_QUANTUM (1024 - 54) /* of a window whose sums are no infinity */
 #define INFINITE INT64_C(0x7ff0000000000000)
+#define LEAST_BIT (-1074) /* of any double */
 #define ALIGNED __attribute__((aligned(64)))
 
 typedef double doubles __attribute__((vector_size(8 * LANES), may_alias));
@@ -176,8 +177,8 @@ static int exponent_of(int64_t bits)
     return ilogb(number);
 }
 
-/* Add a block of doubles of at most `digits` significant bits, but for what is not finite. */
-static void add_block(int64_t *limbs, int64_t origin, double *block, int64_t rows, int digits)
+/* Add a block of doubles of at most `digits` significant bits, all multiples of 2 ** least_bit, but for what is not finite. */
+static void add_block(int64_t *limbs, int64_t origin, double *block, int64_t rows, int digits, int64_t least_bit)
 {
     int64_t largest, smallest;
     double first, second;
@@ -188,7 +189,8 @@ static void add_block(int64_t *limbs, int64_t origin, double *block, int64_t row
     }
     if (largest == 0)
         return;
-    int last_bit = exponent_of(smallest) - digits + 1;
+    int64_t last_bit = exponent_of(smallest) - digits + 1;
+    last_bit = last_bit > least_bit ? last_bit : least_bit;
     int quantum = exponent_of(largest) + 1 + 10 - 53; /* 2 ** 10 numbers in the 53 bits of a double */
     if (last_bit >= quantum && quantum <= MOST_QUANTUM) {
         add_number(limbs, origin, plain_sum(block, NULL, rows));
@@ -344,11 +346,32 @@ static void add_any(int64_t *limbs, int64_t origin, int64_t factors, struct bloc
         if (k == 2) { /* a product of three has 72 bits: the first two are split, so that each part is exact */
             split(block, low, rows);
             multiply(low, doubles_of(columns[k], rows), rows);
-            add_block(limbs, origin, low, rows, 48);
+            add_block(limbs, origin, low, rows, 48, LEAST_BIT);
         }
         multiply(block, doubles_of(columns[k], rows), rows);
     }
-    add_block(limbs, origin, block, rows, factors > 1 ? 48 : columns[0]->wide ? 53 : 24);
+    add_block(limbs, origin, block, rows, factors > 1 ? 48 : columns[0]->wide ? 53 : 24, LEAST_BIT);
+}
+
+/* The products of two columns, rounded, and what rounding left, which is exact unless it is too small for a double. */
+VECTORISED static void two_products(const double *x, const double *y, double *product, double *rest, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        product[i] = x[i] * y[i];
+        rest[i] = __builtin_fma(x[i], y[i], -product[i]);
+    }
+}
+
+/* Add the product of two columns of which one is float64 in two such parts; else say that they would not be exact. */
+static int add_wide_pair(int64_t *limbs, int64_t origin, struct block *x, struct block *y, int64_t rows)
+{
+    double product[BLOCK] ALIGNED, rest[BLOCK] ALIGNED;
+    if (x->nonfinite || y->nonfinite || x->above + y->above > MOST_QUANTUM || x->last_bit + y->last_bit < LEAST_BIT)
+        return 0;
+    two_products(doubles_of(x, rows), doubles_of(y, rows), product, rest, rows);
+    add_block(limbs, origin, product, rows, 53, x->last_bit + y->last_bit);
+    add_block(limbs, origin, rest, rows, 53, x->last_bit + y->last_bit);
+    return 1;
 }
 
 /* Add the product of two or three columns of which one is float64. */
@@ -470,9 +493,9 @@ static void add_rows(const struct segment *at, int64_t columns, const struct col
         }
         if (empty)
             continue;
-        if (wide)
+        if (wide && (p->factors == 3 || !add_wide_pair(limbs, p->origin, own[0], own[1], whole)))
             add_wide(limbs, p->origin, p->factors, own, rows);
-        else if (p->factors == 3 || !add_bounded(limbs, p->origin, own[0], own[1], whole))
+        else if (!wide && (p->factors == 3 || !add_bounded(limbs, p->origin, own[0], own[1], whole)))
             add_any(limbs, p->origin, p->factors, own, whole);
     }
 }
