@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from assay.encode import edits, extended_edits
 from assay.metrics import CharErrorRate, ExtendedEditDistance, WordErrorRate
@@ -44,6 +46,43 @@ def test_they_are_rapidfuzzs(metric, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(edits, "library", lambda: None)
             assert torch.equal(compiled, metric.encoder.rows(preds, target))
+
+
+def plain_counts(pred: list[str], target: list[str]) -> list[int]:
+    """The errors, and how many elements there are, by the recurrence of Levenshtein."""
+    row = list(range(len(target) + 1))
+    for i, element in enumerate(pred):
+        below = [i + 1]
+        for j, other in enumerate(target):
+            below.append(min(row[j] + (element != other), row[j + 1] + 1, below[j] + 1))
+        row = below
+    return [row[-1], len(target), len(pred)]
+
+
+ODD = st.text(
+    st.sampled_from([*"ab ", "\0", "\n", "\x1c", "\x85", "\xa0", "ä", "\u0301", "\u2028", "\ud800", "\udc00", "😀"])
+)
+SIMILAR = ["a", "a\0", "aaaaaaa", "aaaaaaaa", "aaaaaaaab", "baaaaaaab", "äaaaaaaab"]
+LONG_WORDS = st.lists(st.sampled_from(SIMILAR)).map(" ".join)
+
+
+@given(st.lists(st.tuples(ODD | LONG_WORDS, ODD | LONG_WORDS), max_size=20))
+def test_they_are_pythons(pairs):
+    """Of several texts at once: NUL, surrogates, combining characters, all kinds of white space, and nothing."""
+    preds, target = [pred for pred, _ in pairs], [wanted for _, wanted in pairs]
+    words = [plain_counts(pred.split(), wanted.split()) for pred, wanted in pairs]
+    assert native.edit_counts(preds, target, by_words=True).tolist() == words
+    characters = [plain_counts([*pred.strip()], [*wanted.strip()]) for pred, wanted in pairs]
+    assert native.edit_counts(preds, target, by_words=False).tolist() == characters
+
+
+def test_more_pairs_than_are_counted_together():
+    """Rows are counted in blocks; a row in any of them is that row alone."""
+    chance = random.Random(1)
+    preds, target = ([text(chance, 80) for _ in range(300)] for _ in range(2))
+    for by_words in (True, False):
+        alone = [native.edit_counts([a], [b], by_words)[0].tolist() for a, b in zip(preds, target, strict=True)]
+        assert native.edit_counts(preds, target, by_words).tolist() == alone
 
 
 def test_white_space_is_what_python_says():

@@ -2,165 +2,31 @@
  * of Hyyrö (Nordic Journal of Computing 10, 2003). Elements of
  * texts are words or characters. */
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "clones.h"
 
-typedef uint32_t Element;
-
 /* A strip of the pattern, one bit an element, is compared with the whole text at once; in lanes, those of several pairs. */
-enum { STRIP = 64, LANES = 8, BLOCK = 64 };
+enum { STRIP = 64, LANES = 8, SLOTS = 256, CLASSES = 512, ROWS = 128, BLOCK = 4096 };
 typedef uint64_t Bits;
 typedef Bits Lanes __attribute__((vector_size(LANES * sizeof(Bits))));
 
-/* Two texts that differ at both ends, the shorter one, of m >= 1 elements, as the pattern; and where their distance goes. */
+/* Elements one after the other, each of 1, 4 or 8 bytes: characters of Latin-1 or UTF-32, or the keys of words. */
 typedef struct {
-    const Element *pattern, *text;
+    const uint8_t *start;
+    int64_t width, count;
+} Elements;
+
+/* Two texts that differ at both ends, the shorter one as the pattern, as numbers of elements; and where their distance
+ * goes. 1 <= m <= n. */
+typedef struct {
+    const uint32_t *pattern, *text;
     int64_t m, n, *result;
 } Pair;
 
-/* What str.isspace says is white space. */
-static inline int is_ascii_space(uint32_t c)
-{
-    return (c == ' ') | (c - 0x09 < 5) | (c - 0x1C < 4);
-}
-
-static inline int is_space(uint32_t c)
-{
-    if (c < 0x80)
-        return is_ascii_space(c);
-    if (c < 0x1680)
-        return c == 0x85 || c == 0xA0;
-    return c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
-           c == 0x3000;
-}
-
-static void set_masks(Pair pair, int64_t start, int64_t height, Bits *masks, int set)
-{
-    for (int64_t k = 0; k < height; k++) {
-        Bits *mask = masks + LANES * pair.pattern[start + k];
-        *mask = set ? *mask | (Bits)1 << k : 0;
-    }
-}
-
-/* The distance of one pair, where masks[LANES * element] is zero before and after. deltas: room for n. Element k of a strip
- * is bit k; deltas are the horizontal differences below the strip. */
-static void distance(Pair pair, Bits *masks, int8_t *deltas)
-{
-    memset(deltas, 1, (size_t)pair.n);
-    for (int64_t start = 0; start < pair.m; start += STRIP) {
-        int64_t height = pair.m - start < STRIP ? pair.m - start : STRIP, sum = 0;
-        Bits up = ~(Bits)0, down = 0;
-        int last = (int)height - 1;
-        set_masks(pair, start, height, masks, 1);
-        for (int64_t j = 0; j < pair.n; j++) {
-            Bits equal = masks[LANES * pair.text[j]], rises = deltas[j] > 0, falls = deltas[j] < 0;
-            Bits vertical = equal | down;
-            equal |= falls;
-            Bits horizontal = (((equal & up) + up) ^ up) | equal;
-            Bits higher = down | ~(horizontal | up), lower = up & horizontal;
-            int delta = (int)((higher >> last) & 1) - (int)((lower >> last) & 1);
-            deltas[j] = (int8_t)delta;
-            sum += delta;
-            higher = higher << 1 | rises;
-            lower = lower << 1 | falls;
-            up = lower | ~(vertical | higher);
-            down = higher & vertical;
-        }
-        set_masks(pair, start, height, masks, 0);
-        *pair.result = pair.m + sum;
-    }
-}
-
-/* The same of LANES pairs; deltas: room for two of the longest text. What a lane computes beyond its pair is not read: its
- * text and what lies behind are elements. */
-VECTORISED static void distances(const Pair *pairs, Lanes *masks, Lanes *deltas)
-{
-    int64_t m = 0, n = 0;
-    Lanes lengths;
-    for (int k = 0; k < LANES; k++) {
-        m = pairs[k].m > m ? pairs[k].m : m;
-        n = pairs[k].n > n ? pairs[k].n : n;
-        lengths[k] = (Bits)pairs[k].n;
-    }
-    for (int64_t j = 0; j < n; j++) {
-        deltas[2 * j] = (Lanes){0} + 1;
-        deltas[2 * j + 1] = (Lanes){0};
-    }
-    for (int64_t start = 0; start < m; start += STRIP) {
-        Lanes up = ~(Lanes){0}, down = {0}, sums = {0}, last;
-        int64_t heights[LANES];
-        for (int k = 0; k < LANES; k++) {
-            int64_t height = pairs[k].m - start;
-            height = heights[k] = height < 0 ? 0 : height < STRIP ? height : STRIP;
-            last[k] = height ? (Bits)height - 1 : 0;
-            set_masks(pairs[k], start, height, (Bits *)masks + k, 1);
-        }
-        for (int64_t j = 0; j < n; j++) {
-            Lanes equal, rises = deltas[2 * j], falls = deltas[2 * j + 1];
-            for (int k = 0; k < LANES; k++)
-                equal[k] = masks[pairs[k].text[j]][k];
-            Lanes vertical = equal | down;
-            equal |= falls;
-            Lanes horizontal = (((equal & up) + up) ^ up) | equal;
-            Lanes higher = down | ~(horizontal | up), lower = up & horizontal;
-            Lanes risen = (higher >> last) & 1, fallen = (lower >> last) & 1;
-            deltas[2 * j] = risen;
-            deltas[2 * j + 1] = fallen;
-            sums += (risen - fallen) & (Lanes)((Bits)j < lengths);
-            higher = higher << 1 | rises;
-            lower = lower << 1 | falls;
-            up = lower | ~(vertical | higher);
-            down = higher & vertical;
-        }
-        for (int k = 0; k < LANES; k++) {
-            set_masks(pairs[k], start, heights[k], (Bits *)masks + k, 0);
-            if (heights[k])
-                *pairs[k].result = pairs[k].m + (int64_t)sums[k];
-        }
-    }
-}
-
-/* Of a few pairs, one by one; of so many that lanes are faster, in lanes, of which the others repeat the first pair. */
-static void all_distances(Pair *pairs, int count, Lanes *masks, Lanes *deltas)
-{
-    for (int k = 0; count < LANES / 2 && k < count; k++)
-        distance(pairs[k], (Bits *)masks, (int8_t *)deltas);
-    for (int k = count; k < LANES && count >= LANES / 2; k++)
-        pairs[k] = pairs[0];
-    if (count >= LANES / 2)
-        distances(pairs, masks, deltas);
-}
-
-/* What remains of two texts without what they have in common at their ends; whether both have elements then. */
-static int trimmed(const Element *a, int64_t m, const Element *b, int64_t n, int64_t *result, Pair *pair)
-{
-    while (m && n && *a == *b)
-        a++, b++, m--, n--;
-    while (m && n && a[m - 1] == b[n - 1])
-        m--, n--;
-    *result = m + n;
-    *pair = m <= n ? (Pair){a, b, m, n, result} : (Pair){b, a, n, m, result};
-    return m && n;
-}
-
-/* Characters of one byte each (ASCII) or of four (UTF-32). */
-typedef struct {
-    const uint8_t *bytes;
-    int64_t width, length;
-} Text;
-
-static uint32_t character(Text text, int64_t k)
-{
-    uint32_t c;
-    if (text.width == 1)
-        return text.bytes[k];
-    memcpy(&c, text.bytes + 4 * k, 4);
-    return c;
-}
-
 /* Eight bytes as a number, of which the first byte is the lowest. */
-static uint64_t eight(const uint8_t *bytes)
+static inline uint64_t eight(const uint8_t *bytes)
 {
     uint64_t number;
     memcpy(&number, bytes, 8);
@@ -170,128 +36,376 @@ static uint64_t eight(const uint8_t *bytes)
     return number;
 }
 
-/* Writes which characters are white space, and that those behind the end are. */
-VECTORISED static void mark_spaces(Text text, uint8_t *spaces)
+static inline uint32_t code_point(const uint8_t *bytes)
 {
-    if (text.width == 1)
-        for (int64_t k = 0; k < text.length; k++)
-            spaces[k] = (uint8_t)is_ascii_space(text.bytes[k]);
+    uint32_t c;
+    memcpy(&c, bytes, 4);
+    return c;
+}
+
+static inline uint64_t mixed(uint64_t key)
+{
+    key *= 0x9E3779B97F4A7C15u;
+    return key ^ key >> 32;
+}
+
+/* What str.isspace says is white space. */
+static inline int is_space(uint32_t c)
+{
+    return (c == ' ') | (c - 0x09 < 5) | (c - 0x1C < 4) | (c == 0x85) | (c == 0xA0) | (c == 0x1680) |
+           (c - 0x2000 < 11) | (c - 0x2028 < 2) | (c == 0x202F) | (c == 0x205F) | (c == 0x3000);
+}
+
+static inline int is_space_at(const uint8_t *bytes, int64_t width)
+{
+    return is_space(width == 1 ? *bytes : code_point(bytes));
+}
+
+/* Writes a bit for each of up to BLOCK characters, whether it is white space; the bits behind the last are set. */
+VECTORISED static void mark_spaces(const uint8_t *bytes, int64_t width, int64_t count, uint8_t *bits)
+{
+    uint8_t spaces[BLOCK];
+    if (width == 1)
+        for (int64_t k = 0; k < count; k++) {
+            uint8_t c = bytes[k];
+            spaces[k] = (c == ' ') | ((uint8_t)(c - 0x09) < 5) | ((uint8_t)(c - 0x1C) < 4) | (c == 0x85) | (c == 0xA0);
+        }
     else
-        for (int64_t k = 0; k < text.length; k++)
-            spaces[k] = (uint8_t)is_space(character(text, k));
-    memset(spaces + text.length, 1, BLOCK);
+        for (int64_t k = 0; k < count; k++)
+            spaces[k] = (uint8_t)is_space(code_point(bytes + 4 * k));
+    memset(spaces + count, 1, (size_t)(BLOCK - count));
+    for (int k = 0; k < BLOCK / 8; k++) /* the product moves the lowest bits of eight bytes to the top */
+        bits[k] = (uint8_t)(eight(spaces + 8 * k) * 0x0102040810204080u >> 56);
 }
 
 /* Writes where the words between white space begin and end, one after the other, and returns how many words there are. */
-static int64_t split(Text text, uint8_t *spaces, int64_t *edges)
+static int64_t split(const uint8_t *bytes, int64_t width, int64_t length, int64_t *edges)
 {
     int64_t count = 0;
     uint64_t before = 1;
-    mark_spaces(text, spaces);
-    for (int64_t block = 0; block <= text.length; block += BLOCK) {
-        uint64_t mask = 0; /* a bit a character: the product moves the lowest bits of eight bytes to the top */
-        for (int k = 0; k < BLOCK; k += 8)
-            mask |= (eight(spaces + block + k) * 0x0102040810204080u >> 56) << k;
-        for (uint64_t rest = mask ^ (mask << 1 | before); rest; rest &= rest - 1)
-            edges[count++] = block + __builtin_ctzll(rest);
-        before = mask >> (BLOCK - 1);
+    for (int64_t block = 0; block <= length; block += BLOCK) {
+        uint8_t bits[BLOCK / 8];
+        mark_spaces(bytes + width * block, width, length - block < BLOCK ? length - block : BLOCK, bits);
+        for (int64_t k = 0; k < BLOCK; k += 64) {
+            uint64_t mask = eight(bits + k / 8);
+            for (uint64_t rest = mask ^ (mask << 1 | before); rest; rest &= rest - 1)
+                edges[count++] = block + k + __builtin_ctzll(rest);
+            before = mask >> 63;
+        }
     }
     return count / 2;
 }
 
-/* A word, and a number that is another one for another word of the same size, up to 8 bytes. */
-typedef struct {
-    const uint8_t *bytes;
-    int64_t size;
-    uint64_t key;
-} Word;
-
-static Word word_at(Text text, const int64_t *edges)
+/* Keys of words of 8 bytes and more: LONG with the number of the first word that is the same. Their places in `keys` are in
+ * `words`; the table, zeroed, has `mask` + 1 entries, of half a hash and the number plus 1. */
+static const uint64_t LONG = (uint64_t)0xFF << 56;
+static void number_long_words(const uint8_t *bytes, int64_t width, const int64_t *edges, const int64_t *words,
+                              int64_t count, uint64_t *table, uint64_t mask, uint64_t *keys)
 {
-    Word word = {text.bytes + edges[0] * text.width, (edges[1] - edges[0]) * text.width, 0};
-    int64_t k = 0;
-    for (; k + 8 < word.size; k += 8) {
-        word.key = (word.key ^ eight(word.bytes + k)) * 0x9E3779B97F4A7C15u;
-        word.key ^= word.key >> 32;
-    }
-    word.key ^= eight(word.bytes + k) & ~(uint64_t)0 >> (8 * (8 - (word.size - k)));
-    return word;
-}
-
-/* Writes the number of each word of a text behind `first` others: that of the first word that is the same. The table, of
- * `mask` + 1 entries, has the numbers plus 1. */
-static void number_words(Text text, const int64_t *edges, int64_t first, int64_t count, Word *words, Element *table,
-                         uint64_t mask, Element *out)
-{
-    for (int64_t k = first; k < first + count; k++, edges += 2) {
-        Word word = words[k] = word_at(text, edges);
-        uint64_t slot = (word.key * 0x9E3779B97F4A7C15u >> 32) & mask;
-        for (; table[slot]; slot = (slot + 1) & mask) {
-            const Word *other = words + table[slot] - 1;
-            if (other->key == word.key && other->size == word.size &&
-                (word.size <= 8 || !memcmp(other->bytes, word.bytes, (size_t)word.size)))
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t *own = edges + 2 * words[i];
+        const uint8_t *word = bytes + width * own[0];
+        int64_t size = width * (own[1] - own[0]);
+        uint64_t hash = eight(word + size - 8), found;
+        for (int64_t k = 0; k + 8 < size; k += 8)
+            hash = mixed(hash ^ eight(word + k));
+        hash = mixed(hash);
+        uint64_t slot = hash & mask, half = hash >> 32 << 32;
+        for (; (found = table[slot]); slot = (slot + 1) & mask) {
+            const int64_t *other = edges + 2 * words[(found & UINT32_MAX) - 1];
+            if (found >> 32 == half >> 32 && width * (other[1] - other[0]) == size &&
+                !memcmp(bytes + width * other[0], word, (size_t)size))
                 break;
         }
-        if (!table[slot])
-            table[slot] = (Element)(k + 1);
-        out[k] = table[slot] - 1;
+        if (!found)
+            table[slot] = half | (uint64_t)(i + 1);
+        keys[words[i]] = LONG | (table[slot] & UINT32_MAX);
     }
 }
 
-/* Writes the characters from the first to the last that is no white space, and returns how many there are. */
-static int64_t stripped(Text text, Element *out)
+/* Writes the key of each word, another one for another word; 0 if there is no memory. */
+static int find_keys(const uint8_t *bytes, int64_t width, const int64_t *edges, int64_t count, uint64_t *keys)
 {
-    int64_t start = 0, stop = text.length;
-    while (start < stop && is_space(character(text, start)))
-        start++;
-    while (start < stop && is_space(character(text, stop - 1)))
-        stop--;
-    if (text.width == 1)
-        for (int64_t k = start; k < stop; k++)
-            *out++ = text.bytes[k];
-    else
-        memcpy(out, text.bytes + 4 * start, (size_t)(4 * (stop - start)));
-    return stop - start;
+    int64_t *words = malloc(sizeof *words * (size_t)(count + 1)), longs = 0;
+    uint64_t size = 2, *table;
+    for (int64_t k = 0; words && k < count; k++) {
+        uint64_t bits = 8 * (uint64_t)(width * (edges[2 * k + 1] - edges[2 * k]));
+        keys[k] = (eight(bytes + width * edges[2 * k]) & ~(~(uint64_t)0 << (bits & 63))) | bits << 53;
+        words[longs] = k;
+        longs += bits >= 64;
+    }
+    while (size < 2 * (uint64_t)longs)
+        size *= 2;
+    table = calloc(size, sizeof *table);
+    if (words && table)
+        number_long_words(bytes, width, edges, words, longs, table, size - 1, keys);
+    free(words);
+    free(table);
+    return words && table;
 }
 
-/* counts: (rows, 3), the errors, and the elements of targets and of predictions. Texts lie one after the other, in
- * characters of `width` bytes, with 8 bytes more at the end; text k of targets ends at character target_ends[k]. `order`
- * has all rows, those of similar length next to each other. With L the number of characters of the longest pair, both
- * together: elements, zeroed, have room for (LANES + 1) L, words for L, deltas for 2 L, edges for L + 2, spaces for
- * L + 64, table for the lowest power of two above 2 L, and masks, zeroed, for L or, for characters, for the highest code
- * point, plus 1. */
-void assay_edit_counts(int64_t *counts, const uint8_t *targets, const int64_t *target_ends, const uint8_t *preds,
-                       const int64_t *pred_ends, int64_t width, const int64_t *order, int64_t rows, int64_t by_words,
-                       int64_t longest, Element *elements, Word *words, int64_t *edges, uint8_t *spaces, Element *table,
-                       Lanes *masks, Lanes *deltas)
+/* How many bytes two texts have in common at the start, or before both ends, of so many. */
+static int64_t common_start(const uint8_t *a, const uint8_t *b, int64_t size)
 {
-    Pair pairs[LANES];
-    int filled = 0;
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t k = order[i], m, n, target_start = k ? target_ends[k - 1] : 0, pred_start = k ? pred_ends[k - 1] : 0;
-        Text target = {targets + width * target_start, width, target_ends[k] - target_start};
-        Text pred = {preds + width * pred_start, width, pred_ends[k] - pred_start};
-        Element *own = elements + filled * longest;
-        if (by_words) {
-            m = split(target, spaces, edges);
-            n = split(pred, spaces, edges + 2 * m);
-            uint64_t size = 2;
-            while (size <= (uint64_t)(2 * (m + n)))
-                size *= 2;
-            memset(table, 0, sizeof(Element) * size);
-            number_words(target, edges, 0, m, words, table, size - 1, own);
-            number_words(pred, edges + 2 * m, m, n, words, table, size - 1, own);
-        } else {
-            m = stripped(target, own);
-            n = stripped(pred, own + m);
+    int64_t k = 0;
+    for (; k + 8 <= size; k += 8) {
+        uint64_t difference = eight(a + k) ^ eight(b + k);
+        if (difference)
+            return k + __builtin_ctzll(difference) / 8;
+    }
+    while (k < size && a[k] == b[k])
+        k++;
+    return k;
+}
+
+static int64_t common_end(const uint8_t *a, const uint8_t *b, int64_t size)
+{
+    int64_t k = 0;
+    for (; k + 8 <= size; k += 8) {
+        uint64_t difference = eight(a - k - 8) ^ eight(b - k - 8);
+        if (difference)
+            return k + __builtin_clzll(difference) / 8;
+    }
+    while (k < size && a[-k - 1] == b[-k - 1])
+        k++;
+    return k;
+}
+
+/* Takes away what two texts have in common at their ends. */
+static void trim(Elements *a, Elements *b)
+{
+    int64_t width = a->width, least = a->count < b->count ? a->count : b->count;
+    int64_t start = common_start(a->start, b->start, width * least) / width;
+    int64_t end = common_end(a->start + width * a->count, b->start + width * b->count, width * (least - start)) / width;
+    a->start += width * start;
+    b->start += width * start;
+    a->count -= start + end;
+    b->count -= start + end;
+}
+
+static uint64_t element_key(Elements elements, int64_t k) /* not 0 */
+{
+    uint64_t key;
+    if (elements.width == 4)
+        return (uint64_t)code_point(elements.start + 4 * k) + 1;
+    memcpy(&key, elements.start + 8 * k, 8);
+    return key;
+}
+
+static uint64_t slot_of(uint64_t key, const uint64_t *table, uint64_t mask)
+{
+    uint64_t slot = mixed(key) & mask;
+    while (table[slot] && table[slot] != key)
+        slot = (slot + 1) & mask;
+    return slot;
+}
+
+/* Writes numbers of elements: equal ones for equal elements, below SLOTS or four times the length of the pattern. An
+ * element of the text alone has a number that none of the pattern has. The table has room for that many. */
+static void number_elements(Elements pattern, Elements text, uint32_t *out, uint64_t *table)
+{
+    uint64_t size = 4;
+    if (text.width == 1) {
+        for (int64_t k = 0; k < pattern.count; k++)
+            out[k] = pattern.start[k];
+        for (int64_t k = 0; k < text.count; k++)
+            out[pattern.count + k] = text.start[k];
+        return;
+    }
+    while (size < 2 * (uint64_t)pattern.count)
+        size *= 2;
+    memset(table, 0, sizeof *table * size);
+    for (int64_t k = 0; k < pattern.count; k++) {
+        uint64_t key = element_key(pattern, k), slot = slot_of(key, table, size - 1);
+        table[slot] = key;
+        out[k] = (uint32_t)slot;
+    }
+    for (int64_t k = 0; k < text.count; k++)
+        out[pattern.count + k] = (uint32_t)slot_of(element_key(text, k), table, size - 1);
+}
+
+/* Writes which elements of a strip are those of each column, in one lane. The columns of a text are the last ones. The masks
+ * are 0 before and after. */
+static void set_equal(Pair pair, int64_t start, int64_t columns, Bits *masks, Bits *equal)
+{
+    int64_t height = pair.m - start < STRIP ? pair.m - start : STRIP, before = columns - pair.n;
+    for (int64_t k = 0; k < height; k++)
+        masks[pair.pattern[start + k]] |= (Bits)1 << k;
+    for (int64_t j = 0; j < before; j++)
+        equal[LANES * j] = 0;
+    equal += LANES * before;
+    for (int64_t j = 0; j < pair.n; j++)
+        equal[LANES * j] = masks[pair.text[j]];
+    for (int64_t k = 0; k < height; k++)
+        masks[pair.pattern[start + k]] = 0;
+}
+
+/* Which vertical differences of a strip rise and fall behind the last column. deltas: the horizontal differences above it,
+ * and afterwards below; above the first strip they rise in the columns of a text. Columns without differences and equal
+ * elements change nothing. */
+VECTORISED static void compare_strip(const Lanes *equals, int64_t columns, Lanes *deltas, Lanes *ends)
+{
+    Lanes up = ~(Lanes){0}, down = {0};
+    for (int64_t j = 0; j < columns; j++) {
+        Lanes equal = equals[j], rises = deltas[2 * j], falls = deltas[2 * j + 1];
+        Lanes vertical = equal | down;
+        equal |= falls;
+        Lanes horizontal = (((equal & up) + up) ^ up) | equal;
+        Lanes higher = down | ~(horizontal | up), lower = up & horizontal;
+        deltas[2 * j] = higher >> (STRIP - 1);
+        deltas[2 * j + 1] = lower >> (STRIP - 1);
+        higher = higher << 1 | rises;
+        lower = lower << 1 | falls;
+        up = lower | ~(vertical | higher);
+        down = higher & vertical;
+    }
+    ends[0] = up;
+    ends[1] = down;
+}
+
+/* The distances of up to LANES pairs. equal and deltas: room for the longest text, and for two of it. */
+static void compare(const Pair *pairs, int count, Bits *masks, Lanes *equal, Lanes *deltas)
+{
+    int64_t m = 0, n = 0;
+    Lanes ends[2], lengths = {0};
+    for (int k = 0; k < count; k++) {
+        m = pairs[k].m > m ? pairs[k].m : m;
+        n = pairs[k].n > n ? pairs[k].n : n;
+        lengths[k] = (Bits)pairs[k].n;
+        *pairs[k].result = pairs[k].n;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        deltas[2 * j] = (Lanes)((Bits)(n - j) <= lengths) & 1;
+        deltas[2 * j + 1] = (Lanes){0};
+    }
+    for (int64_t start = 0; start < m; start += STRIP) {
+        for (int k = 0; k < count; k++)
+            if (start < pairs[k].m)
+                set_equal(pairs[k], start, n, masks, (Bits *)equal + k);
+        compare_strip(equal, n, deltas, ends);
+        for (int k = 0; k < count; k++) {
+            int64_t height = pairs[k].m - start;
+            Bits inside = height >= STRIP ? ~(Bits)0 : height > 0 ? ((Bits)1 << height) - 1 : 0;
+            *pairs[k].result += __builtin_popcountll(ends[0][k] & inside) - __builtin_popcountll(ends[1][k] & inside);
         }
-        counts[3 * k + 1] = m;
-        counts[3 * k + 2] = n;
-        filled += trimmed(own, m, own + m, n, counts + 3 * k, pairs + filled);
-        if (filled == LANES || i + 1 == rows) {
-            all_distances(pairs, filled, masks, deltas);
-            filled = 0;
-        }
+    }
+}
+
+/* The same number for about the same length. */
+static int length_class(int64_t n)
+{
+    int bits = n < 16 ? 0 : 60 - __builtin_clzll((uint64_t)n);
+    return 8 * bits + (int)(n >> bits);
+}
+
+/* Pairs of about the same length next to each other. */
+static void sort_pairs(const Pair *pairs, int64_t count, Pair *sorted)
+{
+    int64_t starts[CLASSES + 1] = {0};
+    for (int64_t k = 0; k < count; k++)
+        starts[length_class(pairs[k].n) + 1]++;
+    for (int k = 0; k < CLASSES; k++)
+        starts[k + 1] += starts[k];
+    for (int64_t k = 0; k < count; k++)
+        sorted[starts[length_class(pairs[k].n)]++] = pairs[k];
+}
+
+/* Without the white space at both ends. */
+static Elements stripped(Elements text)
+{
+    while (text.count && is_space_at(text.start, text.width))
+        text.start += text.width, text.count--;
+    while (text.count && is_space_at(text.start + text.width * (text.count - 1), text.width))
+        text.count--;
+    return text;
+}
+
+/* The elements of each text: characters, or keys of words. 0 if there is no memory for the keys. */
+static int find_elements(const uint8_t *bytes, int64_t width, const int64_t *lengths, int64_t texts, int64_t *edges,
+                         uint64_t *keys, Elements *out)
+{
+    int64_t start = 0, words = 0, length = -1;
+    for (int64_t k = 0; k < texts; k++)
+        length += lengths[k] + 1;
+    int64_t count = keys ? split(bytes, width, length, edges) : 0;
+    if (keys && !find_keys(bytes, width, edges, count, keys))
+        return 0;
+    for (int64_t k = 0; k < texts; start += lengths[k++] + 1) {
+        int64_t first = words;
+        while (words < count && edges[2 * words] < start + lengths[k])
+            words++;
+        out[k] = keys ? (Elements){(const uint8_t *)(keys + first), 8, words - first}
+                      : stripped((Elements){bytes + width * start, width, lengths[k]});
+    }
+    return 1;
+}
+
+/* Counts elements and finds the pairs whose distance is still to be counted. Returns how many there are. */
+static int64_t find_pairs(int64_t *counts, const Elements *elements, int64_t rows, uint32_t *numbers, uint64_t *table,
+                          Pair *pairs)
+{
+    int64_t found = 0;
+    for (int64_t k = 0; k < rows; k++) {
+        Elements target = elements[2 * k], pred = elements[2 * k + 1];
+        int64_t *result = counts + 3 * k;
+        result[1] = target.count;
+        result[2] = pred.count;
+        trim(&target, &pred);
+        *result = target.count + pred.count;
+        if (!target.count || !pred.count)
+            continue;
+        Elements pattern = target.count < pred.count ? target : pred, text = target.count < pred.count ? pred : target;
+        number_elements(pattern, text, numbers, table);
+        pairs[found++] = (Pair){numbers, numbers + pattern.count, pattern.count, text.count, result};
+        numbers += pattern.count + text.count;
+    }
+    return found;
+}
+
+/* `assay_edit_counts` of rows whose texts and words fit the cache together; 0 if there is no memory. */
+VECTORISED static int count_rows(int64_t *counts, const uint8_t *bytes, int64_t width, const int64_t *lengths, int64_t rows,
+                      int64_t by_words)
+{
+    size_t length = 0, longest = 0;
+    for (int64_t k = 0; k < rows; k++) {
+        size_t both = (size_t)(lengths[2 * k] + lengths[2 * k + 1]);
+        length += both + 2;
+        longest = both > longest ? both : longest;
+    }
+    size_t slots = 2 * longest > SLOTS ? 2 * longest : SLOTS;
+    int64_t *edges = malloc(sizeof *edges * (by_words ? length + 2 : 1));
+    uint64_t *keys = malloc(sizeof *keys * (by_words ? length / 2 + 1 : 1));
+    uint64_t *table = malloc(sizeof *table * slots);
+    uint32_t *numbers = malloc(sizeof *numbers * length);
+    Bits *masks = calloc(slots, sizeof *masks);
+    Lanes *columns = aligned_alloc(sizeof *columns, sizeof *columns * 3 * (longest + 1));
+    Elements elements[2 * ROWS];
+    Pair pairs[ROWS], sorted[ROWS];
+    int enough = edges && keys && table && numbers && masks && columns &&
+                 find_elements(bytes, width, lengths, 2 * rows, edges, by_words ? keys : NULL, elements);
+    if (enough) {
+        int64_t found = find_pairs(counts, elements, rows, numbers, table, pairs);
+        sort_pairs(pairs, found, sorted);
+        for (int64_t k = 0; k < found; k += LANES)
+            compare(sorted + k, found - k < LANES ? (int)(found - k) : LANES, masks, columns, columns + longest + 1);
+    }
+    free(edges), free(keys), free(table), free(numbers), free(masks), free(columns);
+    return enough;
+}
+
+/* counts: (rows, 3), the errors, and the elements of targets and of predictions. The texts, of each row the target and the
+ * prediction, have `lengths` characters of `width` bytes, a line feed between two texts, and 8 at the end. Without memory,
+ * `done` is smaller than `rows`. */
+void assay_edit_counts(int64_t *counts, const uint8_t *bytes, int64_t width, const int64_t *lengths, int64_t rows,
+                       int64_t by_words, int64_t *done)
+{
+    for (int64_t k = 0; k < rows; k += ROWS) {
+        int64_t count = rows - k < ROWS ? rows - k : ROWS;
+        if (!count_rows(counts + 3 * k, bytes, width, lengths + 2 * k, count, by_words))
+            return;
+        for (int64_t i = 2 * k; i < 2 * (k + count); i++)
+            bytes += width * (lengths[i] + 1);
+        *done = k + count;
     }
 }
 
