@@ -21,6 +21,15 @@ static double dot(const double *x, const double *y, int64_t size)
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
+/* The same of few numbers. */
+static inline double short_dot(const double *x, const double *y, int64_t size)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < size; i++)
+        sum += x[i] * y[i];
+    return sum;
+}
+
 static double total(const double *x, int64_t size)
 {
     double sums[4] = {0, 0, 0, 0};
@@ -99,8 +108,8 @@ static void diagonalize(Matrix columns, Matrix turned, int64_t d)
         changed = 0;
         for (int64_t p = 0; p < d; p++)
             for (int64_t q = p + 1; q < d; q++) {
-                double a = dot(columns[p], columns[p], d), b = dot(columns[q], columns[q], d);
-                double c = dot(columns[p], columns[q], d);
+                double a = short_dot(columns[p], columns[p], d), b = short_dot(columns[q], columns[q], d);
+                double c = short_dot(columns[p], columns[q], d);
                 if (c * c <= EPSILON * EPSILON * a * b)
                     continue;
                 double zeta = (b - a) / (2 * c);
@@ -118,11 +127,11 @@ static double remainder_of(double *x, Matrix units, int64_t count, int64_t d)
 {
     for (int64_t again = 0; again < 2; again++)
         for (int64_t k = 0; k < count; k++) {
-            double common = dot(x, units[k], d);
+            double common = short_dot(x, units[k], d);
             for (int64_t i = 0; i < d; i++)
                 x[i] -= common * units[k][i];
         }
-    return sqrt(dot(x, x, d));
+    return sqrt(short_dot(x, x, d));
 }
 
 /* A unit vector at right angles to the units before it: along `column`, or any where that is too short to tell. */
@@ -156,7 +165,7 @@ static double disparity(double *x, const double *y, int64_t m, int64_t d)
     diagonalize(columns, turned, d);
     for (int64_t k = 0; k < d; k++) {
         int64_t place = k;
-        scale += sizes[k] = sqrt(dot(columns[k], columns[k], d));
+        scale += sizes[k] = sqrt(short_dot(columns[k], columns[k], d));
         for (; place && sizes[order[place - 1]] < sizes[k]; place--)
             order[place] = order[place - 1];
         order[place] = k;
