@@ -13,12 +13,12 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from assay import evaluate
 from assay.errors import ConfigError, ShapeError
-from assay.evaluation.pictures import LONG_SIDE, MOST_PICTURES, box_marks, draw, find_image
+from assay.evaluation.pictures import LONG_SIDE, box_marks, draw, find_image
 from assay.metrics import Accuracy, LogLoss, MeanAveragePrecision, MeanIoU
 from assay.render.html import to_html
 from assay.render.pictures import Picture, PictureBox, to_png
-from assay.report import Report
-from assay.report.worst import worst_errors
+from assay.report import Report, compare
+from assay.report.worst import MOST_PICTURES, chosen_errors, worst_errors
 from ranks import processes
 
 COUNT = 60
@@ -95,18 +95,49 @@ def classified(batch_size=16, shuffle=False):
     return report.sections[0], images
 
 
+def pictured(section):
+    """The ids of the worst samples, and of the other errors whose ids have the lowest hashes."""
+    worst = [row[0] for row in worst_errors(section).rows[:MOST_PICTURES]]
+    chosen = [str(section.samples.ids.values[row]) for row in chosen_errors(section, MOST_PICTURES)]
+    assert len(set(worst + chosen)) > MOST_PICTURES
+    return list(dict.fromkeys(worst + chosen))
+
+
 @pytest.mark.parametrize(("batch_size", "shuffle"), [(1, False), (7, True), (COUNT, False)])
 def test_the_worst_errors_of_a_classification_have_pictures(batch_size, shuffle):
     section, images = classified(batch_size, shuffle)
-    worst = [row[0] for row in worst_errors(section).rows[:MOST_PICTURES]]
-    assert [each.id for each in section.samples.pictures] == worst
+    kept = pictured(section)
+    assert [each.id for each in section.samples.pictures] == kept
     for each in section.samples.pictures:
         expected = (255 * images.image[int(each.id), 0].double()).round()
         assert np.array_equal(pixels_of(each), expected.numpy())
-    assert images.read[COUNT:] == sorted(map(int, worst))
+    assert images.read[COUNT:] == sorted(map(int, kept))
     report = Report("r", [section])
     assert Report.from_json(report.to_json()) == report
     assert to_html(report.to_document()).count("data:image/png") == MOST_PICTURES
+
+
+def test_a_comparison_shows_what_changed_in_both_directions_of_the_samples_with_a_picture():
+    generator = torch.Generator().manual_seed(0)
+    target, image = torch.randint(2, (600,), generator=generator), torch.rand(600, 1, 2, 3, generator=generator)
+    noise, reports = torch.rand(2, 600, generator=generator), []
+    for each in noise:
+        right = 0.5 + 0.3 * image[:, 0, 0, 0] + 0.4 * (each - 0.6)
+        scores = {float(x[0, 0, 1]): p if y else 1 - p for x, y, p in zip(image, target, right, strict=True)}
+        model = lambda x, scores=scores: torch.stack([scores[float(each[0, 0, 1])] for each in x])  # noqa: E731
+        options = {"device": "cpu", "n_resamples": 25, "batch_size": 50}
+        reports.append(evaluate(model, TensorDataset(image, target), [Accuracy(), LogLoss()], **options))
+    errors = [set(chosen_errors(each.sections[0], 600).tolist()) for each in reports]
+    both = set.intersection(*errors)
+    chosen = [[row for row in chosen_errors(each.sections[0], 40).tolist() if row in both] for each in reports]
+    assert all(one == other for one, other in zip(*chosen, strict=False))
+    for changes in compare(*reports).changes:
+        worse = 1 if changes.metric == "LogLoss" else -1
+        for sign, several in ((worse, changes.worst_pictured), (-worse, changes.best_pictured)):
+            assert all(each.picture is not None and each.picture.id == each.id for each in several)
+            sizes = [sign * (each.score_now - each.score_before) for each in several]
+            assert min(sizes) > 0
+            assert sizes == sorted(sizes, reverse=True)
 
 
 def pictures_on_rank(rank, size):
@@ -160,7 +191,7 @@ def test_masks_of_prediction_and_target_are_painted_on_two_copies():
         n_resamples=25,
     )
     section = report.sections[0]
-    assert len(section.samples.pictures) == MOST_PICTURES
+    assert [each.id for each in section.samples.pictures] == pictured(section)
     assert not section.samples.raw
     for each in section.samples.pictures:
         k = int(each.id)
@@ -219,7 +250,7 @@ def test_the_worst_scenes_are_shown_with_their_boxes(batch_size):
     worst = worst_errors(section)
     assert worst.columns == ("id", "target", "prediction", "average precision at IoU 0.5")
     assert [row[-1] for row in worst.rows] == sorted(row[-1] for row in worst.rows)
-    assert [each.id for each in section.samples.pictures] == [row[0] for row in worst.rows][:MOST_PICTURES]
+    assert [each.id for each in section.samples.pictures] == pictured(section)
     for each in section.samples.pictures:
         k = int(each.id[6:])
         true = [box for box in each.boxes if box.score is None]
@@ -229,7 +260,7 @@ def test_the_worst_scenes_are_shown_with_their_boxes(batch_size):
         assert len(each.boxes) - len(true) == int((preds[k]["scores"] >= 0.3).sum())
     page = to_html(report.to_document())
     assert "<b>cow" not in page
-    assert page.count("<rect ") == 2 * sum(len(each.boxes) for each in section.samples.pictures)
+    assert page.count("<rect ") == 2 * sum(len(each.boxes) for each in section.samples.pictures[:MOST_PICTURES])
     assert "scene" in report.to_text()
     assert "data:image" not in report.to_markdown()
 

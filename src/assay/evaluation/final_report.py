@@ -21,13 +21,13 @@ from assay.evaluation.forward import Forward
 from assay.evaluation.loop import Loop
 from assay.evaluation.options import EvaluateOptions, ReportOptions
 from assay.evaluation.per_sample import PerSampleRecorder, PerSampleValues
-from assay.evaluation.pictures import MOST_PICTURES, draw, find_image
+from assay.evaluation.pictures import draw, find_image
 from assay.evaluation.report_section import build_section
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.render.pictures import Picture
 from assay.report import Report, Section, Table
-from assay.report.worst import worst_positions
+from assay.report.worst import MOST_PICTURES, chosen_errors, worst_positions
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,10 @@ class RankSummary:
 
 @dataclass(frozen=True)
 class WantedPictures:
-    """The worst samples, of which pictures are shown.
+    """The worst samples, and some of the errors, of which pictures are kept.
 
     Attributes:
-        names: what the samples are called, by their indices, the worst first.
+        names: what the samples are called, by their indices: the worst first, then the others.
         marks: by name, what is drawn into the picture.
     """
 
@@ -158,13 +158,15 @@ def section_of(
 def _wanted_pictures(
     section: Section, per_sample: PerSampleValues, evaluation: FinishedEvaluation, summaries: list[RankSummary]
 ) -> WantedPictures:
-    """The worst samples, where the model takes images and the data set has indices."""
+    """The worst samples and some of the errors, where the model takes images and the data set has indices."""
     samples, takes_images = section.samples, any(each.takes_images for each in summaries)
     if samples is None or per_sample.index is None or evaluation.source.shares is None or not takes_images:
         return WantedPictures()
-    rows = worst_positions(section, MOST_PICTURES)
-    names = {int(per_sample.index[row]): str(samples.ids.values[row]) for row in rows}
-    return WantedPictures(names, {name: per_sample.marks[name] for name in names.values() if name in per_sample.marks})
+    marks, found = per_sample.marks, samples.ids.values
+    chosen = [row for row in chosen_errors(section, MOST_PICTURES) if not marks or str(found[row]) in marks]
+    rows = [*worst_positions(section, MOST_PICTURES), *chosen]
+    names = {int(per_sample.index[row]): str(found[row]) for row in rows}
+    return WantedPictures(names, {name: marks[name] for name in names.values() if name in marks})
 
 
 def _with_pictures(report: Report, wanted: WantedPictures, evaluation: FinishedEvaluation) -> Report:

@@ -23,7 +23,7 @@ from assay.metrics.base import Metric
 from assay.metrics.per_sample import SampleTerms, predictions, row_values
 from assay.report import RawSample, Samples
 from assay.report.samples import MOST_SAMPLES
-from assay.report.worst import LIMIT, severity, worst_rows
+from assay.report.worst import LIMIT, order_of_choice, severity, worst_rows
 
 _COLUMN, _INDEX, _DECISION, _TARGET, _PRINT = "column ", "index", "decision", "target", "print"
 _CHARACTERS = 200  # of a string that is shown
@@ -130,13 +130,20 @@ class PerSampleRecorder:
         self._ids += rows.ids or ()
 
     def _note_worst(self, key: str, rows: SampleRows, metric: Metric, severities: Array) -> None:
-        """Keep the raw samples and masks that are the worst so far by a metric."""
-        if rows.raw is None and not are_masks(rows.preds, rows.target):
+        """Keep the raw samples and masks that are the worst so far by a metric, and boxes and masks of some others."""
+        is_drawn = bool(rows.batch.ragged) if rows.raw is not None else are_masks(rows.preds, rows.target)
+        if rows.raw is None and not is_drawn:
             return
-        worst = self._worst.get(key, [])
-        least = worst[-1][0] if len(worst) == LIMIT else -np.inf
         names = rows.index if rows.ids is None else _id_array(rows.ids)
         assert names is not None
+        self._note_largest(key, rows, metric, severities, names)
+        if is_drawn:
+            chosen = np.where(severities == -np.inf, -np.inf, -order_of_choice(names))
+            self._note_largest(f"{key}, chosen", rows, metric, chosen, names)
+
+    def _note_largest(self, key: str, rows: SampleRows, metric: Metric, severities: Array, names: Array) -> None:
+        worst = self._worst.get(key, [])
+        least = worst[-1][0] if len(worst) == LIMIT else -np.inf
         candidates: list[Candidate] = []
         for row in worst_rows(np.where(severities < least, -np.inf, severities), names, LIMIT).tolist():
             id_ = None if rows.ids is None else rows.ids[row]

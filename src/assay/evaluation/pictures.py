@@ -18,7 +18,6 @@ from assay.render.pictures import COLORS, Picture, PictureBox
 
 LONG_SIDE = 160
 """Of a picture, in pixels."""
-MOST_PICTURES = 12
 MIN_SCORE = 0.3
 """The score from which on a detection is drawn."""
 MOST_BOXES = 20

@@ -35,15 +35,28 @@ def changed_samples(delta: Delta, a: Section, b: Section, position: Array, limit
         gain = (now.scores - before.scores) * (1 if delta.higher_is_better else -1)
     gain = np.where(np.isfinite(gain), gain, 0)
     ids, known = before.samples.ids.values, before.known | now.known
+    is_pictured = _among(ids, before.pictures.keys() | now.pictures.keys())
     groups = []
     for sign, first, second in ((-1, now, before), (1, before, now)):
         listed = _largest(gain * sign, ids, known, limit)
+        pictured = _largest(gain * sign * is_pictured, ids, known, limit)
         pictures = (first.pictures, second.pictures)  # of the run that is wrong, where it has one
-        groups.append((int((gain * sign > 0).sum()), tuple(_sample(row, before, now, pictures) for row in listed)))
-    (worse, worst), (better, best) = groups
+        shown = [tuple(_sample(row, before, now, pictures) for row in rows) for rows in (listed, pictured)]
+        groups.append((int((gain * sign > 0).sum()), shown[0], shown[1]))
+    (worse, worst, worst_pictured), (better, best, best_pictured) = groups
     is_count = before.value.denominator and not delta.higher_is_better
     terms = before.value.numerator if is_count else delta.metric
-    return Changes(delta.run, delta.section, delta.metric, terms, worse, better, worst, best)
+    samples = (worst, best, worst_pictured, best_pictured)
+    return Changes(delta.run, delta.section, delta.metric, terms, worse, better, *samples)
+
+
+def _among(ids: Array, names: Set[str]) -> Array:
+    """Which ids are among some names."""
+    if not names:
+        return np.zeros(len(ids), bool)
+    if ids.dtype.kind == "i":
+        return np.isin(ids, np.array(sorted(names)).astype(np.int64))
+    return np.fromiter((str(each) in names for each in ids.tolist()), bool, len(ids))
 
 
 def _largest(sizes: Array, ids: Array, known: Set[str], limit: int) -> list[int]:

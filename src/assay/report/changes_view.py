@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from assay.report.comparison import ChangedSample, Changes
 
 _NAMES = ("id", "target", "before", "now")
-_NOTE = "A picture is of the run that is the worse one for the sample, where its report has one."
+_NOTE = (
+    "Of the samples with a picture, those that changed most. A report has pictures of its worst samples, and of errors "
+    "chosen by a hash of their ids. A picture is of the run that is worse for the sample, where that run has one."
+)
 
 
 def changes_blocks(changes: Changes, *, has_table: bool) -> Iterator[Block]:
@@ -23,10 +26,13 @@ def changes_blocks(changes: Changes, *, has_table: bool) -> Iterator[Block]:
         changes: the samples.
         has_table: whether another table lists such samples.
     """
-    groups = (("worse", changes.worse, changes.worst), ("better", changes.better, changes.best))
+    groups = (
+        ("worse", changes.worse, changes.worst, changes.worst_pictured),
+        ("better", changes.better, changes.best, changes.best_pictured),
+    )
     grids = []
-    for name, count, samples in groups:
-        tiles = [Tile(each.picture, _lines(changes, each)) for each in samples if each.picture is not None]
+    for name, count, samples, pictured in groups:
+        tiles = [Tile(each.picture, _lines(changes, each)) for each in pictured if each.picture is not None]
         if tiles:
             notes = dict.fromkeys(tile.picture.note for tile in tiles)
             yield Gallery(tuple(tiles), f"Pictures of what got {name}: {changes.metric}", (*filter(None, notes), _NOTE))

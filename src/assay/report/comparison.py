@@ -120,7 +120,7 @@ class ChangedSample(Record):
         now: what the run predicts; likewise.
         score_before: its score in the baseline: of a score its own value, of an error how much it contributes.
         score_now: that in the run.
-        picture: the sample as a picture, of images; from the report in which it is among the worst.
+        picture: the sample as a picture, of images; from a report that has one.
     """
 
     id: str
@@ -145,6 +145,8 @@ class Changes(Record):
         better: how many got better.
         worst: those that got worse most.
         best: those that got better most.
+        worst_pictured: those that got worse most of the samples with a picture.
+        best_pictured: those that got better most of them.
     """
 
     run: str
@@ -155,6 +157,8 @@ class Changes(Record):
     better: int
     worst: tuple[ChangedSample, ...] = ()
     best: tuple[ChangedSample, ...] = ()
+    worst_pictured: tuple[ChangedSample, ...] = ()
+    best_pictured: tuple[ChangedSample, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +198,7 @@ class Run(Record):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Record, Viewable, schema="assay.comparison/5"):
+class Comparison(Record, Viewable, schema="assay.comparison/6"):
     """Runs against a baseline.
 
     Args:

@@ -24,7 +24,7 @@ from assay.render.document import (
 )
 from assay.report.section import Section, Table
 from assay.report.value import Value, methods
-from assay.report.worst import worst_errors
+from assay.report.worst import MOST_PICTURES, worst_errors
 from assay.report.worst_slices import Slices, dots_of, slices_of
 
 if TYPE_CHECKING:
@@ -127,7 +127,8 @@ def _gallery(section: Section, worst: Table) -> Gallery | None:
     """The pictures of the worst errors, each with its row of their table."""
     pictures = {} if section.samples is None else {each.id: each for each in section.samples.pictures}
     tiles = []
-    for (name, *_), shown in zip(worst.rows, text.rows(worst.rows), strict=True):
+    rows = worst.rows[:MOST_PICTURES]
+    for (name, *_), shown in zip(rows, text.rows(rows), strict=True):
         picture = pictures.get(str(name))
         if picture is not None:
             drawn = ("target", "prediction") if picture.boxes else ()

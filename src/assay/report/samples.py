@@ -63,7 +63,7 @@ class Samples(Record):
         classes: the names of the classes, where decision and target are class numbers and these are known.
         raw: the worst samples of metrics of strings or of boxes.
         score: the column that tells how good each sample is, where no metric is a mean over samples; empty for none.
-        pictures: the worst samples, where they are images.
+        pictures: the worst samples, and some of the other errors, where they are images.
         strips: the worst samples, where they are text that a language model predicted.
 
     Raises:

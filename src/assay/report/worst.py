@@ -11,8 +11,11 @@ from assay.render.plots import ConfusionPlot
 from assay.report.packed_array import Array, PackedArray
 from assay.report.samples import Samples
 from assay.report.section import Section, Table
+from assay.stats.sampling import mixed, numbers_of
 
 LIMIT = 20
+MOST_PICTURES = 12
+"""Of the worst errors, and of the errors that are chosen whatever their size."""
 CONFIDENCE = "confidence"
 """A column of this name orders wrong decisions where no loss was kept: the surest first."""
 
@@ -85,6 +88,25 @@ def worst_positions(section: Section, limit: int) -> Array:
     samples = section.samples
     order = None if samples is None or not len(samples) else _order(section, samples)
     return np.empty(0, np.int64) if samples is None or order is None else order.rows(samples, limit)
+
+
+def chosen_errors(section: Section, limit: int) -> Array:
+    """Where some errors of the section stand, whatever their size: those with the lowest hashes of their ids.
+
+    So reports on the same samples choose the same ones, as far as they are errors in both.
+    """
+    samples = section.samples
+    order = None if samples is None or not len(samples) else _order(section, samples)
+    if samples is None or order is None:
+        return np.empty(0, np.int64)
+    rows = np.flatnonzero(order.wrong)
+    ids = samples.ids.values[rows]
+    return rows[worst_rows(-order_of_choice(ids), ids, limit)]
+
+
+def order_of_choice(ids: Array) -> Array:
+    """A hash of each id, from 0 to 1."""
+    return mixed(numbers_of(ids.tolist()).view(np.uint64)) / 2.0**64
 
 
 def _sizes(values: Array) -> list[CellValue]:
