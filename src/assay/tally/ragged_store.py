@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
@@ -114,12 +114,12 @@ def _array(values: Tensor) -> np.ndarray:
 def _digests(column: Ragged) -> np.ndarray:
     """For each sample a digest of its lengths and of the bytes of its items."""
     lengths = np.stack(list(column.lengths.values()), 1).astype("<i8")
-    parts: list[Iterator[bytes | memoryview]] = [map(np.ndarray.tobytes, lengths)]
+    parts: list[Sequence[bytes | memoryview]] = [[each.tobytes() for each in lengths]]
     for group, fields in column.items.items():
         ends = np.cumsum(column.lengths[group])
         for tensor in fields.values():
             raw = memoryview(tensor.contiguous().view(-1).view(torch.uint8).numpy())  # type: ignore[arg-type]
             edges = [0, *(ends * tensor[:0].new_empty(tensor.shape[1:]).nbytes).tolist()]
-            parts.append(raw[start:stop] for start, stop in pairwise(edges))
+            parts.append([raw[start:stop] for start, stop in pairwise(edges)])
     rows = map(b"".join, zip(*parts, strict=True))
     return np.array([hashlib.blake2b(row, digest_size=16).digest() for row in rows], dtype="S16")
