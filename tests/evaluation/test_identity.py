@@ -309,7 +309,7 @@ def test_batches_of_a_stream_that_were_left_out_are_not_forgotten(tmp_path):
 VALUES = """
 import functools, re, sys
 sys.path.insert(0, sys.argv[1])
-import numpy as np, torch
+import numpy as np, torch, transformers
 from torch import nn
 import test_identity as t
 from assay.evaluation.exported_models import as_model
@@ -318,6 +318,7 @@ torch.manual_seed(0)
 layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
 net = t.hooked(t.Net(activation=functools.partial(t.helper, x=re.compile("a"))), lambda *parts: None)
 values = [layer, net, t.Net.forward, net.forward, {"b", "a", 1, None}, np.arange(3.0), object(), t.METRIC]
+values += [transformers.GenerationConfig.from_model_config(transformers.LlamaConfig())]  # holds a hash of a string
 values += [torch.jit.script(nn.Linear(4, 3)), as_model(torch.export.export(nn.Linear(4, 3), (torch.ones(2, 4),)))]
 print([stable_digest(value, "value") for value in values])
 """

@@ -38,6 +38,7 @@ _FUNCTIONS = (types.FunctionType, staticmethod, classmethod, property, functools
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks")
 _OWN = frozenset(nn.Module().__dict__)
 _WRAPPERS = (nn.DataParallel, nn.parallel.DistributedDataParallel)
+_SALTED = frozenset({"_original_object_hash"})  # Hugging Face: Python's hash of a string, another in each process
 _SCRIPT_EXTRA = (".debug_pkl", "serialization_id")
 _INSTALLED = tuple(
     os.path.realpath(path) + os.sep
@@ -150,7 +151,8 @@ class _Digester:
         )
 
     def _attributes(self, attributes: Mapping[str, Any], path: str) -> bytes:
-        pairs = ((_scalar(str(name)), self.of(each, f"{path}.{name}")) for name, each in attributes.items())
+        known = {name: each for name, each in attributes.items() if name not in _SALTED}
+        pairs = ((_scalar(str(name)), self.of(each, f"{path}.{name}")) for name, each in known.items())
         return _digest("attributes", *(part for pair in sorted(pairs) for part in pair))
 
     def _tensor(self, value: Tensor, path: str) -> bytes:
