@@ -35,6 +35,8 @@ def _measure(options: LmEvalCommand) -> Report:
         limit=options.limit,
         chat_template=options.chat_template,
         seed=options.seed,
+        resume=options.resume,
+        run_id=options.run_id,
         title=options.title or named.name,
     )
     return replace(report, notes=(*report.notes, f"Model: {named.name} ({named.what})."))

@@ -392,6 +392,8 @@ class LmEvalCommand(ReportOutput, ModelOptions):
     chat_template: bool = flag("Give each prompt the form of a conversation, by the chat template of the folder.")
     max_length: int | None = option("Give the model this many tokens at most; by default what it can hold.", least=2)
     batch_size: int = option("Compute this many requests at once.", default=8, least=1)
+    resume: Path | None = option("Keep answers in this folder, and resume from those in it.", panel=RUN)
+    run_id: str | None = option("With --resume, name the run where the model has no digest.", panel=RUN)
     title: str = string("Give the report this title.", panel=RUN)
 
 

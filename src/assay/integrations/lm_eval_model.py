@@ -7,19 +7,23 @@ import math
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from assay import __version__
 from assay.devices.assign import assign
 from assay.devices.modules import locations
 from assay.devices.placement import to_host
 from assay.errors import AssayWarning, ConfigError, InputError, InvalidValuesWarning, describe, warn
 from assay.evaluation.forward import ready
+from assay.evaluation.identity import Identity
 from assay.integrations.lm_eval import read_lm_eval
+from assay.integrations.lm_eval_answers import AnswerStore, digest_of
 from assay.integrations.optional_packages import import_package
 from assay.language.causal import CausalModel, positions_of, vocabulary_of
 from assay.language.conversation import ChatTemplate, Message
@@ -79,6 +83,8 @@ class LmEvalModel(_BASE):  # type: ignore[misc]
         self.max_length = max_length or positions or MAX_LENGTH
         self.batch_size = batch_size
         self._device = assign(device, locations(model)).device.value
+        self.answers: AnswerStore | None = None
+        """Where answers are kept, so that a run that is killed resumes; None to keep none."""
 
     @property
     def eot_token_id(self) -> int | None:
@@ -139,8 +145,10 @@ class LmEvalModel(_BASE):  # type: ignore[misc]
     def _loglikelihood_tokens(self, requests: Sequence[Span], **_: Any) -> list[tuple[float, bool]]:
         """The log likelihood of the tokens of each request, and whether each is the most probable one."""
         self._check(requests)
+        digests = [digest_of([*before], [*after]) for _, before, after in requests]
+        answers = self.answers or AnswerStore()
+        answers.begin("loglikelihood_rolling" if requests and requests[0][0] is None else "loglikelihood", digests)
         order = sorted(range(len(requests)), key=lambda k: -len(requests[k][1]) - len(requests[k][2]))
-        results: list[Any] = [None] * len(requests)
         with (
             ProgressBar("Log likelihoods", len(requests)) as bar,
             ready(self.model, self._device),
@@ -148,12 +156,15 @@ class LmEvalModel(_BASE):  # type: ignore[misc]
         ):
             for k in range(0, len(order), self.batch_size):
                 batch = order[k : k + self.batch_size]
-                for number, result in zip(batch, self._scores([requests[each] for each in batch]), strict=True):
-                    results[number] = result
+                if any(digests[number] not in answers.likelihoods for number in batch):
+                    scores = self._scores([requests[number] for number in batch])  # whole batches, for the same bits
+                    answers.add_likelihoods([digests[number] for number in batch], scores)
+                for number in batch:
                     if (request := requests[number][0]) is not None:
+                        result = answers.likelihoods[digests[number]]
                         self.cache_hook.add_partial("loglikelihood", request, result)
                 bar.update(advance=len(batch))
-        return results
+        return [answers.likelihoods[digest] for digest in digests]
 
     def _check(self, requests: Sequence[Span]) -> None:
         """Raise where there is nothing before a text or a token is none of the model's; warn where a text is cut."""
@@ -181,11 +192,18 @@ class LmEvalModel(_BASE):  # type: ignore[misc]
     def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
         """How the model continues each text, up to one of some strings."""
         settings = import_package("lm_eval.models.utils", _PURPOSE).normalize_gen_kwargs
+        asked = [
+            (context, dict(settings(given, MAX_NEW_TOKENS))) for context, given in (each.args for each in requests)
+        ]
+        digests = [digest_of(*each) for each in asked]
+        answers = self.answers or AnswerStore()
+        answers.begin("generate_until", digests)
         texts = []
         with ProgressBar("Generating", len(requests)) as bar:
-            for request in requests:
-                context, given = request.args
-                texts.append(self._generate(context, dict(settings(given, MAX_NEW_TOKENS))))
+            for request, digest, each in zip(requests, digests, asked, strict=True):
+                if digest not in answers.texts:
+                    answers.add_text(digest, self._generate(*each))
+                texts.append(answers.texts[digest])
                 self.cache_hook.add_partial("generate_until", request.args, texts[-1])
                 bar.update(advance=1)
         return texts
@@ -224,6 +242,8 @@ def run_lm_eval(
     limit: int | None = None,
     chat_template: bool = False,
     seed: int = 0,
+    resume: str | os.PathLike[str] | None = None,
+    run_id: str | None = None,
     title: str = "lm-eval",
 ) -> Report:
     """Measure a language model on tasks of lm-eval; a report with a section a task, and its samples.
@@ -239,6 +259,8 @@ def run_lm_eval(
         limit: measure this many samples of each task only.
         chat_template: give each prompt the form of a conversation.
         seed: of the examples in a prompt.
+        resume: a folder for answers; a run that is killed resumes from those in it.
+        run_id: with `resume`, a name for parts of the model that have no digest; as in `assay.evaluate`.
         title: of the report.
 
     Returns:
@@ -246,6 +268,7 @@ def run_lm_eval(
 
     Raises:
         ConfigError: there is no such task, or its data cannot be had.
+        StateError: the answers in the folder are of another model, of other tasks, prompts or data, or are damaged.
     """
     for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
         os.environ.setdefault(name, "1")
@@ -257,7 +280,18 @@ def run_lm_eval(
     if unknown := [name for name in tasks if name not in manager.all_tasks]:
         do = "Check the spelling with lm_eval ls tasks, or name the folder of its YAML with include_path"
         raise ConfigError(describe("tasks", repr(unknown[0]), "tasks that lm-eval has", do))
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
+    run = {
+        "tasks": ", ".join(tasks),
+        "num_fewshot": str(num_fewshot),
+        "limit": str(limit),
+        "chat_template": str(chat_template),
+        "seed": str(seed),
+    }
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        warnings.catch_warnings(record=True) as caught,
+        _resumed(model, resume, run_id, run),
+    ):
         warnings.simplefilter("always")
         tracker = import_package("lm_eval.loggers", _PURPOSE).EvaluationTracker(output_path=folder)
         results = evaluator.simple_evaluate(
@@ -278,3 +312,29 @@ def run_lm_eval(
         report = read_lm_eval(folder, title)
     notes = dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, AssayWarning))
     return replace(report, notes=(*report.notes, *notes))
+
+
+@contextmanager
+def _resumed(
+    model: LmEvalModel, resume: str | os.PathLike[str] | None, run_id: str | None, run: Mapping[str, str]
+) -> Iterator[None]:
+    """The model has the answers that are in a folder, and adds its own."""
+    if resume is None:
+        yield
+        return
+    identity = Identity(run_id)
+    run = {
+        "assay": __version__,
+        "torch": torch.__version__,
+        "lm_eval": str(import_package("lm_eval", _PURPOSE).__version__),
+        "model": identity.digest(model.model, "model"),
+        "tokenizer": identity.digest(model.tokenizer, "tokenizer"),
+        "max_length": str(model.max_length),
+        "run_id": str(run_id),
+        **run,
+    }
+    with AnswerStore(resume, run) as model.answers:
+        try:
+            yield
+        finally:
+            model.answers = None
