@@ -93,6 +93,34 @@ def test_an_argument_without_counterpart_gives_the_metric_of_torchmetrics_with_a
     torch.testing.assert_close(value[0], torch.tensor(1.0))
 
 
+def test_a_function_with_an_argument_without_counterpart_is_that_of_torchmetrics():
+    preds, target = torch.tensor([0.0, 1.0, 2.0, 1.0, float("nan")]), torch.tensor([0.0, 1.0, 2.0, 0.0, 1.0])
+    options = {"nan_strategy": "drop", "nan_replace_value": None}
+    with pytest.warns(AssayWarning, match="TheilsU"):
+        value = torchmetrics.functional.nominal.theils_u(preds, target, **options)
+    torch.testing.assert_close(value, original.functional.nominal.theils_u(preds, target, **options))
+
+
+def test_multiclass_metrics_without_the_number_of_classes_are_those_of_torchmetrics():
+    target = torch.tensor([0, 1, 2, 0, 1, 2])
+    with pytest.warns(AssayWarning, match="num_classes"):
+        metric = MulticlassAccuracy(average="micro", ignore_index=0)
+    assert metric(target, target) == 1
+    with pytest.warns(AssayWarning, match="num_classes"):
+        assert multiclass_accuracy(target, target.flip(0), average="micro") == 2 / 6
+
+
+@pytest.mark.filterwarnings("ignore:Encountered `nan` values in tensor")
+@pytest.mark.parametrize("nan_strategy", ["ignore", "warn", 7.0])
+def test_nan_in_weights_is_what_it_is_in_values(nan_strategy):
+    def value(kinds):
+        values, weights = torch.arange(5.0), torch.arange(5.0)
+        values[2], weights[1] = float("nan"), float("nan")
+        return kinds.MeanMetric(nan_strategy=nan_strategy)(values, weights)
+
+    torch.testing.assert_close(value(torchmetrics), value(original))
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_module_that_holds_one_can_be_scripted():
     torch.jit.script(Accuracy(task="multiclass", num_classes=3))

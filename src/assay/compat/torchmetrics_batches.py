@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -42,7 +43,7 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
     if name in ("MaxMetric", "MinMetric", "SumMetric"):
         return _values
     if name == "MeanMetric":
-        return _weighted_values
+        return _weighted_values if metric.nan_policy == "propagate" else _known_values  # type: ignore[attr-defined]
     if getattr(metric, "num_outputs", None) == 1 and not entry.by_shape:
         return _numbers
     return _as_it_is
@@ -92,6 +93,13 @@ def _weighted_values(value: Any, weight: Any = None) -> dict[str, Any]:
     values = _floating(torch.as_tensor(value))
     weights = torch.as_tensor(1 if weight is None else weight, dtype=values.dtype, device=values.device)
     return {"preds": values.flatten(), "weights": weights.broadcast_to(values.shape).flatten()}
+
+
+def _known_values(value: Any, weight: Any = None) -> dict[str, Any]:
+    """Values and weights where `nan_strategy` says what becomes of NaN: where either is NaN, the value is."""
+    batch = _weighted_values(value, weight)
+    is_nan = batch["preds"].isnan() | batch["weights"].isnan()
+    return {"preds": batch["preds"].masked_fill(is_nan, math.nan), "weights": batch["weights"].masked_fill(is_nan, 1)}
 
 
 def _floating(values: Tensor) -> Tensor:

@@ -66,6 +66,8 @@ class CompatibleMetric(AssayMetric):
     @classmethod
     def _counterpart(cls, arguments: Mapping[str, Any]) -> Metric:
         """The metric of assay that has these arguments."""
+        if cls.entry.name.startswith("Multiclass") and arguments.get("num_classes") is None:
+            raise ConfigError(describe("num_classes", None, "the number of classes", "Pass num_classes"))
         metric: Any = counterpart(cls.entry, arguments)
         samplewise = getattr(metric, "multidim_average", "global") != "global"
         if samplewise and not issubclass(cls, CompatibleRate):

@@ -105,6 +105,8 @@ def compatible_function(original: Callable[..., Any]) -> Callable[..., Any]:
         if "num_outputs" in inspect.signature(kind).parameters and "num_outputs" not in given and batch[0].ndim == 2:
             given = {**given, "num_outputs": batch[0].shape[1]}  # which these functions take from the shape
         metric = _with_arguments(kind, given)
+        if not isinstance(metric, CompatibleMetric):  # an argument has no counterpart
+            return original(*args, **kwargs)
         metric.update(*batch)
         return metric.compute()
 
