@@ -12,6 +12,7 @@ from assay.render.html import whisker
 from assay.render.svg import to_svg
 from assay.render.trends import Trend, TrendPoint, sparkline
 from assay.report import History, Report, Samples, Section, Value, compare, history
+from assay.report.slices import Slice
 
 N = 300
 
@@ -192,3 +193,56 @@ def test_a_file_that_is_named_twice_is_one_run(tmp_path):
     report(1, 240).save(tmp_path / "a.json")
     report(2, 250).save(tmp_path / "b.json")
     assert len(history([tmp_path, tmp_path / "a.json", f"{tmp_path}/*.json"]).runs) == 2
+
+
+def sliced(day, right_of_f, title="run"):
+    """A run whose first half is of sex f, and all of whose other half is right."""
+    is_f = np.arange(N) < N // 2
+    correct = ~is_f | (np.arange(N) < right_of_f)
+    samples = Samples.pack(range(N), {"correct": correct})
+
+    def values(mask):
+        share, count = correct[mask].mean(), int(mask.sum())
+        return [Value("accuracy", share, count=count, numerator="correct", higher_is_better=True)]
+
+    parts = [Slice.of(f"sex = {name}", values(mask), mask) for name, mask in (("f", is_f), ("m", ~is_f))]
+    section = Section("test", values(is_f | ~is_f), samples=samples, slices=parts)
+    return Report(title, [section], created=f"2026-11-{day:02d}T09:00:00+00:00")
+
+
+def test_slices_are_lines_of_their_own(tmp_path):
+    runs = [sliced(10, 100), sliced(11, 101), sliced(12, 60)]
+    found = history(runs, names=list("abc"), slices=["sex=f"])
+    assert [each.section for each in found.metrics] == ["test", "test: sex = f"]
+    part = found.metrics[1].values
+    assert [each.value for each in part] == [100 / 150, 101 / 150, 60 / 150]
+    assert [each.count for each in part] == [150] * 3
+    assert [each.change and each.change.verdict for each in part] == [None, "no evidence", "worse"]
+    direct = compare(runs[1].of_slice("sex = f"), runs[2].of_slice("sex = f"), names=["b", "c"], flips=0)
+    assert part[2].change == replace(direct.delta("accuracy"), section="test: sex = f")
+    assert [each.section for each in history(runs, slices=["sex"]).metrics] == [
+        "test",
+        "test: sex = f",
+        "test: sex = m",
+    ]
+    assert [each.section for each in history(runs).metrics] == ["test"]
+    assert History.from_json(found.to_json()) == found
+    with pytest.raises(ConfigError, match="slices: got 'sex=x', expected one of 'sex = f', 'sex = m'"):
+        history(runs, slices=["sex=x"])
+    with pytest.raises(ConfigError, match="slices: got 'sex', expected reports with slices"):
+        history(RUNS, slices=["sex"])
+
+
+def test_the_page_has_the_slices_that_are_named_on_the_command_line(tmp_path, monkeypatch):
+    for k in range(2):
+        sliced(10 + k, 100 - k).save(tmp_path / f"{k}" / "report.json")
+    page = tmp_path / "history.html"
+    assert not call(monkeypatch, tmp_path, "--slice", "sex=m", "--html", page)
+    text = page.read_text("utf-8")
+    assert "test: sex = m" in text
+    assert "test: sex = f" not in text
+
+
+def test_a_slice_that_only_some_runs_have_is_a_line_of_those():
+    found = history([report(10, 240), sliced(11, 100), report(12, 240), sliced(13, 101)], slices=["sex=m"])
+    assert [len(each.values) for each in found.metrics if each.section == "test: sex = m"] == [2]

@@ -17,6 +17,7 @@ def run(options: HistoryCommand) -> None:
         options.reports,
         metrics=options.metric,
         sections=options.section,
+        slices=options.slice,
         last=options.last,
         since=options.since,
         confidence_level=options.confidence_level,

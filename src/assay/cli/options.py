@@ -126,6 +126,7 @@ class HistoryCommand(OutputOptions):
     )
     metric: tuple[str, ...] = several("Show this metric only; may be repeated.")
     section: tuple[str, ...] = several("Show this section only; may be repeated.")
+    slice: tuple[str, ...] = several("Show this slice, too, as in sex=f, or all of a name, as in sex; may be repeated.")
     last: int | None = option("Show this many of the last runs; all by default.", least=1)
     since: str = string("Show runs from this time on, as in 2026-11-20.")
     confidence_level: float = option("Compute intervals of changes of this confidence level.", default=0.95)

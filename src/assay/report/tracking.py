@@ -31,6 +31,7 @@ def history(
     names: Sequence[str] | None = None,
     metrics: Sequence[str] = (),
     sections: Sequence[str] = (),
+    slices: Sequence[str] = (),
     last: int | None = None,
     since: str = "",
     confidence_level: float = 0.95,
@@ -47,6 +48,7 @@ def history(
         names: what to call the reports, as many as there are; by default what tells their files apart, or their titles.
         metrics: the metrics to show; all by default.
         sections: the sections to show; all by default.
+        slices: the slices to show beside them: "sex = f", or "sex" for all of that name; none by default.
         last: show this many of the last runs; all by default.
         since: show runs from this time on, ISO 8601: "2026-11-20".
         confidence_level: of the intervals of changes.
@@ -77,7 +79,11 @@ def history(
         unread = f"none that can be read ({not_read[0].rstrip('.')})" if not_read else "none"
         got = f"none since {since}" if are_read else unread
         raise ConfigError(describe("reports", got, "one or more", "Name a folder with the reports of runs"))
-    tracked = [_tracked(name, runs, (confidence_level, correction, seed)) for name in _section_names(runs, sections)]
+    names_shown = _section_names(runs, sections)
+    if slices:
+        runs = [(name, _with_slices(report, slices)) for name, report in runs]
+        names_shown = _with_their_slices(runs, names_shown, slices)
+    tracked = [_tracked(name, runs, (confidence_level, correction, seed)) for name in names_shown]
     shown = [each for found, _ in tracked for each in found if not metrics or each.name in metrics]
     if unknown := set(metrics) - {each.name for each in shown}:
         there = ", ".join(dict.fromkeys(each.name for found, _ in tracked for each in found))
@@ -175,6 +181,43 @@ def _section_names(runs: Sequence[_Named], chosen: Sequence[str]) -> list[str]:
         expected = f"some of {', '.join(there)}"
         raise ConfigError(describe("sections", ", ".join(sorted(unknown)), expected, "Correct the name"))
     return [name for name in there if not chosen or name in chosen]
+
+
+def _with_slices(report: Report, chosen: Sequence[str]) -> Report:
+    """The report with each chosen slice as a section behind its own."""
+    sections: list[Section] = []
+    for section in report.sections:
+        names = [each.name for each in section.slices if any(_is_chosen(each.name, name) for name in chosen)]
+        parts = [(name, section.of_slice(name)) for name in names]
+        sections += [section, *(replace(part, name=f"{section.name}: {name}") for name, part in parts if part)]
+    return replace(report, sections=tuple(sections))
+
+
+def _is_chosen(name: str, chosen: str) -> bool:
+    """Whether a slice is the chosen one, or one of the chosen name."""
+    return _spaced(name) == _spaced(chosen) or name.partition(" = ")[0] == chosen
+
+
+def _spaced(name: str) -> str:
+    return "=".join(part.strip() for part in name.split("=", 1))
+
+
+def _with_their_slices(runs: Sequence[_Named], sections: Sequence[str], chosen: Sequence[str]) -> list[str]:
+    """The sections, each with its chosen slices behind it.
+
+    Raises:
+        ConfigError: no run has a slice of a chosen name.
+    """
+    names = {section: [section] for section in sections}
+    there: dict[str, None] = {}
+    for parent in (each for _, report in runs for each in report.sections if each.name in names):
+        there |= dict.fromkeys(each.name for each in parent.slices)
+        shown = [each.name for each in parent.slices if any(_is_chosen(each.name, name) for name in chosen)]
+        names[parent.name] += [f"{parent.name}: {name}" for name in shown]
+    if unknown := [name for name in chosen if not any(_is_chosen(each, name) for each in there)]:
+        expected = f"one of {', '.join(map(repr, there))}" if there else "reports with slices"
+        raise ConfigError(describe("slices", repr(unknown[0]), expected, "Correct the name, or evaluate with --slice"))
+    return list(dict.fromkeys(name for section in sections for name in names[section]))
 
 
 def _tracked(
