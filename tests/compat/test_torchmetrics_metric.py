@@ -101,6 +101,13 @@ def test_a_function_with_an_argument_without_counterpart_is_that_of_torchmetrics
     torch.testing.assert_close(value, original.functional.nominal.theils_u(preds, target, **options))
 
 
+@pytest.mark.parametrize("name", ["CramersV", "PearsonsContingencyCoefficient", "TheilsU", "TschuprowsT"])
+def test_rows_of_scores_are_categories(name):
+    preds, target = torch.randn(2, 40, 4, generator=torch.Generator().manual_seed(0)).round(decimals=1)
+    value, expected = (getattr(kinds.nominal, name)(num_classes=4)(preds, target) for kinds in (torchmetrics, original))
+    torch.testing.assert_close(value, expected)
+
+
 def test_multiclass_metrics_without_the_number_of_classes_are_those_of_torchmetrics():
     target = torch.tensor([0, 1, 2, 0, 1, 2])
     with pytest.warns(AssayWarning, match="num_classes"):

@@ -40,6 +40,8 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
         return _labels if of_labels else _label_scores
     if name.startswith("Retrieval"):
         return _queries
+    if name in ("CramersV", "PearsonsContingencyCoefficient", "TheilsU", "TschuprowsT"):
+        return _categories
     if name in ("MaxMetric", "MinMetric", "SumMetric"):
         return _values
     if name == "MeanMetric":
@@ -50,6 +52,12 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
 
 
 def _as_it_is(preds: Any, target: Any) -> dict[str, Any]:
+    return {"preds": preds, "target": target}
+
+
+def _categories(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    """Categories, or of rows of scores the one with the largest."""
+    preds, target = (each.argmax(1) if each.ndim == 2 else each for each in (preds, target))
     return {"preds": preds, "target": target}
 
 
