@@ -15,7 +15,7 @@ from assay.compat.torchmetrics.functional.classification import multiclass_accur
 
 from assay.compat import torchmetrics
 from assay.compat.torchmetrics import Accuracy, MetricCollection
-from assay.errors import AssayWarning, InvalidValuesError
+from assay.errors import AssayWarning, InvalidValuesError, ShapeError
 from assay.migrate.table import library
 from assay.pretend import pretend
 from migrate.test_table import theirs
@@ -279,3 +279,13 @@ def test_repeated_samples_are_left_out_of_batches_of_any_shape():
     preds, target = torch.rand(5, 2, 4, generator=GENERATOR), torch.randint(2, (5, 2, 4), generator=GENERATOR)
     expected = original.AUROC(task="multilabel", num_labels=2)(preds[:3], target[:3])
     torch.testing.assert_close(metric(preds, target=target), expected)
+
+
+@pytest.mark.parametrize("name", ["AUROC", "HingeLoss", "CalibrationError", "ROC"])
+def test_labels_in_place_of_scores_are_refused_as_there(name):
+    labels = torch.tensor([0, 1, 2, 0])
+    for kinds in (torchmetrics.classification, original.classification):
+        with pytest.raises((ValueError, RuntimeError)):
+            getattr(kinds, f"Multiclass{name}")(num_classes=3).update(labels, labels)
+    with pytest.raises(ShapeError, match="scores of all classes"):
+        getattr(torchmetrics.classification, f"Multiclass{name}")(num_classes=3).update(labels, labels)

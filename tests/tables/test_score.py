@@ -129,6 +129,16 @@ def test_csv_and_json_lines_are_read(tmp_path):
         assert report.sections[0].values[0].value == 0.75
 
 
+@pytest.mark.parametrize("empty", ["a", "c"])
+def test_a_file_with_a_header_only_has_the_types_of_the_others(tmp_path, empty):
+    for name in "abc":
+        (tmp_path / f"{name}.csv").write_text("p,y,s\n" + ("" if name == empty else "0.5,1,x\n0.25,0,y\n"))
+    report = score(tmp_path, "mse", preds="p", target="y", slices=["s"])
+    assert report.sections[0].values[0].value == (0.25 + 0.0625) / 2
+    assert "4 counted" in report.notes[0]
+    assert [each.count for each in report.sections[0].slices] == [2, 2]
+
+
 def test_rows_of_text_may_be_longer_than_a_block_of_pyarrow(tmp_path):
     rows = [{"p": k % 2, "y": 0, "doc": "x" * (3_000_000 if k == 2 else 10)} for k in range(4)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay.errors import ShapeError, describe
 from assay.integrations.optional_packages import import_package
 from assay.metrics.base import Metric
 from assay.metrics.classification.confusion import StatScores
@@ -71,6 +72,9 @@ def _scores(preds: Tensor, target: Tensor) -> dict[str, Any]:
 
 
 def _class_scores(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    if preds.ndim != target.ndim + 1:
+        got = f"{preds.ndim} dimensions with {target.ndim} of target"
+        raise ShapeError(describe("preds", got, "one more, of classes", "Pass the scores of all classes, not labels"))
     _check_same_shape(preds[:, 0], target)
     return {"preds": probabilities(preds.movedim(1, -1).flatten(0, -2), Tensor.softmax), "target": target.flatten()}
 

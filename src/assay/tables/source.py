@@ -231,6 +231,9 @@ def _of_files(paths: Sequence[str], texts: Sequence[str]) -> TableSource:
         options.partitioning_factory = pa.dataset.HivePartitioning.discover(infer_dictionary=True)
         factory = pa.dataset.FileSystemDatasetFactory(filesystem, files, file_format, options)
         dataset = factory.finish()
+        if kind in ("csv", "json") and pa.null() in dataset.schema.types and len(files) > 1:
+            each_schema = (fragment.physical_schema for fragment in dataset.get_fragments())
+            dataset = factory.finish(_first_types(dataset.schema, list(each_schema)))
     schema = _without_views(dataset.schema)
     fragments = [each for fragment in dataset.get_fragments() for each in _fragments_of(fragment, schema, root, kind)]
     in_files = fragments[0].schema.names if fragments else schema.names
@@ -238,6 +241,16 @@ def _of_files(paths: Sequence[str], texts: Sequence[str]) -> TableSource:
     whole = tuple(path if _URL.match(path) else os.path.abspath(path) for path in paths)
     is_typed = kind in ("parquet", "ipc")
     return TableSource(name, schema, tuple(fragments), is_typed, folders, paths=whole, texts=tuple(texts))
+
+
+def _first_types(schema: Any, schemas: Sequence[Any]) -> Any:
+    """The same columns, with the types of the first files that have values of them: a file may have a header only."""
+    null = arrow().null()
+    for place, each in enumerate(schema):
+        if each.type == null:
+            types = (other.field(each.name).type for other in schemas if each.name in other.names)
+            schema = schema.set(place, each.with_type(next((kind for kind in types if kind != null), null)))
+    return schema
 
 
 def _found(paths: Sequence[str]) -> tuple[Any, str, list[str]]:
