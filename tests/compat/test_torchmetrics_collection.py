@@ -96,3 +96,25 @@ def test_metrics_can_be_added_later_and_collections_nest():
     for each in (ours, expected):
         each.update(*BATCHES[0])
     same(ours.compute(), expected.compute())
+
+
+@pytest.mark.parametrize("name", ["accuracy", "f1"])
+@pytest.mark.parametrize("step", ["update", "forward"])
+def test_what_is_done_with_one_member_is_done_with_no_other(name, step):
+    ours = collection(torchmetrics)
+    alone = {each: metric.clone() for each, metric in ours.items()}
+    ours.update(*BATCHES[0])
+    ours[name].update(*BATCHES[1])
+    getattr(ours, step)(*BATCHES[2])
+    ours[name].reset()
+    getattr(ours, step)(*BATCHES[0])
+    for each, metric in alone.items():
+        for batch in BATCHES[:1] if each == name else (BATCHES[0], BATCHES[2], BATCHES[0]):
+            metric.update(*batch)
+    same(ours.compute(), {each: metric.compute() for each, metric in alone.items()})
+    ours.reset()
+    ours.update(*BATCHES[1])
+    for metric in alone.values():
+        metric.reset()
+        metric.update(*BATCHES[1])
+    same(ours.compute(), {each: metric.compute() for each, metric in alone.items()})

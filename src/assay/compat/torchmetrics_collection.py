@@ -50,6 +50,20 @@ class MetricCollection(_collections.MetricCollection):  # type: ignore[misc]
                     each.__dict__.update(following, meter=deepcopy(first.meter) if copy else first.meter)
         self._state_is_copy = copy
 
+    def _part(self) -> None:
+        """Take metrics that were updated or reset by themselves out of their groups."""
+        if self._state_is_copy and self._enable_compute_groups:
+            groups: dict[Hashable, list[str]] = defaultdict(list)
+            for number, names in self._groups.items():
+                for name in names:
+                    groups[number, _counted_by(getattr(self, name), name)].append(name)
+            self._groups = dict(enumerate(groups.values()))
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Count a batch."""
+        self._part()
+        super().update(*args, **kwargs)
+
     def compute(self) -> dict[str, Any]:
         """The values of all metrics; those of a group are computed, and summed over processes, together."""
         for members in self._members():
@@ -60,6 +74,7 @@ class MetricCollection(_collections.MetricCollection):  # type: ignore[misc]
 
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Count a batch, and give the values of it alone."""
+        self._part()
         if self._enable_compute_groups:
             self._state_is_copy = False
             self._compute_groups_create_state_ref()
@@ -86,3 +101,8 @@ def _shared_by(metric: Any, name: str) -> Hashable:
     if metric.update_called:
         return id(metric.meter)
     return metric._format, str(metric.updates), metric._metric.inputs, metric.sync_on_compute, id(metric.process_group)
+
+
+def _counted_by(metric: Any, name: str) -> Hashable:
+    """What the metrics of a group have in common while none is updated or reset by itself."""
+    return (metric.update_count, metric.meter.rows) if isinstance(metric, CompatibleMetric) else name
