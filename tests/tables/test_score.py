@@ -357,3 +357,28 @@ def test_a_partial_has_one_table_for_all_slices():
         partial = count(table, Accuracy(num_classes=2), "rows", preds="p", target="y", slices=["part"])
         sizes.append(len(load(partial.to_bytes())))
     assert sizes[0] == sizes[1]
+
+
+def test_parts_may_have_no_row_that_matches_and_no_row_at_all():
+    table = pa.table({"p": [0, 1, 1, 0], "y": [0, 1, 0, 0], "g": ["a", "a", "b", "b"]})
+    options = {"preds": "p", "target": "y", "where": "g == 'a'"}
+    parts = [
+        count(part, Accuracy(num_classes=2), name, **options)
+        for name, part in {"a": table[:2], "b": table[2:], "none": table[:0]}.items()
+    ]
+    report = merge(parts).report()
+    assert report.sections[0].values[0].value == 1
+    assert "2 of 4 rows do not match" in report.notes[1]
+    with pytest.raises(ConfigError, match="no row that matches"):
+        merge(parts[1:]).report()
+    with pytest.raises(ConfigError, match="no rows"):
+        merge(parts[2:]).report()
+
+
+@pytest.mark.parametrize("weights", [None, "w"])
+def test_fragments_without_a_matching_row_are_counted(tmp_path, weights):
+    table = pa.table({"p": [0, 1, 1, 0], "y": [0, 1, 0, 0], "g": ["a", "a", "b", "b"], "w": [1.0, 2.0, 1.0, 1.0]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
+    options = {"preds": "p", "target": "y", "where": "g == 'a'", "weights": weights}
+    parts = [count(tmp_path / "a.parquet", Accuracy(num_classes=2), [f"a.parquet#{k}"], **options) for k in (1, 0)]
+    assert merge(parts).report().sections[0].values[0].value == 1

@@ -281,10 +281,23 @@ class Partial:
         """The fragments of the manifest that were not counted."""
         return [key for key in self.manifest or () if key not in self.fragments]
 
+    def check_rows(self, where: str = "table") -> None:
+        """Raise where the whole table has no row that is measured; a part of it may have none.
+
+        Raises:
+            ConfigError: there is no row, or none that matches the condition.
+        """
+        if not self.rows:
+            raise ConfigError(describe(where, "no rows", "one or more", "Check what was written there"))
+        if self.filtered == self.rows:
+            got = f"no row that matches {self.options.where!r}"
+            raise ConfigError(describe(f"{where}: where", got, "one or more", "Correct the condition"))
+
     def report(self) -> Report:
         """The report of the whole table.
 
         Raises:
+            ConfigError: there is no row, or none that matches the condition.
             StateError: fragments of the manifest are missing, or there is one that it lacks.
             BadRowsError: rows of fragments that were counted apart have one id.
             InvalidValuesError: values were counted that cannot be, such as scores outside [0, 1].
@@ -297,6 +310,7 @@ class Partial:
         if unknown:
             do = "Merge partials of one table"
             raise StateError(describe("report", f"the fragment {unknown[0]!r}", "one of the manifest", do))
+        self.check_rows()
         if self.ids.duplicated:
             got = f"{self.ids.duplicated:,} rows whose id in {self.columns.ids} other rows have"
             do = "Give each row an id of its own, or count all fragments of files at once, which leaves them out"

@@ -321,7 +321,7 @@ def _coded(array: Any, name: str) -> CodedValues:
 
 
 def _note(masks: dict[str, Mask], reason: str, bad: Any) -> None:
-    mask = bad.reshape(len(bad), -1).any(1).numpy() if isinstance(bad, Tensor) else bad
+    mask = (bad.flatten(1).any(1) if bad.ndim > 1 else bad).numpy() if isinstance(bad, Tensor) else bad
     if mask.any():
         masks[reason] = masks[reason] | mask if reason in masks else np.array(mask)
 

@@ -204,9 +204,6 @@ def _counted(
             repeated = partial.ids.repeated()
             partial = Partial(known, options, table.rows or 0, table.manifest, repeated)
             count_fragments(partial, table, wanted, bar)
-    if not partial.rows and chosen is None:
-        raise ConfigError(describe(table.name, "no rows", "one or more", "Check what was written there"))
-    if partial.rows and partial.filtered == partial.rows:
-        got = f"no row that matches {options.where!r}"
-        raise ConfigError(describe(f"{table.name}: where", got, "one or more", "Correct the condition"))
+    if table.is_whole and chosen is None:
+        partial.check_rows(table.name)
     return partial
