@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -245,11 +246,11 @@ def _of_files(paths: Sequence[str], texts: Sequence[str]) -> TableSource:
 
 def _first_types(schema: Any, schemas: Sequence[Any]) -> Any:
     """The same columns, with the types of the first files that have values of them: a file may have a header only."""
-    null = arrow().null()
+    is_null = arrow().types.is_null
     for place, each in enumerate(schema):
-        if each.type == null:
+        if is_null(each.type):
             types = (other.field(each.name).type for other in schemas if each.name in other.names)
-            schema = schema.set(place, each.with_type(next((kind for kind in types if kind != null), null)))
+            schema = schema.set(place, each.with_type(next(itertools.filterfalse(is_null, types), each.type)))
     return schema
 
 
