@@ -112,15 +112,16 @@ def _reports(sources: Any) -> tuple[list[tuple[Location | None, Report]], list[s
     listed = [sources] if isinstance(sources, str | os.PathLike | Report) else list(sources)
     found: list[tuple[Location | None, Report]] = []
     not_read: list[str] = []
-    once: set[Path] = set()
+    once: set[Location] = set()
     for each in listed:
         if isinstance(each, Report):
             found.append((None, each))
             continue
         for path in _files(os.fspath(each)):
-            if path.resolve() in once:
+            file = path.resolve() if isinstance(path, Path) else path
+            if file in once:
                 continue
-            once.add(path.resolve())
+            once.add(file)
             try:
                 report = Report.load(path)
                 _time(report.created, f"{path}: created")
