@@ -1,0 +1,78 @@
+# ruff: noqa: RUF009 - `option` gives a field
+"""Commands for language models. Needs no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.cli.declaration import DATA, RUN, flag, option, several, string
+from assay.cli.options.base import (
+    JsonOptions,
+    MeasurementOptions,
+    ModelOptions,
+    ReportOutput,
+    stride_option,
+    window_option,
+)
+
+
+@dataclass(frozen=True)
+class PerplexityCommand(MeasurementOptions):
+    """Measure the perplexity of a language model on a text, every token once."""
+
+    data: str = string("Measure on the text in this file.", required="a file with text", is_path=True)
+    batch_size: int | None = option("Compute this many windows at once; 8 by default.", panel=DATA)
+    window: int | None = window_option()
+    stride: int | None = stride_option()
+
+
+@dataclass(frozen=True)
+class LmEvalCommand(ReportOutput, ModelOptions):
+    """Measure a language model on tasks of lm-eval, whose samples assay compare pairs before and after quantization.
+
+    Nothing is downloaded unless HF_HUB_OFFLINE=0 is set: data are local, or stored by an earlier run.
+    """
+
+    tasks: tuple[str, ...] = several(
+        "Measure on these tasks, as in arc_easy,hellaswag.", separator=",", required="names of tasks"
+    )
+    include_path: Path | None = option("Read tasks of your own as YAML from this folder.")
+    num_fewshot: int | None = option("Put this many examples into each prompt; by default as the task says.", least=0)
+    limit: int | None = option("Measure this many samples of each task only.", least=1)
+    chat_template: bool = flag("Give each prompt the form of a conversation, by the chat template of the folder.")
+    max_length: int | None = option("Give the model this many tokens at most; by default what it can hold.", least=2)
+    batch_size: int = option("Compute this many requests at once.", default=8, least=1)
+    resume: Path | None = option("Keep answers in this folder, and resume from those in it.", panel=RUN)
+    run_id: str | None = option("With --resume, name the run where the model has no digest.", panel=RUN)
+    title: str = string("Give the report this title.", panel=RUN)
+
+
+@dataclass(frozen=True)
+class SamplingOptions(ModelOptions):
+    """How a language model continues a text."""
+
+    max_new_tokens: int = option("Generate at most this many tokens.", "--max-new-tokens", "-n", default=50)
+    temperature: float = option(
+        "Divide logits by this number before drawing; 0 takes the most probable token.", default=0.0
+    )
+    top_k: int | None = option("Draw from this many most probable tokens only.")
+
+
+@dataclass(frozen=True)
+class GenerateCommand(SamplingOptions, JsonOptions):
+    """Let a language model continue a prompt, side by side with others: text, tokens a second, peak memory."""
+
+    prompt: str = string("Continue this text.", required="a text")
+    variant: tuple[str, ...] = several("Compare with another model, or with a scheme such as int4; may be repeated.")
+
+
+@dataclass(frozen=True)
+class ChatCommand(SamplingOptions):
+    """Talk to a language model in the terminal, by the chat template of its folder.
+
+    Ctrl-C stops an answer, /clear forgets the conversation, and Ctrl-D ends it.
+    """
+
+    max_new_tokens: int = option("Generate at most this many tokens an answer.", "--max-new-tokens", "-n", default=512)
+    system: str = string("Tell the model this before the conversation.")

@@ -1,0 +1,104 @@
+# ruff: noqa: RUF009 - `option` gives a field
+"""Commands that read reports. Needs no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay._atomic import Location
+from assay.cli.declaration import argument, option, several, string
+from assay.cli.options.base import JsonOptions, OutputOptions, seed_option
+
+
+@dataclass(frozen=True)
+class CompareCommand(OutputOptions):
+    """Compare runs with a baseline, slice by slice, and sample by sample where both kept their samples."""
+
+    reports: tuple[Location, ...] = argument(
+        "The reports as JSON, paths or URLs: the baseline first, then one or more runs.",
+        (),
+        required="the files of two reports",
+    )
+    confidence_level: float = option("Compute intervals of this confidence level.", default=0.95)
+    correction: str = option("Correct p-values for how many there are: holm, bh or none.", default="holm")
+    seed: int = seed_option("Start random numbers from this seed.")
+    flips: int = option("List this many samples for each way to flip.", default=10)
+    slices: bool | None = option("Compare slices; by default those that both reports have.")
+    between: tuple[str, ...] = several(
+        "Compare slices of one report, the baseline first: --between 'sex = f' --between 'sex = m'.", metavar="SLICE"
+    )
+    html: Location | None = option("Write the comparison as a page that needs nothing else.")
+    out: Location | None = option("Write the comparison as JSON.")
+
+
+@dataclass(frozen=True)
+class HistoryCommand(OutputOptions):
+    """Show metrics over many runs, and which changes from run to run are more than noise.
+
+    Each run is compared with the one before it on the same samples, sample by sample where both kept them.
+    """
+
+    reports: tuple[str, ...] = argument(
+        "The reports as JSON: folders, in which all are found, files, patterns or URLs.",
+        (),
+        required="a folder or files",
+    )
+    metric: tuple[str, ...] = several("Show this metric only; may be repeated.")
+    section: tuple[str, ...] = several("Show this section only; may be repeated.")
+    slice: tuple[str, ...] = several("Show this slice, too, as in sex=f, or all of a name, as in sex; may be repeated.")
+    last: int | None = option("Show this many of the last runs; all by default.", least=1)
+    since: str = string("Show runs from this time on, as in 2026-11-20.")
+    confidence_level: float = option("Compute intervals of changes of this confidence level.", default=0.95)
+    correction: str = option("Correct the p-values of a run for how many there are: holm, bh or none.", default="holm")
+    seed: int = seed_option("Start random numbers from this seed.")
+    html: Location | None = option("Write the history as a page that needs nothing else.")
+    out: Location | None = option("Write the history as JSON.")
+
+
+def _bounds(help: str) -> Any:
+    return several(f"{help}; may be repeated.", metavar="METRIC=NUMBER", is_extended=True)
+
+
+@dataclass(frozen=True)
+class GateCommand(OutputOptions):
+    """Judge a report by rules.
+
+    Exit code 0: every rule holds. 1: one does not, or what it needs is missing or undefined. 2: cannot say.
+
+    A rule holds where the whole interval is within its bound. 2 is not enough evidence (the bound is within the
+    interval, or there is none), a file that cannot be read, or an invalid option. What is in doubt is never 0.
+
+    Where several sections have a metric of one name, write section/metric. A metric of one slice is written
+    accuracy[language = de], that of every slice that fits accuracy[language = *].
+    """
+
+    report: Location = argument("The report as JSON.", None, required="the file of a report")
+    min: tuple[str, ...] = _bounds("Require that a metric is at least this number")
+    max: tuple[str, ...] = _bounds("Require that a metric is at most this number")
+    max_drop: tuple[str, ...] = _bounds("Require that a metric is lower than in the baseline by at most this number")
+    max_rise: tuple[str, ...] = _bounds("Require that a metric is higher than in the baseline by at most this number")
+    min_ratio: tuple[str, ...] = _bounds("Require that a metric is at least this many times that of the baseline")
+    max_ratio: tuple[str, ...] = _bounds("Require that a metric is at most this many times that of the baseline")
+    worst_slice: tuple[str, ...] = _bounds("Require that a metric is at least this number in every slice")
+    worst_slice_max: tuple[str, ...] = _bounds("Require that a metric is at most this number in every slice")
+    baseline: Location | None = option("Compare with this report, for rules of changes and ratios.")
+    config: Path | None = option("Read options from this TOML file; rules of the command line win over its rules.")
+    confidence_level: float = option("Judge by intervals of this confidence level.", default=0.95)
+    point: bool | None = option(
+        "Judge by the numbers alone, or strictly by intervals (the default).", "--point/--strict"
+    )
+    min_slice_size: int | None = option(
+        "Leave out slices of fewer samples; by default those that the report leaves out."
+    )
+
+
+@dataclass(frozen=True)
+class ImportCommand(JsonOptions):
+    """Make a report of the results of another tool, sample by sample, for assay compare and assay gate."""
+
+    tool: str = argument("The tool that wrote the results: lm-eval.", required="lm-eval")
+    path: Path = argument("The results_*.json, or the folder of one run.", None, required="a file or a folder")
+    out: Location | None = option("Write the report as JSON.")
+    title: str = string("Give the report this title instead of the name of the model.")

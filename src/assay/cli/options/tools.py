@@ -1,0 +1,74 @@
+# ruff: noqa: RUF009 - `option` gives a field
+"""Commands that measure nothing. Needs no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.cli.declaration import argument, flag, option, several, string
+from assay.cli.options.base import JsonOptions
+
+
+@dataclass(frozen=True)
+class DevicesCommand(JsonOptions):
+    """Show what is on this machine, what each kind of device can do, and why not."""
+
+    prepare: bool = flag("Compile the engine of pretend devices now instead of at first use.")
+
+
+@dataclass(frozen=True)
+class DemoCommand:
+    """Train small models on real data in a few seconds, and show a report of them."""
+
+    out: Path = option("Write the report as JSON and as a page into this folder.", default=Path("assay-demo"))
+
+
+@dataclass(frozen=True)
+class AuditCommand(JsonOptions):
+    """Find device bugs without the device.
+
+    Exit code 0: no finding. 1: findings. 2: the target could not be run.
+    """
+
+    target: str = argument("The target: a script, a module, module:Class, module:function, or a library of metrics.")
+    device: tuple[str, ...] = option(
+        "Audit for these devices; cuda:1 means two, of which cuda:0 is the default.",
+        default=("mps", "cuda:1", "xpu"),
+        separator=",",
+    )
+    usage: str = option("Use metrics in this way: moved, not-moved or both.", default="both")
+    rules: tuple[str, ...] = several("Report these rules only.", separator=",")
+    ignore: tuple[str, ...] = several("Leave out these rules.", separator=",")
+    fail_on: str = option("Exit with 1 from this severity on: error, warning or note.", default="warning")
+    timeout: float = option("Stop a script or a metric after this many seconds.", default=120.0)
+    args: str = string("Pass these arguments to a script; {device} stands for the device.")
+    input: tuple[str, ...] = several(
+        "Call a module with an input of this shape and dtype: 8x3x32x32, 8x16:int64; may be repeated."
+    )
+    engine: str = option("Pretend devices with this engine: auto, native or python.", default="auto")
+    sarif: Path | None = option("Write the findings as SARIF, which code hosts show.")
+    notes: bool = flag("Print notes besides errors and warnings.")
+    list_rules: bool = flag("Print all rules and exit.")
+    parity: bool = flag("Compare values with those of the CPU, operator by operator, instead of auditing.")
+
+
+@dataclass(frozen=True)
+class MigrateCommand(JsonOptions):
+    """Change code of TorchMetrics, Ignite and TorchEval to assay, as a diff; what is not sure is a note.
+
+    Exit code 0: nothing is left to do by hand. 1: something is. 2: a file could not be read or written.
+    """
+
+    path: Path = argument("A Python file, or a folder of them.", None, required="a file or a folder")
+    write: bool = flag("Write the changed files, each whole or not at all.")
+    num_classes: int | None = option("Write this number of classes where the code does not say one.", least=2)
+    num_labels: int | None = option("Write this number of labels where the code does not say one.", least=2)
+    num_outputs: int | None = option("Write this number of outputs where the code does not say one.", least=1)
+
+
+@dataclass(frozen=True)
+class CatalogueCommand(JsonOptions):
+    """List every metric class of TorchMetrics, Ignite and TorchEval with the metric of assay that takes its place."""
+
+    library: tuple[str, ...] = several("List this library only: torchmetrics, ignite or torcheval; may be repeated.")
