@@ -69,8 +69,9 @@ def test_the_report_is_written_whole(written):
         "Shapes in drawn scenes",
         "Misspelt sentences, corrected",
     ]
-    shown = {section.name: len(section.samples.pictures) for section in report.sections if section.samples}
-    assert shown["Handwritten digits"] == shown["Shapes in drawn scenes"] == page.count("data:image/png") / 2 == 12
+    kept = {section.name: len(section.samples.pictures) for section in report.sections if section.samples}
+    assert page.count("data:image/png") == 2 * 12  # the worst ones; a report keeps as many other errors for comparisons
+    assert all(12 < kept[name] <= 24 for name in ("Handwritten digits", "Shapes in drawn scenes"))
 
 
 def test_assay_gives_one_answer_and_it_is_the_exact_one(written):
