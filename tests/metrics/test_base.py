@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
+from copy import deepcopy
 from dataclasses import asdict, fields, replace
 
 import numpy as np
@@ -12,7 +14,7 @@ import torch
 
 from assay import Meter
 from assay.errors import ConfigError
-from assay.metrics import Accuracy, FBetaScore, Quantile
+from assay.metrics import Accuracy, DiceScore, FBetaScore, Quantile
 from laws import CASES
 
 METRICS = {type(case.metric): case.metric for case in CASES}
@@ -74,3 +76,13 @@ def test_quantiles_come_in_any_sequence(q):
 def test_what_is_no_quantile_is_refused(q, got):
     with pytest.raises(ConfigError, match=f"^q: got {got}, expected a number"):
         Quantile(q)
+
+
+def test_metrics_with_nan_as_an_argument_are_equal_field_by_field():
+    first, second = (DiceScore(num_labels=3, average=None, zero_division=float("nan")) for _ in range(2))
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first.zero_division == second.zero_division  # what dataclasses of Python 3.13 compare
+    assert pickle.loads(pickle.dumps(first)) == deepcopy(first) == first
+    assert first != DiceScore(num_labels=3, average=None, zero_division=0)
+    assert math.isnan(first.zero_division)

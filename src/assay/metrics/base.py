@@ -239,7 +239,23 @@ def _real(value: Any) -> float:
     if isinstance(value, bool | str | bytes):
         raise TypeError
     number = float(value)
-    return math.nan if math.isnan(number) else number  # one object, so that equal metrics compare equal
+    return _NAN if math.isnan(number) else number
+
+
+class _EqualNaN(float):
+    """NaN that equals NaN, so that equal arguments are equal: from Python 3.13 on dataclasses compare by field."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, float) and math.isnan(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+_NAN = _EqualNaN("nan")
 
 
 def _truth(value: Any) -> bool:
