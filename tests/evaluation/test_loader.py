@@ -49,8 +49,10 @@ def right(data, folder=None, **more):
     return list(zip(samples.ids.values.tolist(), samples.decision.values.tolist(), strict=True))
 
 
-# Multiprocessing leaves its connection to a worker open when that is killed while it sends a tensor.
+# Multiprocessing leaves its connection to a worker open when that is killed while it sends a tensor; torch then opens
+# ten temporary files to see whether more can be opened, and the signal of the death may interrupt that.
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <_io:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
 @pytest.mark.parametrize("end", ENDS)
 def test_a_dead_worker_ends_the_run_and_the_run_resumes(tmp_path, end, on_error):
