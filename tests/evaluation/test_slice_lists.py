@@ -14,6 +14,7 @@ from assay.cli import app
 from assay.errors import ConfigError
 from assay.evaluation import evaluate
 from assay.report import Report, compare
+from assay.tables import count, merge
 
 RANDOM = np.random.default_rng(3)
 N = 400
@@ -88,6 +89,23 @@ def test_tables_are_sliced_alike(kind):
     found = score(table, METRICS, preds="p", target="y", ids="id", slices=SLICES)
     assert found.sections[0].slices == measured().sections[0].slices
     assert any("of all its values of tags" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("slices", [["tags"], ["tags", ("tags", "sex")], SLICES])
+def test_all_rows_of_a_table_are_counted_once_whatever_slices_they_are_in(slices):
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"p": P, "y": Y, "tags": TAGS, "sex": SEX})
+    parts = [count(part, METRICS, name, preds="p", target="y", slices=slices) for name, part in halves(table)]
+    meter = Meter(**METRICS)
+    meter.update(torch.from_numpy(P), torch.from_numpy(Y))
+    expected = {name: value.item() for name, value in meter.compute().items()}
+    for report in (score(table, METRICS, preds="p", target="y", slices=slices), merge(parts).report()):
+        assert {value.name: value.value for value in report.sections[0].values} == expected
+        assert {value.count for value in report.sections[0].values} == {N}
+
+
+def halves(table):
+    return ("first", table[: N // 2]), ("second", table[N // 2 :])
 
 
 def test_merged_parts_of_a_table_have_the_same_slices():
