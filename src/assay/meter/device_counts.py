@@ -22,7 +22,7 @@ from assay.tally.inputs import readable
 from assay.tally.sample_store import SampleStore
 from assay.tally.triton_check import uses_triton
 
-COPIED_BYTES = 1 << 19
+AT_ONCE_BYTES = 1 << 19
 """Compiled code counts a batch of so many bytes in less time than it takes to copy it."""
 
 
@@ -82,7 +82,7 @@ class DeviceCounts:
             self._staged_rows, self._buffers = rows, []
         self._slots: dict[int, list[Tensor]] = {}
         self.rows_of_layout = len(batch.preds)
-        is_fast = self._compiled and library() is not None and batch.nbytes >= COPIED_BYTES
+        is_fast = self._compiled and library() is not None and batch.nbytes >= AT_ONCE_BYTES
         self._at_once = is_fast or self.rows_of_layout * 2 > self._capacity
         self.layout = layout_of(batch)
 

@@ -19,9 +19,9 @@ def first_largest(scores: Tensor) -> Tensor:
     return labels
 
 
-def has_columns(scores: Tensor) -> bool:
-    """Whether the scores of each class lie one after the other, as columns of a table do."""
-    return scores.ndim == 2 and scores.stride(0) == 1 and scores.stride(1) >= len(scores) > 1
+def has_columns(rows: Tensor) -> bool:
+    """Whether each column of `(N, C)` lies one number after the other, as those of a table do."""
+    return rows.ndim == 2 and rows.stride(0) == 1 and rows.stride(1) >= len(rows) > 1
 
 
 def target_rank(scores: Tensor, target: Tensor) -> Tensor:
