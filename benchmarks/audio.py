@@ -54,7 +54,7 @@ def main() -> None:
         "SignalDistortionRatio": ([list(each) for each in few], few, torchmetrics.audio.SignalDistortionRatio),
         "ProcrustesDisparity": ([list(each) for each in clouds], clouds, torchmetrics.shape.ProcrustesDisparity),
     }
-    table = Table(titled("Audio and shapes"), ["", "size", "assay, s", "TorchMetrics, s", "times as fast"])
+    table = Table(titled("Audio and shapes"), ["metric", "size", "assay, s", "TorchMetrics, s", "times as fast"])
     saved = {}
     for name, (own, theirs, make) in rows.items():
         calls = {"assay": partial(_own, name, *own), "TorchMetrics": partial(_theirs, make, *theirs)}

@@ -7,7 +7,9 @@ median of the ratios within a round.
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import io
 import json
 import os
 import random
@@ -76,6 +78,23 @@ def measure(candidates: Mapping[str, Candidate], rounds: int = 7, seconds: float
     return {name: Cost(found) for name, found in costs.items()}
 
 
+def measure_once(calls: Mapping[str, Callable[[], Any]], rounds: int = 3) -> dict[str, Cost]:
+    """The cost of calls that take long: one of each in a round, with all threads, without what is printed.
+
+    Whoever measures calls them once before if what is loaded at first use is no part of the cost.
+    """
+    torch.set_num_threads(1)
+    shuffled = random.Random(0)
+    costs: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name in shuffled.sample(list(calls), len(calls)):
+            start = time.process_time()
+            with contextlib.redirect_stdout(io.StringIO()):
+                calls[name]()
+            costs[name].append(time.process_time() - start)
+    return {name: Cost(found) for name, found in costs.items()}
+
+
 def _run(candidate: Candidate, calls: int) -> float:
     candidate.reset()
     candidate.step(0)  # states are made by the first call
@@ -129,11 +148,6 @@ def microseconds(seconds: float) -> str:
     """Three digits of a time in µs."""
     value = seconds * 1e6
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def goal_cell(ratio: float, goal: float) -> str:
-    """A goal of so many times as fast, and whether it is met; empty where there is none."""
-    return f"{goal:,.0f} ({'met' if ratio >= goal else 'NOT MET'})" if goal else ""
 
 
 def save(name: str, tables: Sequence[Table], raw: Any) -> None:
