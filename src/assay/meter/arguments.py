@@ -111,7 +111,9 @@ def layout_of(batch: Arguments) -> tuple[Any, ...]:
     tensors, names, _ = batch
     if not names:
         preds, target, weights = tensors
-        if type(preds) is Tensor and type(target) is Tensor and weights is None:  # as most are
+        if weights is None and type(preds) is Tensor and target is None:  # as most are, or as the next ones
+            return preds.shape, preds.dtype, preds.device, min(preds.untyped_storage().nbytes(), preds.nbytes)
+        if weights is None and type(preds) is Tensor and type(target) is Tensor:
             return (
                 preds.shape,
                 preds.dtype,

@@ -16,6 +16,7 @@ from assay.devices.policies import policy
 from assay.errors import StateError, describe
 from assay.meter.arguments import Arguments, layout_of
 from assay.meter.flat_states import FlatStates
+from assay.meter.prepared_adds import PreparedAdds
 from assay.native.library import library
 from assay.tally.base import Batch, State, Tally
 from assay.tally.inputs import readable
@@ -24,6 +25,8 @@ from assay.tally.triton_check import uses_triton
 
 AT_ONCE_BYTES = 1 << 19
 """Compiled code counts a batch of so many bytes in less time than it takes to copy it."""
+PREPARED_BYTES = 1 << 13
+"""The same where it is prepared for the layout of a batch."""
 
 
 class DeviceCounts:
@@ -41,6 +44,8 @@ class DeviceCounts:
         self._at_once = False
         self._buffers: list[Tensor] = []
         self._staged_rows: tuple[Any, ...] = ()
+        self._prepared: PreparedAdds | None = None
+        self._prepared_of_batch: PreparedAdds | None = None
         self.layout: tuple[Any, ...] = ()
         self.rows_of_layout = 0
         self._broken = ""
@@ -84,6 +89,9 @@ class DeviceCounts:
         self.rows_of_layout = len(batch.preds)
         is_fast = self._compiled and library() is not None and batch.nbytes >= AT_ONCE_BYTES
         self._at_once = is_fast or self.rows_of_layout * 2 > self._capacity
+        is_sooner = self._compiled and bool(self._capacity) and batch.nbytes >= PREPARED_BYTES
+        self._prepared = PreparedAdds(self._tallies) if is_sooner else None
+        self._prepared_of_batch = PreparedAdds(self._tallies) if self._compiled else None
         self.layout = layout_of(batch)
 
     def push(self, batch: Arguments) -> None:
@@ -91,6 +99,9 @@ class DeviceCounts:
         rows = self.rows_of_layout
         if not self._capacity:
             self.count_on_device(batch)
+            return
+        if self._prepared is not None and self._count_prepared(self._prepared, batch):
+            self._rows += rows
             return
         if self._at_once:
             self._count(batch)
@@ -137,8 +148,20 @@ class DeviceCounts:
         try:
             self._count_chunks(self._states, batch)
         except BaseException as error:
-            self._broken = type(error).__name__
-            self.layout = ()  # so that the next update comes to be refused
+            self._break(error)
+            raise
+
+    def _break(self, error: BaseException) -> None:
+        """Refuse all that comes, as the tallies may differ."""
+        self._broken = type(error).__name__
+        self.layout = ()  # so that the next update comes to be refused
+
+    def _count_prepared(self, prepared: PreparedAdds, batch: Arguments) -> bool:
+        """Count a batch of the expected layout in one call a tally; false where nothing was counted."""
+        try:
+            return prepared.add(self._states, batch)
+        except BaseException as error:
+            self._break(error)
             raise
 
     def _reserve(self, size: int) -> None:
@@ -161,7 +184,9 @@ class DeviceCounts:
         if flat is not None:
             flat.numbers.zero_()
         states = [tally.zero_of_batch(self._device) for tally in self._tallies] if flat is None else flat.states
-        self._count_chunks(states, batch)
+        prepared = self._prepared_of_batch if flat is not None else None
+        if prepared is None or not prepared.add(states, batch):
+            self._count_chunks(states, batch)
         return flat or _on_host(states)
 
     @cached_property

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 from functools import cache
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -40,9 +42,15 @@ def loaded() -> ctypes.CDLL:
     return compiled
 
 
+def compiled_function(name: str, arguments: int) -> Callable[..., None]:
+    """A function of the library that takes so many addresses and integers, after `takes` returned true."""
+    found = getattr(loaded(), f"assay_{name}")
+    if found.argtypes is None:  # ctypes then makes no object for each argument
+        found.argtypes = [ctypes.c_void_p] * arguments
+    return cast(Callable[..., None], found)
+
+
 def call(name: str, *arguments: object) -> None:
     """Call a function of the library, after `takes` returned true: tensors go by address, integers as int64."""
-    function = getattr(loaded(), f"assay_{name}")
-    if function.argtypes is None:  # ctypes then makes no object for each argument
-        function.argtypes = [ctypes.c_void_p] * len(arguments)
-    function(*[each.data_ptr() if isinstance(each, Tensor) else each for each in arguments])
+    addresses = [each.data_ptr() if isinstance(each, Tensor) else each for each in arguments]
+    compiled_function(name, len(addresses))(*addresses)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from assay.native.library import call
+from assay.native.library import call, compiled_function
 
 _BLOCK_BYTES = 12 * 1024 + 64  # of the struct `block` in sums.c
+COLUMN_WORDS, _PRODUCT_WORDS = 7, 8  # of the structs `column` and `product`
 DTYPES = (torch.float32, torch.float64)
 """Of the columns that it takes."""
 
@@ -90,14 +92,40 @@ def sum_products(
         products: for each product the address of its limbs and what `product_of` gives.
         segments: what `order_cells` gives; by default all rows are of one cell.
     """
-    count, (rows, outputs) = len(columns) // 7, shape
+    count, (rows, outputs) = len(columns) // COLUMN_WORDS, shape
     blocks = torch.empty(count * _BLOCK_BYTES, dtype=torch.uint8)
-    described = outputs, count, _packed(columns), len(products) // 8, _packed(products), blocks
+    described = outputs, count, _packed(columns), len(products) // _PRODUCT_WORDS, _packed(products), blocks
     if segments is None:
         call("sum_products", rows, *described)
     else:
         starts, order = segments
         call("sum_cells", len(starts) - 1, starts, order, *described)
+
+
+class PreparedSums:
+    """The sums of products of contiguous columns of one shape, which differ in their addresses from call to call.
+
+    Args:
+        rows: how many rows each column has; there is one output.
+        columns: as for `sum_products`.
+        products: as for `sum_products`.
+        owners: the tensors whose addresses are in the descriptions, but for the columns.
+    """
+
+    def __init__(self, rows: int, columns: Sequence[int], products: Sequence[int], owners: Sequence[Tensor]) -> None:
+        self._columns, products = array("q", columns), array("q", products)
+        count = len(columns) // COLUMN_WORDS
+        blocks = torch.empty(count * _BLOCK_BYTES, dtype=torch.uint8)
+        self._kept = products, blocks, owners  # as long as their addresses
+        described = self._columns.buffer_info()[0], len(products) // _PRODUCT_WORDS, products.buffer_info()[0]
+        self._arguments = rows, 1, count, *described, blocks.data_ptr()
+        self._sum = compiled_function("sum_products", len(self._arguments))
+
+    def add(self, *addresses: int) -> None:
+        """Add the sums of the columns at these addresses."""
+        for k, address in enumerate(addresses):
+            self._columns[COLUMN_WORDS * k] = address
+        self._sum(*self._arguments)
 
 
 def order_cells(cells: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -37,6 +37,9 @@ State = dict[str, Any]
 
 Whole: TypeAlias = NDArray[np.int64]
 
+PreparedAdd = Callable[[int, int], None]
+"""Counts a batch, given the addresses of `preds` and `target`; that of a target that is not there is 0."""
+
 Memo = TypeVar("Memo")
 
 
@@ -153,6 +156,14 @@ class Tally(ABC):
     @abstractmethod
     def add(self, state: State, batch: Batch) -> None:
         """Count a batch into a state, in place, without synchronizing with the device."""
+
+    def prepare(self, state: State, batch: Batch) -> PreparedAdd | None:
+        """A shorter `add` into this state for batches of `preds` and `target` like these; None where there is none.
+
+        Batches are alike when their tensors have the same shapes and dtypes; all are contiguous in host memory. Tensors
+        of the state stay where they are.
+        """
+        return None
 
     @property
     def has_cells(self) -> bool:

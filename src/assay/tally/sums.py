@@ -6,13 +6,14 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.native.library import takes
-from assay.native.sums import DTYPES, column_of, product_of, sum_products
+from assay.native.sums import DTYPES, PreparedSums, column_of, product_of, sum_products
 from assay.tally import exact, modular_sums
 from assay.tally.base import (
     BAD_WEIGHTS,
@@ -20,6 +21,7 @@ from assay.tally.base import (
     BatchLayout,
     InvalidValues,
     NanPolicy,
+    PreparedAdd,
     Rule,
     State,
     Tally,
@@ -180,9 +182,32 @@ class Sums(Tally):
             described.append((f"sums{order}", 8 * k * self._outputs * words, product))
         return factors, described
 
+    def prepare(self, state: State, batch: Batch) -> PreparedAdd | None:
+        factors = self._compiled[0]
+        tensors = [column(batch, name) for name in self.arguments]
+        plain = self.nan_policy in ("propagate", "raise") and all(isinstance(each, ArgumentValue) for each in factors)
+        if not plain or self.weighted or self._outputs > 1 or not takes(*tensors, dtypes=DTYPES):
+            return None
+        target = None if batch.target is None else batch.target.reshape(-1, 1)
+        columns = Batch(batch.preds.reshape(-1, 1), target)
+        rows, count = len(columns.preds), state["count"].numpy()
+        described = self._described(state, [factor.values(columns) for factor in factors])
+        sums = PreparedSums(rows, *described, owners=list(state.values()))
+        places = [("preds", "target").index(cast(ArgumentValue, factor).argument) for factor in factors]
+
+        def add(*addresses: int) -> None:
+            count[0] += rows
+            sums.add(*[addresses[place] for place in places])
+
+        return add
+
     def _add_compiled(self, state: State, columns: Batch, cells: RowCells | None = None) -> None:
-        factors, products = self._compiled
-        values = [factor.values(columns) for factor in factors]
+        values = [factor.values(columns) for factor in self._compiled[0]]
+        sum_products(values[0].shape, *self._described(state, values), None if cells is None else cells.segments)
+
+    def _described(self, state: State, values: Sequence[Tensor]) -> tuple[list[int], list[int]]:
+        """The columns with these values, and the products that are added to a state, as `sum_products` takes them."""
+        products = self._compiled[1]
         special, invalid, size = state["special"].data_ptr(), state["invalid"].data_ptr(), 8 * self._outputs
         described = []
         for k, each in enumerate(values):
@@ -190,7 +215,7 @@ class Sums(Tally):
             described += column_of(each, *(leaf if k < len(self._leaves) else ()))
         starts = {name: state[name].data_ptr() for name in dict.fromkeys(name for name, _, _ in products)}
         numbers = [number for name, first, product in products for number in (starts[name] + first, *product)]
-        sum_products(values[0].shape, described, numbers, None if cells is None else cells.segments)
+        return described, numbers
 
     @cached_property
     def _in_triton(self) -> tuple[tuple[int, ...], ...]:

@@ -1,0 +1,60 @@
+"""Batches of one layout counted into the same states by compiled code, without what is the same for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from assay.meter.arguments import Arguments
+from assay.tally.base import Batch, PreparedAdd, State, Tally
+
+
+class PreparedAdds:
+    """Counts batches of one layout in host memory; it is prepared when the second one comes, as many come once.
+
+    Args:
+        tallies: those that count.
+    """
+
+    def __init__(self, tallies: Sequence[Tally]) -> None:
+        self._tallies = tallies
+        self._adds: Sequence[PreparedAdd] | None = None
+        self._calls = 0
+
+    def add(self, states: Sequence[State], batch: Arguments) -> bool:
+        """Count a batch into the states, which are the same each time; false where nothing was counted.
+
+        That is the first batch, one whose tensors do not lie in memory as they are read, and all batches where a tally
+        has no `prepare` for them.
+        """
+        if self._adds is None and self._calls > 1:
+            return False
+        preds, target = batch.tensors[:2]
+        first, second = _address(preds), _address(target)
+        if not first or (target is not None and not second):
+            return False
+        if self._adds is None:
+            self._calls += 1
+            self._adds = _prepared(self._tallies, states, batch) if self._calls == 2 else None
+            if self._adds is None:
+                return False
+        for add in self._adds:
+            add(first, second)
+        return True
+
+
+def _prepared(tallies: Sequence[Tally], states: Sequence[State], batch: Arguments) -> list[PreparedAdd] | None:
+    """What counts batches like this one into these states; None where a tally has nothing for them."""
+    preds, target, *others = batch.tensors
+    if preds is None or not states or batch.ragged or any(other is not None for other in others):
+        return None
+    rows = Batch(preds, target, compiled=True)
+    adds = (tally.prepare(state, rows) for tally, state in zip(tallies, states, strict=True))
+    found = [add for add in adds if add is not None]
+    return found if len(found) == len(tallies) else None
+
+
+def _address(tensor: Tensor | None) -> int:
+    """Where the numbers of a tensor lie one after the other; 0 where they do not, or are to be negated."""
+    return tensor.data_ptr() if tensor is not None and tensor.is_contiguous() and not tensor.is_neg() else 0

@@ -1,0 +1,260 @@
+"""Repeated batches of one layout are counted by prepared calls: the states are those of the general way."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from assay import Meter
+from assay.errors import StateError
+from assay.meter.device_counts import PREPARED_BYTES
+from assay.metrics import (
+    ConcordanceCorrCoef,
+    ExplainedVariance,
+    MaximumAbsoluteError,
+    Mean,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    R2Score,
+)
+from assay.native.library import MISSING, library
+from assay.native.sums import PreparedSums
+from assay.tally.sums import Sums
+
+pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
+
+ROWS = 5_003  # more than PREPARED_BYTES of float32, and no whole number of blocks
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How often a prepared call added up, and how often `Sums.add` did."""
+    counted = {"prepared": 0, "general": 0}
+    prepared, general = PreparedSums.add, Sums.add
+
+    def noted_prepared(self, *addresses):
+        counted["prepared"] += 1
+        prepared(self, *addresses)
+
+    def noted_general(self, state, batch):
+        counted["general"] += 1
+        general(self, state, batch)
+
+    monkeypatch.setattr(PreparedSums, "add", noted_prepared)
+    monkeypatch.setattr(Sums, "add", noted_general)
+    return counted
+
+
+def pairs(count, dtype=torch.float32, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(count):
+        target = torch.randn(ROWS, generator=generator) * 100
+        yield (target + torch.randn(ROWS, generator=generator)).to(dtype), target.to(dtype)
+
+
+def assert_equal_states(meter, other):
+    assert meter.rows == other.rows
+    for state, expected in zip(meter.states(), other.states(), strict=True):
+        assert state.keys() == expected.keys()
+        assert all(torch.equal(state[name], expected[name]) for name in state)
+
+
+def one_by_one(metrics, batches):
+    """A meter that counted every batch in the general way."""
+    meter = Meter(stage_bytes=0, **metrics)
+    for batch in batches:
+        meter.update(*(each.clone() for each in batch))
+    return meter
+
+
+@pytest.mark.parametrize(
+    ("metrics", "prepared"),
+    [
+        ({"mse": MeanSquaredError()}, True),
+        ({"mse": MeanSquaredError(), "r2": R2Score(), "ccc": ConcordanceCorrCoef()}, True),
+        ({"mse": MeanSquaredError(num_outputs=1)}, True),
+        ({"explained": ExplainedVariance()}, True),
+        ({"mae": MeanAbsoluteError()}, False),  # the sign of a difference is no column of the batch
+        ({"mse": MeanSquaredError(), "mae": MeanAbsoluteError()}, False),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_states_are_those_of_the_general_way(metrics, prepared, dtype, calls):
+    batches = list(pairs(4, dtype))
+    expected = one_by_one(metrics, batches)
+    meter = Meter(**metrics)
+    for batch in batches:
+        meter.update(*batch)
+    assert calls["prepared"] == 3 * prepared  # the first batch may be the only one of its layout
+    assert_equal_states(meter, expected)
+
+
+@pytest.mark.parametrize(
+    ("metric", "prepared"),
+    [(Mean(), 2), (Mean(nan_policy="raise"), 2), (Mean(nan_policy="ignore"), 0), (Mean(nan_policy=0.5), 0)],
+)
+def test_one_argument(metric, prepared, calls):
+    batches = [(preds,) for preds, _ in pairs(3)]
+    meter = Meter(mean=metric)
+    for batch in batches:
+        meter.update(*batch)
+    assert calls["prepared"] == prepared
+    assert_equal_states(meter, one_by_one({"mean": metric}, batches))
+
+
+def views(kind, tensor):
+    """The same numbers, as another kind of tensor."""
+    match kind:
+        case "strided":
+            return torch.stack([tensor, tensor], 1)[:, 0]
+        case "backwards":
+            return torch._neg_view(-tensor)
+        case "offset":
+            return torch.cat([tensor[:3], tensor])[3:]
+        case "requires grad":
+            return tensor.clone().requires_grad_()
+        case "parameter":
+            return torch.nn.Parameter(tensor.clone())
+    raise AssertionError(kind)
+
+
+@pytest.mark.parametrize("kind", ["strided", "backwards", "offset", "requires grad", "parameter"])
+@pytest.mark.parametrize("first", [True, False])
+def test_views_of_other_memory(kind, first):
+    batches = list(pairs(6))
+    given = [(views(kind, p), views(kind, t)) if (k % 2 == 0) == first else (p, t) for k, (p, t) in enumerate(batches)]
+    for (preds, target), (own_preds, own_target) in zip(given, batches, strict=True):
+        assert torch.equal(preds, own_preds)
+        assert torch.equal(target, own_target)
+    metrics = {"mse": MeanSquaredError(), "r2": R2Score()}
+    meter = Meter(**metrics)
+    for batch in given:
+        meter.update(*batch)
+    assert_equal_states(meter, one_by_one(metrics, batches))
+
+
+def test_zeros_without_memory():
+    metrics = {"mse": MeanSquaredError()}
+    zeros = torch._efficientzerotensor(ROWS)
+    batches = [(preds, zeros) for preds, _ in pairs(4)]
+    meter = Meter(**metrics)
+    for batch in batches:
+        meter.update(*batch)
+    assert_equal_states(meter, one_by_one(metrics, [(preds, torch.zeros(ROWS)) for preds, _ in batches]))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_numbers_that_are_not_finite(value, calls):
+    batches = list(pairs(4))
+    for k, place in ((1, 7), (2, ROWS - 1)):
+        batches[k][k % 2][place] = value
+    metrics = {"mse": MeanSquaredError(), "r2": R2Score()}
+    meter = Meter(**metrics)
+    for batch in batches:
+        meter.update(*batch)
+    assert calls["prepared"] == 3
+    assert_equal_states(meter, one_by_one(metrics, batches))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64, torch.bool])
+def test_other_dtypes_are_counted_in_the_general_way(dtype, calls):
+    batches = [((preds > 0).to(dtype), (target > 0).to(dtype)) for preds, target in pairs(3)]
+    metrics = {"mse": MeanSquaredError()}
+    meter = Meter(**metrics)
+    for batch in batches:
+        meter.update(*batch)
+    assert calls["prepared"] == 0
+    assert_equal_states(meter, one_by_one(metrics, batches))
+
+
+def test_layouts_that_take_turns(calls):
+    batches = [(p[:n], t[:n]) for n, (p, t) in zip([ROWS, 64, ROWS, ROWS, 4_999, 4_999, ROWS], pairs(7), strict=True)]
+    metrics = {"mse": MeanSquaredError(), "r2": R2Score()}
+    meter = Meter(**metrics)
+    for batch in batches:
+        meter.update(*batch)
+    assert calls["prepared"] == 2
+    assert_equal_states(meter, one_by_one(metrics, batches))
+
+
+def test_other_shapes_of_the_same_samples(calls):
+    batches = [(p[:5_000].view(50, 100), t[:5_000].view(50, 100)) for p, t in pairs(3)]
+    metrics = {"mse": MeanSquaredError()}
+    meter = Meter(**metrics)
+    for batch in batches:
+        meter.update(*batch)
+    assert calls["prepared"] == 2
+    assert_equal_states(meter, one_by_one(metrics, batches))
+
+
+def test_small_batches_are_staged(calls):
+    rows = PREPARED_BYTES // 8 - 1
+    meter = Meter(mse=MeanSquaredError())
+    for preds, target in pairs(3):
+        meter.update(preds[:rows], target[:rows])
+    assert calls == {"prepared": 0, "general": 0}
+
+
+def test_a_meter_with_a_tally_that_has_nothing_prepared_is_counted_in_the_general_way(calls):
+    batches = list(pairs(3))
+    metrics = {"mse": MeanSquaredError(), "max": MaximumAbsoluteError()}
+    meter = Meter(**metrics)
+    for batch in batches:
+        meter.update(*batch)
+    assert calls["prepared"] == 0
+    assert_equal_states(meter, one_by_one(metrics, batches))
+
+
+def test_steps_of_a_loop_have_the_values_of_their_batches(calls):
+    batches = [(p[:40], t[:40]) for p, t in pairs(4)]
+    metrics = {"mse": MeanSquaredError(), "r2": R2Score()}
+    meter = Meter(**metrics)
+    values = [meter.forward(*batch) for batch in batches]
+    assert calls["prepared"] == 3 * len(meter.tallies)
+    assert values == [Meter(**metrics).values_of(*batch) for batch in batches]
+    assert_equal_states(meter, one_by_one(metrics, batches))
+
+
+def test_what_is_interrupted_is_refused_until_it_is_reset(monkeypatch):
+    meter = Meter(mse=MeanSquaredError())
+    first, second, third = pairs(3)
+    meter.update(*first)
+    meter.update(*second)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PreparedSums, "add", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            meter.update(*third)
+    with pytest.raises(StateError, match="KeyboardInterrupt"):
+        meter.update(*third)
+    with pytest.raises(StateError, match="KeyboardInterrupt"):
+        meter.compute()
+    meter.reset()
+    for batch in (first, second, third):
+        meter.update(*batch)
+    assert_equal_states(meter, one_by_one({"mse": MeanSquaredError()}, [first, second, third]))
+
+
+def test_a_meter_that_was_reset_or_merged_counts_into_states_of_its_own():
+    batches = list(pairs(6))
+    metrics = {"mse": MeanSquaredError()}
+    meter, other = Meter(**metrics), Meter(**metrics)
+    for batch in batches[:3]:
+        meter.update(*batch)
+    before = [{name: value.clone() for name, value in state.items()} for state in meter.states()]
+    states = meter.states()
+    other.merge(meter)
+    for batch in batches[3:]:
+        meter.update(*batch)
+    assert all(torch.equal(each[name], was[name]) for each, was in zip(states, before, strict=True) for name in was)
+    assert_equal_states(other, one_by_one(metrics, batches[:3]))
+    assert_equal_states(meter, one_by_one(metrics, batches))
+    meter.reset()
+    for batch in batches[:2]:
+        meter.update(*batch)
+    assert_equal_states(meter, one_by_one(metrics, batches[:2]))
