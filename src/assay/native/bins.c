@@ -21,24 +21,32 @@ static inline int32_t bits_of(float x)
     return bits;
 }
 
-VECTORISED static int64_t place(const struct bins *b, const float *scores, int32_t *bin, int64_t rows)
+/* `place` for one kind of scores. Fields are read before the loop: `bin` might be one of them, for all that the compiler
+ * knows, and then it would not vectorise. */
+INLINE int64_t place_kind(const struct bins *b, const float *restrict scores, int32_t *restrict bin, int64_t rows, int logits)
 {
-    int32_t extra = (1 << (23 - b->fine_dropped)) - (1 << (23 - b->coarse_dropped));
-    int32_t unclear = 0, logits = b->logits, shift = b->shift;
+    int32_t extra = (1 << (23 - b->fine_dropped)) - (1 << (23 - b->coarse_dropped)), lowest = b->first * extra;
+    int32_t wide = (b->above - b->first) * extra, coarse_dropped = b->coarse_dropped, fine_dropped = b->fine_dropped;
+    int32_t shift = b->shift, middle = b->middle, last = b->count - 1, lattice = b->lattice, unclear = 0;
     for (int64_t i = 0; i < rows; i++) {
         float score = scores[i] == scores[i] ? scores[i] : 0, rest = 1 - score;
         float distance = logits ? score : score < rest ? score : rest;
         int32_t below = bits_of(logits ? score : score - 0.5f) >> 31;
         int32_t bits = bits_of(distance) & 0x7fffffff;
-        int32_t coarse = bits >> b->coarse_dropped, fine = (bits >> b->fine_dropped) - b->first * extra;
-        int32_t most = coarse + (b->above - b->first) * extra;
+        int32_t coarse = bits >> coarse_dropped, fine = (bits >> fine_dropped) - lowest;
+        int32_t most = coarse + wide;
         int32_t steps = fine < coarse ? coarse : fine > most ? most : fine;
-        int32_t from_middle = logits ? steps : b->middle - steps;
-        int32_t key = (((from_middle ^ below) - below) + b->middle) >> shift;
-        bin[i] = key < 0 ? 0 : key >= b->count ? b->count - 1 : key;
-        unclear += (bits & b->lattice) != 0;
+        int32_t from_middle = logits ? steps : middle - steps;
+        int32_t key = (((from_middle ^ below) - below) + middle) >> shift;
+        bin[i] = key < 0 ? 0 : key > last ? last : key;
+        unclear += (bits & lattice) != 0;
     }
     return unclear;
+}
+
+VECTORISED static int64_t place(const struct bins *b, const float *scores, int32_t *bin, int64_t rows)
+{
+    return b->logits ? place_kind(b, scores, bin, rows, 1) : place_kind(b, scores, bin, rows, 0);
 }
 
 /* Count targets that are out of range, and rows with scores that are NaN, or that are no probabilities and should be, where
@@ -62,29 +70,90 @@ VECTORISED void assay_count_invalid_scores(int64_t *invalid, const float *scores
     invalid[0] += targets, invalid[1] += nan, invalid[2] += outside;
 }
 
-/* Count scores of `groups` groups into `histogram`: of each group the negatives, then the positives, each in `count` bins;
- * and in `unclear` those that may share a bin with others. `target` is as for `assay_count_invalid_scores`: with
- * `multiclass` one for each row, whose group is its class, else one for each score. */
-void assay_count_scores(int64_t *histogram, int64_t *unclear, const float *scores, const int64_t *target, int64_t rows,
-                        int64_t groups, int64_t classes, int64_t multiclass, const struct bins *b)
+/* The same for scores of which each class has a column; from one column to the next it is `apart` numbers. */
+VECTORISED void assay_count_invalid_score_columns(int64_t *invalid, const float *scores, const int64_t *target,
+                                                  int64_t rows, int64_t width, int64_t classes, int64_t logits,
+                                                  int64_t apart)
+{
+    for (int64_t start = 0; start < rows; start += BLOCK) {
+        int32_t stop = (int32_t)(rows - start < BLOCK ? rows - start : BLOCK), some[BLOCK] = {0}, out[BLOCK] = {0};
+        int32_t targets = 0, nan = 0, outside = 0, last = (int32_t)classes, checked = !logits;
+        for (int64_t k = 0; k < width; k++) {
+            const float *x = scores + k * apart + start;
+            for (int32_t i = 0; i < stop; i++) {
+                some[i] |= x[i] != x[i];
+                out[i] |= (x[i] > 1) | (x[i] < 0);
+            }
+        }
+        for (int32_t i = 0; i < stop; i++) {
+            int32_t where = (int32_t)target[start + i], counted = where != last + 2;
+            targets += counted & ((where == 0) | (where == last + 1));
+            nan += counted & some[i];
+            outside += counted & checked & out[i] & !some[i];
+        }
+        invalid[0] += targets, invalid[1] += nan, invalid[2] += outside;
+    }
+}
+
+/* Scores of `groups` groups, from one row and one group to the next so many numbers; and their targets as for
+ * `assay_count_invalid_scores`: with `multiclass` one for each row, whose group is its class, else one for each score. */
+struct labelled {
+    const float *scores;
+    const int64_t *target;
+    int64_t groups, row_step, group_step, classes, multiclass;
+};
+
+/* Count rows into `histogram`: of each group the negatives, then the positives, each in `b->count` bins; and in `unclear`
+ * those that may share a bin with others. The rows are those that `order` lists, or all in turn without it. */
+static void count_rows(int64_t *histogram, int64_t *unclear, const struct labelled *s, const int64_t *order, int64_t rows,
+                       const struct bins *b)
 {
     float near[BLOCK];
     int32_t bin[BLOCK];
+    int64_t row[BLOCK], counted[BLOCK], *at[BLOCK];
     for (int64_t start = 0; start < rows; start += BLOCK) {
         int64_t taken = rows - start < BLOCK ? rows - start : BLOCK;
-        for (int64_t group = 0; group < groups; group++) {
-            const float *x = scores + start * groups + group;
-            const int64_t *of = multiclass ? target + start : target + start * groups + group;
-            int64_t *negatives = histogram + 2 * group * b->count, positive = multiclass ? group + 1 : 2;
+        for (int64_t i = 0; i < taken; i++)
+            row[i] = order ? order[start + i] : start + i;
+        for (int64_t group = 0; group < s->groups; group++) {
+            const float *x = s->scores + group * s->group_step;
+            const int64_t *of = s->target + (s->multiclass ? 0 : group), step = s->multiclass ? 1 : s->groups;
+            int64_t *negatives = histogram + 2 * group * b->count, positive = s->multiclass ? group + 1 : 2;
             for (int64_t i = 0; i < taken; i++)
-                near[i] = x[i * groups];
+                near[i] = x[row[i] * s->row_step];
             *unclear += place(b, near, bin, taken);
-            for (int64_t i = 0; i < taken; i++) {
-                int64_t where = of[multiclass ? i : i * groups];
-                negatives[bin[i] + (where == positive ? b->count : 0)] += where >= 1 && where <= classes;
+            for (int64_t i = 0; i < taken; i++) { /* the table is larger than the caches: all of the block is on its way */
+                int64_t where = of[row[i] * step];
+                counted[i] = where >= 1 && where <= s->classes;
+                at[i] = negatives + bin[i] + (where == positive ? b->count : 0);
+                __builtin_prefetch(at[i], 1);
             }
+            for (int64_t i = 0; i < taken; i++)
+                *at[i] += counted[i];
         }
     }
+}
+
+/* Count scores into the histogram of all rows; see `count_rows`. */
+void assay_count_scores(int64_t *histogram, int64_t *unclear, const float *scores, const int64_t *target, int64_t rows,
+                        int64_t groups, int64_t row_step, int64_t group_step, int64_t classes, int64_t multiclass,
+                        const struct bins *b)
+{
+    struct labelled s = {scores, target, groups, row_step, group_step, classes, multiclass};
+    count_rows(histogram, unclear, &s, 0, rows, b);
+}
+
+/* Count scores into the histograms of the cells of their rows. `tables` has for each cell the address of its histogram and
+ * of its `unclear`, or twice 0 where its rows are not counted; `starts` and `order` list rows as `assay_order_cells` does. */
+void assay_count_cell_scores(const int64_t *tables, int64_t cells, const int64_t *starts, const int64_t *order,
+                             const float *scores, const int64_t *target, int64_t groups, int64_t row_step,
+                             int64_t group_step, int64_t classes, int64_t multiclass, const struct bins *b)
+{
+    struct labelled s = {scores, target, groups, row_step, group_step, classes, multiclass};
+    for (int64_t cell = 0; cell < cells; cell++)
+        if (tables[2 * cell])
+            count_rows((int64_t *)(intptr_t)tables[2 * cell], (int64_t *)(intptr_t)tables[2 * cell + 1], &s,
+                       order + starts[cell], starts[cell + 1] - starts[cell], b);
 }
 
 /* The bin of each score, and in `unclear` how many may share one with others. */

@@ -7,6 +7,7 @@ import ctypes
 import torch
 from torch import Tensor
 
+from assay.native.labels import has_columns
 from assay.native.library import call
 
 
@@ -35,8 +36,12 @@ def count_invalid_scores(invalid: Tensor, scores: Tensor, target: Tensor, classe
     `scores` is float32 of shape `(rows, width)`, `target` int64, one a row, as `Labels.rows` gives it; with
     `logits`, scores of any size are valid.
     """
-    scores, target = scores.contiguous(), target.contiguous()
-    call("count_invalid_scores", invalid, scores, target, *scores.shape, classes, int(logits))
+    target = target.contiguous()
+    if has_columns(scores):
+        described = (*scores.shape, classes, int(logits), scores.stride(1))
+        call("count_invalid_score_columns", invalid, scores, target, *described)
+    else:
+        call("count_invalid_scores", invalid, scores.contiguous(), target, *scores.shape, classes, int(logits))
 
 
 def known_labels(invalid: Tensor, scores: Tensor, target: Tensor, logits: bool, ignore_index: int | None) -> Tensor:
@@ -60,9 +65,37 @@ def count_scores(
     shape of the scores. `histogram` is of shape `(groups, 2, bins)`: negatives, positives; `unclear` of shape `(2,)`,
     as `ScoreBins.place` gives it.
     """
+    rows, groups = scores.shape
+    target = target.contiguous()
     multiclass = int(target.shape != scores.shape)
-    scores, target = scores.contiguous(), target.contiguous()
-    call("count_scores", histogram, unclear, scores, target, *scores.shape, classes, multiclass, ctypes.byref(layout))
+    described = (rows, groups, *scores.stride(), classes, multiclass)
+    call("count_scores", histogram, unclear, scores, target, *described, ctypes.byref(layout))
+
+
+def count_cell_scores(
+    tables: Tensor,
+    segments: tuple[Tensor, Tensor],
+    scores: Tensor,
+    target: Tensor,
+    classes: int,
+    layout: BinLayout,
+) -> None:
+    """Count float32 scores into the histograms of the cells of their rows, in place.
+
+    Args:
+        tables: int64 of shape `(cells, 2)`: the addresses of the histogram of a cell and of its `unclear`, or 0 where
+            its rows are not counted.
+        segments: what `order_cells` gives.
+        scores: see `count_scores`, as all that follows.
+        target: one class for each row, or for each score.
+        classes: how many there are.
+        layout: of the bins.
+    """
+    starts, order = segments
+    target = target.contiguous()
+    multiclass = int(target.shape != scores.shape)
+    described = (scores.shape[1], *scores.stride(), classes, multiclass, ctypes.byref(layout))
+    call("count_cell_scores", tables, len(tables), starts, order, scores, target, *described)
 
 
 def place_scores(scores: Tensor, layout: BinLayout) -> tuple[Tensor, Tensor]:
