@@ -19,7 +19,11 @@ from assay.tally.row_cells import RowCells
 from laws import bits, feed
 from tally_laws import TALLY_CASES, TallyCase
 
-TABLES = [case for case in TALLY_CASES if not case.raw and any(tally.has_cells for tally in case.meter().tallies)]
+TABLES = [
+    case
+    for case in TALLY_CASES
+    if not case.raw and any(tally.has_cells or tally.cell_states() for tally in case.meter().tallies)
+]
 CELLS = 5
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, parts_of, prefixed
 from assay.meter import Meter
 from assay.meter.cells import CellCounts, CellMeters
+from assay.meter.file import from_tensors, to_tensors
 
 Label: TypeAlias = tuple[str, ...]
 
@@ -89,6 +90,8 @@ class Partition:
         tensors = {"labels": as_bytes(list(self._cells)), "rows": torch.from_numpy(counts.rows)}
         for number, tables in enumerate(counts.tables):
             tensors.update(prefixed(f"tables/{number}", tables))
+        for cell, states in counts.states.items():
+            tensors.update(prefixed(f"states/{cell}", to_tensors(self._counted.state_tallies, states)))
         for cell, meter in counts.meters.items():
             tensors.update(prefixed(f"meters/{cell}", meter.state_dict()))
         return tensors
@@ -102,5 +105,10 @@ class Partition:
         for cell, each in parts_of(part_of("meters", tensors)).items():
             meters[int(cell)] = self._counted.meter_of_others()
             meters[int(cell)].load_state_dict(each)
-        counts = CellCounts(tensors["rows"].numpy(), [tables[str(number)] for number in range(len(tables))], meters)
+        states = {
+            int(cell): from_tensors(self._counted.state_tallies, each, f"cell {cell}")
+            for cell, each in parts_of(part_of("states", tensors)).items()
+        }
+        in_order = [tables[str(number)] for number in range(len(tables))]
+        counts = CellCounts(tensors["rows"].numpy(), in_order, states, meters)
         self._counted.add(counts, cells, len(self._cells))

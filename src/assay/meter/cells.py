@@ -1,7 +1,7 @@
 """Counts of some metrics for each of many cells that rows are in: slices, and groups of the bootstrap.
 
-Tallies that are tables of counts or exact sums are counted for all cells in one pass. For the others rows are sorted by
-cell, and each cell has a meter.
+Tallies that are tables of counts or exact sums are counted for all cells in one pass, and so are those that have states
+for many cells, such as scores. For the others rows are sorted by cell, and each cell has a meter.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from assay.devices.placement import to_host
 from assay.devices.policies import policy
 from assay.meter.arguments import COPIED_BYTES, Arguments
 from assay.meter.meter import Meter
-from assay.tally.base import Batch, State, Tally
+from assay.tally.base import Batch, State, Tally, merge
 from assay.tally.composite import components
 from assay.tally.inputs import readable
 from assay.tally.row_cells import RowCells
+
+LARGE_CHUNK = 8
+"""How many times as many elements as in the cache are counted at once: rows of one cell are then many together."""
 
 STAGE_BYTES = 1 << 14
 """Of the meter of a cell: rows come by the thousand, so staging them again gains little."""
@@ -34,11 +37,13 @@ class CellCounts:
     Attributes:
         rows: how many rows each cell has.
         tables: for each tally with tables its fields, whose first dimension is that of the cells.
+        states: by cell, for each tally with states for many cells the one of this cell.
         meters: by cell, what was counted of the other metrics.
     """
 
     rows: NDArray[np.int64]
     tables: Sequence[State]
+    states: Mapping[int, Sequence[State]]
     meters: Mapping[int, Meter]
 
 
@@ -53,16 +58,28 @@ class CellMeters:
         self._like = like
         self._tables = [tally for tally in like.tallies if tally.has_cells]
         self._tables_of: dict[torch.device, list[State]] = {}
+        found = {tally: tally.cell_states() for tally in like.tallies if not tally.has_cells}
+        self._states = {tally: states for tally, states in found.items() if states is not None}
+        self._added: dict[int, list[State]] = {}
         others = {
             name: metric
             for name, metric in like.metrics.items()
-            if not all(tally.has_cells for tally in components(metric.batch_tally(like.weighted)))
+            if not all(map(self._is_counted_here, components(metric.batch_tally(like.weighted))))
         }
         self._others = like.fresh(others, stage_bytes=STAGE_BYTES) if others else None
         self._meters: dict[int, Meter] = {}
         self._staged: list[tuple[Arguments, NDArray[np.int64]]] = []
         self._rows = np.zeros(0, np.int64)
         self._on_host: list[State] = []
+
+    def _is_counted_here(self, tally: Tally) -> bool:
+        """Whether a tally needs no meter for each cell."""
+        return tally.has_cells or tally in self._states
+
+    @property
+    def state_tallies(self) -> tuple[Tally, ...]:
+        """The tallies that have states for many cells."""
+        return tuple(self._states)
 
     def count(
         self, batch: Arguments, cells: NDArray[np.int64], size: int, chunks: MutableMapping[Any, list[Batch]]
@@ -78,12 +95,12 @@ class CellMeters:
         counts = np.bincount(cells, minlength=size)
         counts[: len(self._rows)] += self._rows
         self._rows, self._on_host = counts, []
-        if self._tables:
+        if self._tables or self._states:
             checked = self._like._checked(batch)
             layout = tuple(None if each is None else each.shape for each in checked.tensors)
             if layout not in chunks:
                 chunks[layout] = list(_chunks(checked, self._tables))
-            self._count_tables(chunks[layout], cells, size)
+            self._count_chunks(chunks[layout], cells, size)
         if self._others is not None:
             self._stage(self._others, batch, cells)
 
@@ -110,20 +127,22 @@ class CellMeters:
                 self._meters[cell] = self._others.fresh()
             self._meters[cell].count(rows)
 
-    def _count_tables(self, chunks: Sequence[Batch], cells: NDArray[np.int64], size: int) -> None:
+    def _count_chunks(self, chunks: Sequence[Batch], cells: NDArray[np.int64], size: int) -> None:
         device = chunks[0].preds.device
-        states, moved, start = self._room(device, size), torch.from_numpy(cells).to(device), 0
+        tables, moved, start = self._room(device, size), torch.from_numpy(cells).to(device), 0
         with torch.no_grad(), torch.autocast(device.type, enabled=False):
             for rows in chunks:
-                of_rows = RowCells(moved[start : start + len(rows.preds)], size)
-                start += len(of_rows)
-                for tally, state in zip(self._tables, states, strict=True):
-                    tally.add_cells(state, rows, of_rows)
+                own = slice(start, start + len(rows.preds))
+                of_rows, start = RowCells(moved[own], size, cells[own]), own.stop
+                for tally, table in zip(self._tables, tables, strict=True):
+                    tally.add_cells(table, rows, of_rows)
+                for states in self._states.values():
+                    states.add(rows, of_rows)
 
     def _room(self, device: torch.device, size: int) -> list[State]:
         """The tables on a device, with room for so many cells."""
         states = self._tables_of.setdefault(device, [{} for _ in self._tables])
-        room = len(next(iter(states[0].values()), ()))
+        room = len(next(iter(states[0].values()), ())) if states else size
         if room < size:
             with torch.inference_mode(False):
                 for tally, state in zip(self._tables, states, strict=True):
@@ -137,19 +156,30 @@ class CellMeters:
     def meter(self, cell: int) -> Meter:
         """A meter with what was counted of a cell; it can be read until more is counted."""
         self._flush()
-        states = [{name: table[cell] for name, table in state.items()} for state in self._host_tables()]
+        tables = [{name: table[cell] for name, table in state.items()} for state in self._host_tables()]
         other = None if self._others is None else self._meters.get(cell, self._others)
-        return self._whole(states, other, int(self._rows[cell]))
+        return self._whole(tables, self._states_of(cell), other, int(self._rows[cell]))
+
+    def _states_of(self, cell: int) -> list[State]:
+        """The states of a cell of the tallies that have some for many cells."""
+        states = [each.state(cell) for each in self._states.values()]
+        if cell not in self._added:
+            return states
+        both = zip(self._states, states, self._added[cell], strict=True)
+        return [merge(tally, parts) for tally, *parts in both]
 
     def total(self) -> Meter:
         """A meter with what was counted of all cells; it can be read until more is counted."""
         self._flush()
-        states = [{name: table.sum(0) for name, table in state.items()} for state in self._host_tables()]
+        tables = [{name: table.sum(0) for name, table in state.items()} for state in self._host_tables()]
+        cells = [self._states_of(cell) for cell in range(len(self._rows))]
+        zero = [tally.zero(torch.device("cpu")) for tally in self._states]
+        states = [merge(tally, [each[k] for each in cells or [zero]]) for k, tally in enumerate(self._states)]
         other = None if self._others is None else self._others.fresh().merge(*self._meters.values())
-        return self._whole(states, other, int(self._rows.sum()))
+        return self._whole(tables, states, other, int(self._rows.sum()))
 
-    def _whole(self, tables: Sequence[State], other: Meter | None, rows: int) -> Meter:
-        states = dict(zip(self._tables, tables, strict=True))
+    def _whole(self, tables: Sequence[State], apart: Sequence[State], other: Meter | None, rows: int) -> Meter:
+        states = dict(zip((*self._tables, *self._states), (*tables, *apart), strict=True))
         if other is not None:
             states = dict(zip(other.tallies, other._counts_to_add()[0], strict=True)) | states
         whole = self._like.fresh(stage_bytes=STAGE_BYTES)
@@ -183,7 +213,19 @@ class CellMeters:
                 for cell, rows in enumerate(self._rows)
             ]
             states.append({name: torch.stack([state[name] for state in each]) for name in tables if each})
-        return CellCounts(self._rows, states, self._meters)
+        return CellCounts(self._rows, states, self._canonical_states(), self._meters)
+
+    def _canonical_states(self) -> dict[int, list[State]]:
+        """By cell the canonical states of the tallies that have some for many cells."""
+        if not self._states:
+            return {}
+        return {
+            cell: [
+                tally.canonicalize(state, int(self._rows[cell]))
+                for tally, state in zip(self._states, self._states_of(cell), strict=True)
+            ]
+            for cell in np.flatnonzero(self._rows).tolist()
+        }
 
     def add(self, counts: CellCounts, cells: NDArray[np.int64], size: int) -> None:
         """Add what was counted elsewhere.
@@ -203,6 +245,10 @@ class CellMeters:
             for state, tables in zip(self._room(torch.device("cpu"), size), counts.tables, strict=True):
                 for name, table in tables.items():
                     state[name].index_add_(0, index, table)
+        for cell, states in counts.states.items():
+            own = int(cells[cell])
+            added = [*([self._added[own]] if own in self._added else []), states]
+            self._added[own] = [merge(tally, [each[k] for each in added]) for k, tally in enumerate(self._states)]
         for cell, meter in counts.meters.items():
             own = int(cells[cell])
             if own not in self._meters:
@@ -230,7 +276,8 @@ def _chunks(batch: Arguments, tallies: Sequence[Tally]) -> Iterator[Batch]:
     of_device = policy(batch.preds.device)
     elements, device = of_device.chunk_elements.value, of_device.tally_on.value
     compiled, rows = policy(device).compiled.value, len(batch.preds)
-    size = max(1, elements * min(tally.chunk_scale for tally in tallies) * rows // max(1, batch.preds.numel()))
+    scale = min((tally.chunk_scale for tally in tallies), default=LARGE_CHUNK)
+    size = max(1, elements * scale * rows // max(1, batch.preds.numel()))
     for start in range(0, rows, size):
         part = batch.rows(slice(start, start + size)).map(lambda each: readable(each.detach().to(device)))
         _, target, weights, *others = part.tensors

@@ -107,6 +107,18 @@ class InvalidValues:
     fatal: bool = True
 
 
+class CellStates(ABC):
+    """The states of one tally for many cells, where a table of equal shape for each cell would take too much."""
+
+    @abstractmethod
+    def add(self, batch: Batch, cells: RowCells) -> None:
+        """Count each row of a batch into the state of its cell, without synchronizing with the device."""
+
+    @abstractmethod
+    def state(self, cell: int) -> State:
+        """What was counted of a cell, on the CPU; nobody may change it, and it is right until more is counted."""
+
+
 class Tally(ABC):
     """A frozen description of a state that batches are counted into.
 
@@ -179,6 +191,10 @@ class Tally(ABC):
             cells: the cell of each row.
         """
         raise NotImplementedError
+
+    def cell_states(self) -> CellStates | None:
+        """What counts rows into the states of many cells where `add_cells` does not; None where nothing does."""
+        return None
 
     @abstractmethod
     def compute(self, state: State) -> Any:

@@ -64,31 +64,36 @@ class ScoreSpec:
         return batch.memoize((self.labels, self.groups, "scored rows"), self._arranged)
 
     def ranked_rows(self, batch: Batch) -> ScoreRows:
-        """The rows of a batch with the scores that are compared between rows: for multiclass logits, the log-odds."""
-        if not (self.logits and self.labels.multiclass):
-            return self.rows(batch)
-        return batch.memoize((self.labels, self.groups, "ranked rows"), self._with_log_odds)
+        """The rows of a batch with the scores that are compared between rows: for multiclass logits, the log-odds.
 
-    def _with_log_odds(self, batch: Batch) -> ScoreRows:
+        Probabilities may lie column by column, as those of a table do: nothing is summed over classes.
+        """
+        if not self.labels.multiclass:
+            return self.rows(batch)
+        return batch.memoize((self.labels, self.groups, "ranked rows"), self._ranked)
+
+    def _ranked(self, batch: Batch) -> ScoreRows:
+        if not self.logits:
+            return ScoreRows(self.labels.compared(batch), self.labels.rows(batch).view(-1, 1), self._weights(batch))
         rows = self.rows(batch)
         return replace(rows, scores=log_odds(rows.scores))
 
+    def _weights(self, batch: Batch) -> Tensor | None:
+        """Weights of targets that have one column."""
+        return None if batch.weights is None else self.labels.weights(batch).reshape(-1, 1)
+
     def _arranged(self, batch: Batch) -> ScoreRows:
         place = self.labels.rows(batch)
-        weights = self.labels.weights(batch) if batch.weights is not None else None
         if self.labels.num_labels is None:
             values = scores(batch, self.labels.multiclass)
-            return ScoreRows(
-                values.reshape(-1, self.groups),
-                place.view(-1, 1),
-                None if weights is None else weights.reshape(-1, 1),
-            )
+            return ScoreRows(values.reshape(-1, self.groups), place.view(-1, 1), self._weights(batch))
         shape = batch.needed_target.shape
 
         def arranged(tensor: Tensor) -> Tensor:
             return tensor.view(shape).movedim(1, -1).reshape(-1, self.groups)
 
-        return ScoreRows(scores(batch, True), arranged(place), None if weights is None else arranged(weights))
+        weights = None if batch.weights is None else arranged(self.labels.weights(batch))
+        return ScoreRows(scores(batch, True), arranged(place), weights)
 
     def known(self, rows: ScoreRows) -> Tensor:
         """The class, or -1 where the target is ignored or no class."""

@@ -131,9 +131,9 @@ class Labels:
         return predicted is not None
 
     def _scored(self, batch: Batch) -> Rows:
-        return batch.memoize(("scored", self.multiclass), lambda b: Rows(self._compared(b), true_labels(b), b.compiled))
+        return batch.memoize(("scored", self.multiclass), lambda b: Rows(self.compared(b), true_labels(b), b.compiled))
 
-    def _compared(self, batch: Batch) -> Tensor:
+    def compared(self, batch: Batch) -> Tensor:
         """The scores whose order in a row decides; compiled code compares columns as they are."""
         if batch.compiled and self.multiclass and batch.preds.dtype == torch.float32 and has_columns(batch.preds):
             return batch.preds

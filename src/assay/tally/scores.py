@@ -14,19 +14,32 @@ from assay.devices.policies import policy
 from assay.errors import ConfigError, describe
 from assay.native import bins as native
 from assay.native.library import takes
-from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, TensorLayout, merge_into
+from assay.tally.base import (
+    Batch,
+    BatchLayout,
+    CellStates,
+    InvalidValues,
+    Rule,
+    State,
+    Tally,
+    TensorLayout,
+    merge_into,
+)
 from assay.tally.curves import Array, Ranking, of_samples, sort_samples
 from assay.tally.integer_weights import integer_weights
 from assay.tally.labelled_scores import KINDS, ScoreRows, ScoreSpec
 from assay.tally.sample_store import SampleStore, canonical
 from assay.tally.score_bins import ScoreBins
+from assay.tally.score_cells import ScoreCells, ScoreKeeping
+from assay.tally.score_histogram import ScoreHistogram
 from assay.triton_kernels import scores as triton_scores
 from assay.triton_kernels.launch import takes as triton_takes
 
 _COUNTS = {"count": 1, "invalid": len(KINDS)}
 """The fields that all states have, and their sizes."""
 
-_CHUNK = 1 << 17  # scores that are moved from the store to the histogram in one go
+_MOVED = 1 << 17
+"""Rows that are moved from the store to the histogram in one go."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +69,12 @@ class ScoreTally(Tally):
             raise ConfigError(describe("exact_up_to", self.keep, "0 or more scores", "Give 0 to keep no scores at all"))
 
     @cached_property
+    def _histogram(self) -> ScoreHistogram:
+        return ScoreHistogram(self.data)
+
+    @property
     def bins(self) -> ScoreBins:
-        return ScoreBins(self.data.logits, (self.data.groups - 1).bit_length())
+        return self._histogram.bins
 
     @property
     def _keeps(self) -> bool:
@@ -84,7 +101,7 @@ class ScoreTally(Tally):
         if self._keeps:
             state["samples"] = self._store()
         else:
-            self._open(state)
+            self._histogram.open(state, device)
         return state
 
     def zero_of_batch(self, device: torch.device) -> State:
@@ -97,29 +114,19 @@ class ScoreTally(Tally):
         merge_into(self, state, other)
         if self._keeps:
             return
-        store = other["samples"]
-        scores, target = store.column("scores"), store.column("target")
-        if takes(scores):
-            self._count_compiled(state, scores, target.long() + 1)
-        else:
-            self._pour(store, state)
+        self._pour(other["samples"], state)
+
+    @property
+    def _class_dtype(self) -> torch.dtype:
+        return torch.int8 if self.data.labels.num_classes <= 127 else torch.int32
 
     def _store(self) -> SampleStore:
         labels = self.data.groups if self.data.labels.num_labels else 1
-        whole = torch.int8 if self.data.labels.num_classes <= 127 else torch.int32
-        columns = {"scores": TensorLayout(torch.float32, (self.data.groups,)), "target": TensorLayout(whole, (labels,))}
+        scores, target = (torch.float32, (self.data.groups,)), (self._class_dtype, (labels,))
+        columns = {"scores": TensorLayout(*scores), "target": TensorLayout(*target)}
         if self.weighted:
             columns["weights"] = TensorLayout(torch.float32, (labels,))
         return SampleStore(columns)
-
-    def _open(self, state: State) -> None:
-        """Make the histogram where there is none."""
-        if "histogram" not in state:
-            device = state["count"].device
-            with torch.inference_mode(False):
-                shape = (self.data.groups, 2, self.bins.count)
-                state["histogram"] = torch.zeros(shape, dtype=torch.int64, device=device)
-                state["unclear"] = torch.zeros(2, dtype=torch.int64, device=device)
 
     def add(self, state: State, batch: Batch) -> None:
         if self._keeps_more(state, batch.preds.numel() // self.data.groups):
@@ -135,21 +142,22 @@ class ScoreTally(Tally):
         compiled = batch.compiled and takes(rows.scores)
         self.data.add_invalid(state["invalid"], rows, compiled)
         if self._keeps_more(state, len(rows.scores)):
-            known, store = self.data.known(rows), state["samples"]
-            columns = {"scores": rows.scores, "target": known.to(store.columns["target"].dtype)}
-            if rows.weights is not None:
-                columns["weights"] = rows.weights
-            store.append(**columns)
+            state["samples"].append(**self._columns(rows))
             return
         self._close(state)
         if compiled:
-            self._count_compiled(state, rows.scores, rows.place)
+            self._histogram.count_places(state, rows.scores, rows.place)
         else:
-            self._count(state, rows.scores, self.data.known(rows))
+            self._histogram.count(state, rows.scores, self.data.known(rows), compiled)
 
-    def _count_compiled(self, state: State, scores: Tensor, place: Tensor) -> None:
-        counts, classes = (state["histogram"], state["unclear"]), self.data.labels.num_classes
-        native.count_scores(*counts, scores, place, classes, self.bins.layout)
+    def _columns(self, rows: ScoreRows) -> dict[str, Tensor]:
+        """Rows as the store has them."""
+        columns = {"scores": rows.scores, "target": self.data.known(rows).to(self._class_dtype)}
+        return columns if rows.weights is None else columns | {"weights": rows.weights}
+
+    def cell_states(self) -> CellStates:
+        limit = None if self._always_kept else (self.keep or 0) // self.data.groups
+        return ScoreCells(self._histogram, ScoreKeeping(self._store, limit, self._keeps), self._columns)
 
     def _add_in_triton(self, state: State, rows: ScoreRows) -> bool:
         """Count rows in one launch; false where the kernel does not take them, and then nothing was counted."""
@@ -175,7 +183,7 @@ class ScoreTally(Tally):
 
     def _close(self, state: State) -> None:
         """Move what was kept into the histogram, as there are too many scores now."""
-        self._open(state)
+        self._histogram.open(state, state["count"].device)
         if "samples" in state and state["samples"].rows:
             self._pour(state["samples"], state)
             state["samples"] = self._store()
@@ -183,36 +191,16 @@ class ScoreTally(Tally):
     def _fits(self, rows: int) -> bool:
         return self._always_kept or rows * self.data.groups <= (self.keep or 0)
 
-    def _count(self, state: State, values: Tensor, known: Tensor) -> None:
-        """Add scores to the histogram."""
-        place, unclear = self.bins.place(values)
-        valid = known.clamp(-1, 0).add_(1)
-        if self.data.labels.multiclass:
-            classes = torch.arange(self.data.groups, device=values.device)
-            positive = torch.eq(known, classes).to(torch.int64)
-            valid = valid.expand(place.shape)
-        else:
-            positive = known.clamp(min=0)
-        if self.data.groups > 1:
-            place += torch.arange(self.data.groups, device=values.device).mul_(2 * self.bins.count)
-        place += positive.mul_(self.bins.count)
-        state["histogram"].view(-1).scatter_add_(0, place.view(-1), valid.reshape(-1))
-        state["unclear"] += unclear
-
     def _pour(self, store: SampleStore, state: State) -> None:
         """Add everything that a store holds to the histogram."""
-        self._open(state)
-        size = max(1, _CHUNK // self.data.groups)
         device = state["count"].device
+        self._histogram.open(state, device)
         compiled = policy(device).compiled.value
         for block in store.blocks():
-            for start in range(0, len(block["scores"]), size):
-                rows = slice(start, start + size)
+            for start in range(0, len(block["scores"]), _MOVED):
+                rows = slice(start, start + _MOVED)
                 scores, known = block["scores"][rows].to(device), block["target"][rows].to(device, torch.int64)
-                if compiled and takes(scores):
-                    self._count_compiled(state, scores, known + 1)
-                else:
-                    self._count(state, scores, known)
+                self._histogram.count(state, scores, known, compiled)
 
     def canonicalize(self, state: State, rows: int) -> State:
         if not self._keeps:
