@@ -94,11 +94,30 @@ def local_copy(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield where.download(Path(folder, where.name))
 
 
+def temporary_folder(owner: object) -> Path:
+    """A new folder on this machine, which is deleted with its owner, or when the process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="assay-"))
+    weakref.finalize(owner, _remove, folder, os.getpid())
+    return folder
+
+
+def _remove(folder: Path, process: int) -> None:
+    """Delete a folder; a process that was forked from the one that made it leaves it."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def link_or_copy(path: Path, into: Path) -> None:
+    """Put a file at another path, too, without a copy where the system can."""
+    try:
+        os.link(path, into)
+    except OSError:
+        shutil.copyfile(path, into)
+
+
 def kept_copy(path: RemotePath, owner: object) -> Path:
     """A copy on this machine of a file at a URL, which is deleted with its owner, or when the process ends."""
-    folder = tempfile.mkdtemp(prefix="assay-")
-    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
-    return path.download(Path(folder, path.name))
+    return path.download(temporary_folder(owner) / path.name)
 
 
 def write_whole(path: str | os.PathLike[str], fill: Callable[[Path], object]) -> Location:

@@ -6,10 +6,15 @@ file whose samples are all in another one was taken over by it; a crash between 
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import shutil
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,7 +25,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from assay import __version__
-from assay._atomic import Location, files_in, local_copy, location, prepare_folder, write_whole
+from assay._atomic import Location, files_in, link_or_copy, local_copy, location, prepare_folder, write_whole
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.coverage import CoverageTracker
 from assay.evaluation.data_source import Trail
@@ -32,7 +37,7 @@ from assay.meter.file import checksum
 
 Folder: TypeAlias = "str | os.PathLike[str] | None"
 
-SCHEMA = "assay.checkpoint/6"
+SCHEMA = "assay.checkpoint/7"
 MOST_OF_THE_TIME = 0.05
 _ABOUT, _SUM = "assay.checkpoint", "sha256"
 _METER, _OBSERVERS, _COUNTED, _IDS, _MARKS = "meter", "observers", "counted", "ids", "marks"
@@ -76,6 +81,7 @@ class Checkpoints:
         self._start = time.monotonic()
         self.before_s = 0.0
         self.resumed_rows = 0
+        self._kept: set[str] = set()
 
     def restore(
         self, meter: Meter, observers: Observers, coverage: CoverageTracker
@@ -103,6 +109,7 @@ class Checkpoints:
             part_meter.load_state_dict(part.state)
             meter.merge(part_meter)
             observers.add_state(part.observed)
+            observers.fetch(self._fetch)
             coverage.rows += part.rows
             coverage.repeated += part.repeated
             coverage.ids.add(part.ids[0], part.ids[1].tolist())
@@ -141,6 +148,7 @@ class Checkpoints:
             return
         start = time.monotonic()
         tensors = prefixed(_METER, meter.state_dict()) | prefixed(_OBSERVERS, observers.state())
+        self._keep(observers.files())
         tensors[_COUNTED] = torch.from_numpy(np.packbits(coverage.counts > 0))
         tensors[_IDS], tensors[_MARKS] = map(torch.from_numpy, coverage.ids.arrays())
         header = {
@@ -159,13 +167,35 @@ class Checkpoints:
         about = json.dumps(header, sort_keys=True)
         metadata = {_ABOUT: about, _SUM: checksum(about, tensors)}
         path = self._folder / f"rank-{self._ranks.own}.safetensors"
-        try:
+        with self._refused(path):
             write_whole(path, lambda part: save_file(tensors, part, metadata))
+        end = time.monotonic()
+        self._next = end + max(self._every_s, (end - start) / MOST_OF_THE_TIME)
+
+    def _keep(self, files: Mapping[str, Path]) -> None:
+        """Copy the files that a checkpoint names, which never change, to its folder."""
+        assert self._folder is not None
+        for name, path in files.items():
+            if name not in self._kept:
+                with self._refused(self._folder / name):
+                    write_whole(self._folder / name, functools.partial(shutil.copyfile, path))
+                self._kept.add(name)
+
+    def _fetch(self, name: str, into: Path) -> None:
+        """Copy a file of the folder to a path."""
+        assert self._folder is not None
+        with local_copy(self._folder / name) as copy:
+            link_or_copy(copy, into)
+        self._kept.add(name)
+
+    @contextmanager
+    def _refused(self, path: Location) -> Iterator[None]:
+        """Report what the system refuses to write."""
+        try:
+            yield
         except (OSError, SafetensorError) as error:
             do = "Make room or change its rights; the same call then resumes from the last one that was written"
             raise StateError(describe(os.fspath(path), str(error), "a checkpoint that can be written", do)) from error
-        end = time.monotonic()
-        self._next = end + max(self._every_s, (end - start) / MOST_OF_THE_TIME)
 
     def _parts(self) -> list[CheckpointPart]:
         assert self._folder is not None

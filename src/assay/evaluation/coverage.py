@@ -54,30 +54,28 @@ def assign_samples(lists: Lists, size: int, ranks: Ranks) -> SampleAssignment:
     assigned[flat] = True
     digests = ranks.gather(lambda: (len(flat), hashlib.sha256(assigned.tobytes()).hexdigest()))
     if ranks.alone:
-        first_times = _first_times(lists, flat)
+        first_times = _first_times(lists, flat, assigned)
         return SampleAssignment(first_times, assigned, len(flat) - int(assigned.sum()), "one process counts all of it")
     if len({digest for _, digest in digests}) == 1 and assigned.any():
-        lists = _first_times(lists, flat)
+        lists = _first_times(lists, flat, assigned)
         first = ranks.from_first(lists)
         repeated = digests[0][0] - int(assigned.sum())
         how = f"all {ranks.count} ranks were given the same samples: rank 0's batches were assigned in turns"
         return SampleAssignment(first[ranks.own :: ranks.count], assigned, repeated, how)
     owner = ranks.least(np.where(assigned, ranks.own, ranks.count).astype(np.int32))
     mine = owner == ranks.own
-    first_times = [batch[mine[batch]] for batch in _first_times(lists, flat)]
+    first_times = [batch[mine[batch]] for batch in _first_times(lists, flat, assigned)]
     expected = owner < ranks.count
     repeated = sum(count for count, _ in digests) - int(expected.sum())
     how = "each rank counts what its sampler gave it; what several were given, the lowest of them"
     return SampleAssignment([batch for batch in first_times if len(batch)], expected, repeated, how)
 
 
-def _first_times(lists: Lists, flat: NDArray[np.int64]) -> Lists:
+def _first_times(lists: Lists, flat: NDArray[np.int64], assigned: Mask) -> Lists:
     """The batches without indices that came before."""
-    if not len(flat):
-        return []
-    _, where = np.unique(flat, return_index=True)
-    if len(where) == len(flat):
+    if int(assigned.sum()) == len(flat):
         return [batch for batch in lists if len(batch)]
+    _, where = np.unique(flat, return_index=True)
     is_first = np.zeros(len(flat), bool)
     is_first[where] = True
     ends = np.cumsum([len(batch) for batch in lists])[:-1]

@@ -198,11 +198,12 @@ def _indexed(loader: DataLoader[Any], ranks: Ranks, pin: bool, sharded: bool | N
     if sharded and not ranks.alone:  # a rank's indices follow those of the ranks before it
         sizes = ranks.gather(lambda: size)
         start, whole = sum(sizes[: ranks.own]), sum(sizes)
-    shares = assign_samples([batch + start for batch in lists], whole, ranks)
+    shares = assign_samples([batch + start for batch in lists] if start else lists, whole, ranks)
 
     def batches(left: Lists | int) -> Units:
         assert not isinstance(left, int)
-        return _loaded(_again(loader, [batch - start for batch in left], pin), left, loader.num_workers > 0)
+        own = [batch - start for batch in left] if start else left
+        return _loaded(_again(loader, own, pin), left, loader.num_workers > 0)
 
     def read(index: list[int]) -> list[Unit]:
         lists = [np.array([each]) for each in index]

@@ -75,8 +75,8 @@ def evaluate(
         confidence_level: of intervals; None for no intervals.
         n_resamples: how often the bootstrap draws, where no closed-form interval is standard.
         keep_samples: keep the per-sample values of the metrics, so that reports can be compared sample by sample.
-        max_kept_samples: keep them of at most this many samples, in memory until the report is saved. Those of more
-            than 2,000,000 are saved in an Arrow file beside the report, which takes pyarrow.
+        max_kept_samples: keep them of at most this many samples. Those of more than 2,000,000 are written to temporary
+            files while they are counted, and saved in an Arrow file beside the report, which takes pyarrow.
         diagnostics: show what the metrics allow: confusion matrix, curves, reliability, a table of classes, residuals.
         classes: names of the classes or labels, for the report.
         precision: "bfloat16" or "float16" for autocast; None for that of the model.
@@ -182,7 +182,7 @@ def _evaluate(preparation: _Preparation, ranks: Ranks, more: Mapping[str, Observ
     has_ids = source.shares is not None or preparation.reader.has_ids
     expected = int(source.shares.expected.sum()) if source.shares is not None else 0 if has_ids else None
     like = meter.fresh(preparation.metrics)
-    own = sample_observers(like, preparation.slices, options, expected, ranks.alone)
+    own = sample_observers(like, preparation.slices, options, expected, ranks.alone, in_files=True)
     observers = Observers(preparation.reader, {**own, **more})
     run = {} if options.resume is None else identity.of(model, meter, source, options, ranks)
     checkpoints = Checkpoints(

@@ -27,6 +27,8 @@ from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.render.pictures import Picture
 from assay.report import Report, Section, Table
+from assay.report.packed_array import PackedArray
+from assay.report.sample_files import with_linked_files
 from assay.report.worst import MOST_PICTURES, chosen_errors, worst_positions
 
 
@@ -86,9 +88,19 @@ def build_report(evaluation: FinishedEvaluation) -> Report:
     total = loop.meter.sync()
     coverage = loop.coverage.summary(ranks, total.rows)
     observed = loop.observers.gathered(ranks)
-    made = ranks.gather(lambda: None if ranks.own else _report(evaluation, summaries, total, coverage, observed))[0]
-    assert made is not None
-    report, wanted = made
+    own: list[tuple[Report, WantedPictures]] = []
+
+    def made() -> tuple[Report, WantedPictures] | None:
+        if not ranks.own:
+            own.append(_report(evaluation, summaries, total, coverage, observed))
+        return own[0] if own else None
+
+    given = ranks.gather(made)[0]
+    assert given is not None
+    report, wanted = own[0] if own else given  # what was sent does not own the temporary file of its samples
+    if ranks.own:
+        report = with_linked_files(report)
+    ranks.meet()
     return _with_pictures(report, wanted, evaluation) if wanted.names else report
 
 
@@ -163,9 +175,10 @@ def _wanted_pictures(
     if samples is None or per_sample.index is None or evaluation.source.shares is None or not takes_images:
         return WantedPictures()
     marks, found = per_sample.marks, samples.ids.values
+    index = per_sample.index.values if isinstance(per_sample.index, PackedArray) else per_sample.index
     chosen = [row for row in chosen_errors(section, MOST_PICTURES) if not marks or str(found[row]) in marks]
     rows = [*worst_positions(section, MOST_PICTURES), *chosen]
-    names = {int(per_sample.index[row]): str(found[row]) for row in rows}
+    names = {int(index[row]): str(found[row]) for row in rows}
     return WantedPictures(names, {name: marks[name] for name in names.values() if name in marks})
 
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from assay._atomic import link_or_copy
 from assay.devices.placement import to_host
 from assay.errors import ShapeError, describe
 from assay.evaluation.batch import Reader
@@ -127,7 +130,8 @@ class RowMetadata:
 class Observer(Protocol):
     """What counts or keeps something of the samples. Parts of the samples may be counted apart, and are then joined.
 
-    One that has an attribute `idle` gets no more rows once that is true.
+    One that has an attribute `idle` gets no more rows once that is true. One that keeps files has `files` and `fetch`,
+    as `PerSampleRecorder` has: its state names the files, and does not hold what is in them.
     """
 
     def count(self, rows: SampleRows) -> None:
@@ -141,6 +145,17 @@ class Observer(Protocol):
 
     def empty(self) -> Observer:
         """An observer of the same kind that has counted nothing."""
+
+
+@runtime_checkable
+class _KeepsFiles(Protocol):
+    """An observer whose state names files."""
+
+    def files(self) -> dict[str, Path]:
+        """The files, by name."""
+
+    def fetch(self, fetch: Callable[[str, Path], None]) -> None:
+        """Get the files of the states that were added."""
 
 
 class Observers:
@@ -231,15 +246,31 @@ class Observers:
         for name, observer in self._observers.items():
             observer.add_state(part_of(name, tensors))
 
+    def files(self) -> dict[str, Path]:
+        """By name, the files that states name."""
+        keeping = [each for each in self._observers.values() if isinstance(each, _KeepsFiles)]
+        return {name: path for observer in keeping for name, path in observer.files().items()}
+
+    def fetch(self, fetch: Callable[[str, Path], None]) -> None:
+        """Get the files of the states that were added.
+
+        Args:
+            fetch: puts the file of a name at a path.
+        """
+        _fetch(self._observers.values(), fetch)
+
     def gathered(self, ranks: Ranks) -> dict[str, Any]:
         """The observers with what all ranks counted, on the first rank; empty ones on the others."""
         self.flush()
         if ranks.alone:
             return dict(self._observers)
         everything = {name: observer.empty() for name, observer in self._observers.items()}
-        for tensors in ranks.gather_to_first(self.state):
-            for name, observer in everything.items():
-                observer.add_state(part_of(name, tensors))
+        with tempfile.TemporaryDirectory(prefix="assay-") as folder:
+            files = ranks.files_to_first(self.files(), Path(folder))
+            for tensors in ranks.gather_to_first(self.state):
+                for name, observer in everything.items():
+                    observer.add_state(part_of(name, tensors))
+            _fetch(everything.values(), lambda name, into: link_or_copy(files[name], into))
         return everything
 
     def _expect(self, batch: Arguments) -> None:
@@ -277,6 +308,12 @@ class Observers:
         self.broken, before = True, self.broken
         yield
         self.broken = before
+
+
+def _fetch(observers: Iterable[Observer], fetch: Callable[[str, Path], None]) -> None:
+    for observer in observers:
+        if isinstance(observer, _KeepsFiles):
+            observer.fetch(fetch)
 
 
 def _without_values(sample: Any) -> Any:

@@ -6,9 +6,10 @@ Of raw samples, such as strings and boxes, and of masks only the worst of each m
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,14 +19,19 @@ from torch import Tensor
 from assay.devices.placement import to_host
 from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes
 from assay.evaluation.pictures import Marks, are_masks, box_marks, class_name, mask_marks
+from assay.evaluation.sample_segments import SEGMENT_ROWS, Fetch, SampleSegments, Segment
 from assay.meter.arguments import Arguments
 from assay.metrics.base import Metric
 from assay.metrics.per_sample import SampleTerms, predictions, row_values
 from assay.report import RawSample, Samples
-from assay.report.samples import MOST_SAMPLES
+from assay.report.packed_array import PackedArray, narrowest
+from assay.report.sample_files import SampleFile, widened, write_columns
+from assay.report.samples import MOST_SAMPLES, Column
 from assay.report.worst import LIMIT, order_of_choice, severity, worst_rows
 
-_COLUMN, _INDEX, _DECISION, _TARGET, _PRINT = "column ", "index", "decision", "target", "print"
+_COLUMN, _INDEX, _DECISION, _TARGET, _PRINT, _IDS = "column ", "index", "decision", "target", "print", "ids"
+_SHARED = "Per-sample values were not kept, as samples share ids: pass unique ids= to keep them."
+_BY_INDEX = "Samples are called by their indices in the data set, as some have the same id."
 _CHARACTERS = 200  # of a string that is shown
 
 Candidate: TypeAlias = "tuple[float, Any, int | None, str, str, Marks | None]"
@@ -48,7 +54,7 @@ class PerSampleValues:
     samples: Samples | None = None
     terms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     order: Array | None = None
-    index: Array | None = None
+    index: Array | PackedArray | None = None
     marks: Mapping[str, Marks] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -60,14 +66,19 @@ class PerSampleRecorder:
         metrics: what the samples contribute to.
         expected: how many samples there are, where that is known.
         most: how many samples are kept.
+        in_files: more than `MOST_SAMPLES` are written to temporary files while they are counted.
 
     Attributes:
         terms: by metric, its numerator and its denominator, as columns of the samples.
         most: how many samples are kept.
     """
 
-    def __init__(self, metrics: Mapping[str, Metric], expected: int = 0, most: int = MOST_SAMPLES) -> None:
+    def __init__(
+        self, metrics: Mapping[str, Metric], expected: int = 0, most: int = MOST_SAMPLES, in_files: bool = False
+    ) -> None:
         self._metrics, self._expected, self.most = metrics, expected, most
+        self._in_files = in_files and most > MOST_SAMPLES and not 0 < expected <= MOST_SAMPLES
+        self._segments = SampleSegments()
         self._series: dict[str, list[Array]] = {}
         self._ids: list[Any] = []
         self.terms: dict[str, tuple[str, str]] = {}
@@ -92,7 +103,7 @@ class PerSampleRecorder:
 
     def empty(self) -> PerSampleRecorder:
         """One that has kept nothing."""
-        return PerSampleRecorder(self._metrics, self._expected, self.most)
+        return PerSampleRecorder(self._metrics, self._expected, self.most, self._in_files)
 
     def count(self, rows: SampleRows) -> None:
         """Keep what rows contribute; it is moved to the CPU at once."""
@@ -128,6 +139,7 @@ class PerSampleRecorder:
         if rows.index is not None:
             self._series.setdefault(_INDEX, []).append(rows.index)
         self._ids += rows.ids or ()
+        self._write_when_large()
 
     def _note_worst(self, key: str, rows: SampleRows, metric: Metric, severities: Array) -> None:
         """Keep the raw samples and masks that are the worst so far by a metric, and boxes and masks of some others."""
@@ -155,11 +167,47 @@ class PerSampleRecorder:
         self._rows += rows
         if self.full:
             self._series, self._ids, self.terms, self._worst = {}, [], {}, {}
+            self._segments = SampleSegments()
         return not self.full
+
+    def _write_when_large(self) -> None:
+        if self._in_files and self._rows - self._segments.rows >= SEGMENT_ROWS:
+            self._write()
+
+    def _write(self) -> None:
+        """Write what is in memory to a file."""
+        if self._rows > self._segments.rows:
+            series = self._whole()
+            if self._ids:
+                series[_IDS] = _id_array(self._ids)
+            self._segments.write(series)
+            self._series, self._ids = {}, []
+
+    def _read_back(self) -> None:
+        """Have in memory what was written to files."""
+        self._write()
+        self._series = {name: [self._segments.whole(name)] for name in self._segments.names}
+        self._ids = self._series.pop(_IDS)[0].tolist() if _IDS in self._series else []
+        self._segments = SampleSegments()
+
+    def files(self) -> dict[str, Path]:
+        """The files with values that `state` leaves out, by name."""
+        return self._segments.files()
+
+    def fetch(self, fetch: Fetch) -> None:
+        """Get the files of the states that were added."""
+        self._segments.fetch(fetch)
 
     def state(self) -> dict[str, Tensor]:
         """What was kept, as tensors."""
-        about = {"rows": self._rows, "ids": self._ids, "terms": self.terms, "worst": self._worst, "score": self._score}
+        about = {
+            "rows": self._rows,
+            "ids": self._ids,
+            "terms": self.terms,
+            "worst": self._worst,
+            "score": self._score,
+            "segments": [asdict(each) for each in self._segments.segments],
+        }
         return {"about": as_bytes(about), **{name: torch.from_numpy(all_) for name, all_ in self._whole().items()}}
 
     def add_state(self, tensors: Tensors) -> None:
@@ -173,13 +221,16 @@ class PerSampleRecorder:
         self.terms.update({name: tuple(terms) for name, terms in about["terms"].items()})
         for key, candidates in about["worst"].items():
             self._worst[key] = _worst([*self._worst.get(key, []), *map(tuple, candidates)])
+        self._segments.segments += [Segment(**each) for each in about["segments"]]
         for name, tensor in series.items():
             self._series.setdefault(name, []).append(tensor.numpy())
+        self._write_when_large()
 
     def _whole(self) -> dict[str, Array]:
-        """The series that have an entry for every sample."""
+        """The series in memory that have an entry for every sample there."""
+        rows = self._rows - self._segments.rows
         joined = {name: np.concatenate(parts) for name, parts in sorted(self._series.items())}
-        return {name: series for name, series in joined.items() if len(series) == self._rows}
+        return {name: series for name, series in joined.items() if len(series) == rows}
 
     def result(self, rows: int, classes: Sequence[str] = ()) -> PerSampleValues:
         """The samples, ordered by their ids.
@@ -195,6 +246,11 @@ class PerSampleRecorder:
                 f"max_kept_samples= keeps more{'' if find_spec('pyarrow') else ', with pyarrow (assay[tables])'}."
             )
             return PerSampleValues(notes=(note,))
+        if self._segments.segments:
+            if self._rows > MOST_SAMPLES:
+                self._write()
+                return self._result_in_file(classes)
+            self._read_back()
         series = self._whole()
         names, notes = _names(self._ids, series.get(_INDEX))
         if names is None:
@@ -208,19 +264,107 @@ class PerSampleRecorder:
             columns,
             decision=ordered.get(_DECISION),
             target=ordered.get(_TARGET),
-            data=hashlib.sha256(ordered[_PRINT].tobytes()).hexdigest()[:16] if _PRINT in ordered else "",
+            data=_print([ordered[_PRINT]]) if _PRINT in ordered else "",
             classes=classes,
             raw=[raw for name, each in worst.items() if (raw := _raw(name, each, classes)) is not None],
             score=self._score if self._score in columns else "",
         )
-        terms = {name: each for name, each in self.terms.items() if {*each} - {""} <= columns.keys()}
-        marks = {name: each[-1] for name, each in worst.items() if each[-1] is not None}
-        return PerSampleValues(samples, terms, order, ordered.get(_INDEX), marks, notes)
+        return PerSampleValues(samples, self._terms_of(columns), order, ordered.get(_INDEX), _marks(worst), notes)
+
+    def _result_in_file(self, classes: Sequence[str]) -> PerSampleValues:
+        """`result` of more samples than JSON holds, in a temporary file that is deleted with the report."""
+        segments = self._segments
+        names, order, notes = _names_in_segments(segments)
+        if not names:
+            return PerSampleValues(notes=notes)
+        sources = {name: name for name in segments.names if name.startswith(_COLUMN) or name in (_DECISION, _TARGET)}
+        sources |= {"ids": names} | ({_INDEX: _INDEX} if _INDEX in segments.names and names != _INDEX else {})
+        packed = _in_temporary_file(segments, sources, order)
+        columns = {name.removeprefix(_COLUMN): packed[name] for name in sorted(packed) if name.startswith(_COLUMN)}
+        worst = self._worst_by_id(by_id=names == _IDS)
+        samples = Samples(
+            packed["ids"],
+            tuple(Column(name, each) for name, each in columns.items()),
+            packed.get(_DECISION),
+            packed.get(_TARGET),
+            _print(each[_PRINT] for each in segments.ordered([_PRINT], order)) if _PRINT in segments.names else "",
+            tuple(classes),
+            tuple(raw for name, each in worst.items() if (raw := _raw(name, each, classes)) is not None),
+            self._score if self._score in columns else "",
+        )
+        index = packed["ids"] if names == _INDEX else packed.get(_INDEX)
+        return PerSampleValues(
+            samples,
+            self._terms_of(columns),
+            np.arange(len(samples)) if order is None else order,
+            index,
+            _marks(worst),
+            notes,
+        )
+
+    def _terms_of(self, columns: Collection[str]) -> dict[str, tuple[str, str]]:
+        return {name: each for name, each in self.terms.items() if {*each} - {""} <= set(columns)}
 
     def _worst_by_id(self, by_id: bool) -> dict[str, Candidate]:
         """The worst samples of all metrics, each once."""
         worst = [each for candidates in self._worst.values() for each in candidates]
         return dict(sorted((str(each[1] if by_id else each[2]), each) for each in worst))
+
+
+def _names_in_segments(segments: SampleSegments) -> tuple[str, Array | None, tuple[str, ...]]:
+    """The series that names samples, the positions of the samples in its order, and what a reader must know."""
+    if _IDS in segments.names:
+        order = segments.order(_IDS)
+        if not _is_repeated(each[_IDS] for each in segments.ordered([_IDS], order)):
+            return _IDS, order, ()
+        if _INDEX not in segments.names:
+            return "", None, (_SHARED,)
+        return _INDEX, segments.order(_INDEX), (_BY_INDEX,)
+    return (_INDEX, segments.order(_INDEX), ()) if _INDEX in segments.names else ("", None, ())
+
+
+def _is_repeated(chunks: Iterable[Array]) -> bool:
+    """Whether a value comes twice among ordered ones."""
+    last = None
+    for chunk in chunks:
+        if (chunk[1:] == chunk[:-1]).any() or (last is not None and chunk[0] == last):
+            return True
+        last = chunk[-1]
+    return False
+
+
+def _in_temporary_file(
+    segments: SampleSegments, sources: Mapping[str, str], order: Array | None
+) -> dict[str, PackedArray]:
+    """Series as arrays of a report, by the names of the arrays."""
+    packed: dict[str, PackedArray] = {}
+    kinds: dict[str, str] = {}
+    for name, source in sources.items():
+        if segments.dtype(source).kind in "iu":
+            chunks = (widened(each[source]) for each in segments.ordered([source], order))
+            if (stepped := PackedArray.of_equal_steps(chunks)) is not None:
+                packed[name] = stepped
+                continue
+        kinds[name] = narrowest(widened(each[source]) for each in segments.chunks([source]))
+    if kinds:
+        series = {sources[name] for name in kinds}
+        rows = ({name: each[sources[name]] for name in kinds} for each in segments.ordered(series, order))
+        file = SampleFile.temporary(lambda path: write_columns(path, kinds, rows))
+        packed |= {name: file.packed(name, segments.rows, kind) for name, kind in kinds.items()}
+    return packed
+
+
+def _print(chunks: Iterable[Array]) -> str:
+    """What tells the targets of a data set from others."""
+    digest = hashlib.sha256()
+    for chunk in chunks:
+        digest.update(chunk.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _marks(worst: Mapping[str, Candidate]) -> dict[str, Marks]:
+    """What is drawn on the worst images, by the ids of the samples."""
+    return {name: each[-1] for name, each in worst.items() if each[-1] is not None}
 
 
 def _worst(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -268,8 +412,8 @@ def _names(ids: Sequence[Any], index: Array | None) -> tuple[Array | None, tuple
         if len(set(names.tolist())) == len(names):
             return names, ()
         if index is None:
-            return None, ("Per-sample values were not kept, as samples share ids: pass unique ids= to keep them.",)
-        return index, ("Samples are called by their indices in the data set, as some have the same id.",)
+            return None, (_SHARED,)
+        return index, (_BY_INDEX,)
     return np.empty(0, np.int64) if index is None else index, ()
 
 

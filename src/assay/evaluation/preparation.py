@@ -51,7 +51,7 @@ def most_samples(options: ReportOptions) -> int:
 
 
 def sample_observers(
-    like: Meter, slices: SliceSpec, options: ReportOptions, expected: int | None, alone: bool
+    like: Meter, slices: SliceSpec, options: ReportOptions, expected: int | None, alone: bool, in_files: bool = False
 ) -> dict[str, Observer]:
     """What is counted or kept of every sample besides the metrics, in the order in which it needs each other.
 
@@ -61,11 +61,12 @@ def sample_observers(
         options: which of it is wanted.
         expected: how many samples there are, or 0 where that is not known; None where samples have no ids.
         alone: whether one process counts everything.
+        in_files: many per-sample values are written to temporary files while they are counted.
     """
     observers: dict[str, Observer] = {}
     recorder = None
     if options.keep_samples and expected is not None:
-        recorder = observers["samples"] = PerSampleRecorder(like.metrics, expected, most_samples(options))
+        recorder = observers["samples"] = PerSampleRecorder(like.metrics, expected, most_samples(options), in_files)
     groups = None
     if options.confidence_level is not None:
         groups = observers["groups"] = BootstrapGroups(like, recorder, options.seed, alone)

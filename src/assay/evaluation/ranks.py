@@ -6,12 +6,14 @@ through the group's store, so that nobody waits for hours for a rank that is gon
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -156,6 +158,25 @@ class Ranks:
         dist.gather_object(own[0], everyone, dst=0)
         return everyone or []
 
+    def files_to_first(self, files: Mapping[str, Path], folder: Path) -> dict[str, Path]:
+        """The files of all ranks on the machine of the first one, by name; on the others those that are there.
+
+        Args:
+            files: the files of this rank, each small enough to be in memory.
+            folder: where to put those of other ranks.
+
+        Raises:
+            RankError: another rank failed.
+        """
+        found = dict(files)
+        for rank, names in enumerate(self.gather(lambda: list(files))):
+            for name in names if rank else ():
+                sent = self.gather_to_first(functools.partial(_content, files[name] if rank == self.own else None))
+                if sent:
+                    found[name] = folder / name
+                    found[name].write_bytes(sent[rank])
+        return found
+
     def from_first(self, value: T) -> T:
         """What rank 0 has."""
         if self.alone:
@@ -217,6 +238,10 @@ class Ranks:
                 if not self._stop.is_set():
                     self.lost = f"no answer of the ranks' store ({type(error).__name__})"
                 return
+
+
+def _content(path: Path | None) -> bytes:
+    return b"" if path is None else path.read_bytes()
 
 
 def _store(timeout_s: float) -> Any:

@@ -12,6 +12,7 @@ import binascii
 import hashlib
 import json
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, Self, TypeAlias
@@ -27,6 +28,8 @@ Array: TypeAlias = NDArray[Any]
 FORMS = ("range", "bits", "numbers", "differences", "text", "file")
 _INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
 _FLOATS = ("float16", "float32", "float64")
+CHUNK_ROWS = 1 << 18
+"""Values of large arrays that are in memory at a time."""
 
 
 class ColumnFile(Protocol):
@@ -34,8 +37,8 @@ class ColumnFile(Protocol):
 
     path: Any
 
-    def column(self, name: str) -> Array:
-        """One of the arrays."""
+    def chunks(self, name: str) -> Iterator[Array]:
+        """One of the arrays, `CHUNK_ROWS` values at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,18 +90,41 @@ class PackedArray(Record):
             return cls._pack("bits", "bool", len(array), np.packbits(array).tobytes())
         if array.dtype.kind == "f":
             return cls._numbers("numbers", _narrowed(array, _FLOATS))
+        if (stepped := cls.of_equal_steps([array])) is not None:
+            return stepped
         steps = np.diff(array)  # wraps around where a step leaves int64, and comes back when it is summed
-        step = int(steps[0]) if len(steps) else 1
-        if (steps == step).all() and (not len(steps) or int(array[0]) + step * len(steps) == int(array[-1])):
-            return cls._range(array, step)
         plain = cls._numbers("numbers", _narrowed(array, _INTEGERS))
         apart = cls._numbers("differences", _narrowed(np.concatenate([array[:1], steps]), _INTEGERS))
         return min(plain, apart, key=lambda packed: len(packed.data))
 
     @classmethod
-    def _range(cls, array: Array, step: int) -> Self:
-        data = f"{int(array[0]) if len(array) else 0} {step}"
-        return cls("range", "int64", len(array), 0, _digest(f"{data} {len(array)}".encode()), data)
+    def of_equal_steps(cls, chunks: Iterable[Array]) -> Self | None:
+        """Integers in equal steps, from arrays that follow each other; None where they are anything else.
+
+        Args:
+            chunks: arrays of int64.
+
+        Example:
+            >>> PackedArray.of_equal_steps([np.array([3, 5]), np.array([7])]).data
+            '3 2'
+        """
+        first, step, last, count = 0, None, np.empty(0, np.int64), 0
+        for chunk in chunks:
+            if chunk.dtype.kind != "i":
+                return None
+            if not len(chunk):
+                continue
+            joined = np.concatenate([last, chunk])
+            if not count:
+                first = int(chunk[0])
+            if len(joined) > 1:
+                steps = np.diff(joined)  # wraps around where a step leaves int64
+                step = int(steps[0]) if step is None else step
+                if (steps != step).any() or int(joined[0]) + step * len(steps) != int(joined[-1]):
+                    return None
+            last, count = chunk[-1:], count + len(chunk)
+        data = f"{first} {1 if step is None else step}"
+        return cls("range", "int64", count, 0, _digest(f"{data} {count}".encode()), data)
 
     @classmethod
     def _numbers(cls, form: str, array: Array) -> Self:
@@ -111,18 +137,18 @@ class PackedArray(Record):
         return cls(form, dtype, count, len(raw), _digest(raw), data)
 
     @classmethod
-    def in_file(cls, packed: PackedArray, file: ColumnFile, column: str, name: str, digest: str) -> Self:
+    def in_file(cls, count: int, kind: str, file: ColumnFile, column: str, name: str, digest: str) -> Self:
         """An array that was written to a file.
 
         Args:
-            packed: the array.
+            count: how many values it has.
+            kind: the dtype that they have in the file, or `"str"`.
             file: the file.
             column: the column of the file.
             name: the name of the file, seen from the folder of the report.
             digest: of the file.
         """
-        kind = {"text": "str", "bits": "bool"}.get(packed.form, packed.dtype)
-        return cls("file", kind, len(packed), 0, digest, f"{name}#{column}").attached(file, column)
+        return cls("file", kind, count, 0, digest, f"{name}#{column}").attached(file, column)
 
     def attached(self, file: ColumnFile, column: str) -> Self:
         """This array, whose values are in a column of a file."""
@@ -164,15 +190,41 @@ class PackedArray(Record):
         """The array, read-only: bool, int64, float64, or objects that are str; of a file it is read each time."""
         if self.form != "file":
             return self._values
-        if "_column" not in self.__dict__:
-            do = "Read the report with Report.load, from the folder that it was written to"
-            raise StateError(describe(f"samples in {self.data.partition('#')[0]}", "no folder", "one", do))
-        file, column = self.__dict__["_column"]
-        array: Array = file.column(column)
-        if len(array) != self.count:
-            raise _broken(f"{len(array)} values", f"{self.count} values, as its count says")
+        array, rows = np.empty(0, np.int64), 0
+        for chunk in self.chunks():
+            if not rows:
+                array = np.empty(self.count, chunk.dtype)
+            array[rows : rows + len(chunk)] = chunk[: self.count - rows]
+            rows += len(chunk)
+        if rows != self.count:
+            raise _broken(f"{rows} values", f"{self.count} values, as its count says")
         array.setflags(write=False)
         return array
+
+    def chunks(self) -> Iterator[Array]:
+        """The array, `CHUNK_ROWS` values at a time: of a file, no more than that is read into memory."""
+        if self.form == "file":
+            file, column = self._file_and_column()
+            yield from file.chunks(column)
+        elif self.form == "range":
+            first, step = self._ends()
+            for start in range(0, self.count, CHUNK_ROWS):
+                yield first + step * np.arange(start, min(start + CHUNK_ROWS, self.count), dtype=np.int64)
+        else:
+            for start in range(0, self.count, CHUNK_ROWS):
+                yield self._values[start : start + CHUNK_ROWS]
+
+    @property
+    def kind(self) -> str:
+        """The smallest dtype that holds every value exactly, or `"str"`."""
+        return self.dtype if self.form == "file" else narrowest([self.values])
+
+    def _file_and_column(self) -> tuple[ColumnFile, str]:
+        column: tuple[ColumnFile, str] | None = self.__dict__.get("_column")
+        if column is None:
+            do = "Read the report with Report.load, from the folder that it was written to"
+            raise StateError(describe(f"samples in {self.data.partition('#')[0]}", "no folder", "one", do))
+        return column
 
     @cached_property
     def _values(self) -> Array:
@@ -237,19 +289,36 @@ def _array(values: Any, what: str) -> Array:
     raise _unfit(what, array.dtype)
 
 
-def narrowed(array: Array) -> Array:
-    """An array of booleans, int64 or float64 in the smallest type that holds every value exactly."""
-    return array if array.dtype.kind == "b" else _narrowed(array, _FLOATS if array.dtype.kind == "f" else _INTEGERS)
+def narrowest(chunks: Iterable[Array]) -> str:
+    """The smallest dtype that holds every value of some arrays exactly: its name, or `"str"` of strings.
+
+    Args:
+        chunks: arrays of booleans, of integers, of floats, or of objects that are str.
+
+    Example:
+        >>> narrowest([np.array([1, 2]), np.array([300])]), narrowest([np.array([0.1])])
+        ('int16', 'float64')
+    """
+    choices: list[str] = []
+    for chunk in chunks:
+        kind = chunk.dtype.kind
+        if kind in "bO":
+            return "bool" if kind == "b" else "str"
+        choices = choices or list(_FLOATS if kind == "f" else _INTEGERS)
+        choices = [name for name in choices if name == choices[-1] or _fits(chunk, name)]
+    return choices[0] if choices else "int64"
+
+
+def _fits(array: Array, name: str) -> bool:
+    if array.dtype.name == name:
+        return True
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.array_equal(array.astype(name).astype(array.dtype), array, equal_nan=array.dtype.kind == "f")
 
 
 def _narrowed(array: Array, choices: tuple[str, ...]) -> Array:
     """``array`` in the first of ``choices`` that holds every value exactly."""
-    for name in choices:
-        with np.errstate(over="ignore", invalid="ignore"):
-            narrow = array.astype(name)
-        if np.array_equal(narrow.astype(array.dtype), array, equal_nan=array.dtype.kind == "f"):
-            return narrow
-    return array
+    return array.astype(next((name for name in choices if _fits(array, name)), array.dtype.name))
 
 
 def _inflated(data: str, size: int) -> bytes:

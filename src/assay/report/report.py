@@ -65,6 +65,12 @@ class Report(Record, Viewable, schema=SCHEMA):
     def _check(self) -> None:
         check_unique("Report.sections", [section.name for section in self.sections])
 
+    def to_json(self) -> str:
+        """It as JSON; with its samples, unless it is to be saved and they are in a file beside it."""
+        from assay.report.sample_files import without_temporary_files
+
+        return Record.to_json(without_temporary_files(self))
+
     def save(self, path: str | os.PathLike[str]) -> Location:
         """Write it as JSON, to a path or a URL; the file is whole or not there.
 
