@@ -10,6 +10,7 @@ from typing import Any
 
 from assay._remote import without_password
 from assay.cli.loaders.batch_parts import parse_part, parse_parts, parse_slices
+from assay.cli.loaders.column_roles import AS_NUMBERS
 from assay.cli.loaders.columns import Data
 from assay.cli.loaders.datasets import data_path, open_data
 from assay.cli.loaders.models import model_of
@@ -20,6 +21,7 @@ from assay.cli.measurement import arguments_of, measure_and_show
 from assay.cli.options import EvaluateCommand
 from assay.evaluation import Variant, VariantComparison, compare_variants, evaluate
 from assay.evaluation.columns import Columns
+from assay.evaluation.worst_queries import ranking_metric
 from assay.metrics.base import Metric
 from assay.metrics.parsing import open_metrics
 from assay.report import Report
@@ -124,7 +126,17 @@ def arguments(data: Data, options: EvaluateCommand) -> dict[str, Any]:
         columns=data.columns,
         slices=parse_slices(options.slice, data.data),
         classes=data.classes or None,
+        show=_shown(data, options) or None,
     )
+
+
+def _shown(data: Data, options: EvaluateCommand) -> list[str]:
+    """What is shown of queries: the strings that their numbers stand for, and what was named."""
+    column = data.columns.get("indexes", "")
+    is_numbered = isinstance(column, str) and column.endswith(AS_NUMBERS)
+    if not is_numbered or ranking_metric(open_metrics(options.metrics, options.shared)) is None:
+        return list(options.show)
+    return list(dict.fromkeys([column.removesuffix(AS_NUMBERS), *options.show]))
 
 
 def _is_part(written: tuple[str, ...], known: Any) -> bool:

@@ -14,6 +14,8 @@ from assay.errors import ConfigError, ShapeError, describe
 from assay.evaluation.nested_batch import branches, structure
 
 Selector: TypeAlias = "str | int | Sequence[str | int] | Callable[[Any], Any] | None"
+Shown: TypeAlias = "str | Sequence[str] | Mapping[str, Selector] | None"
+"""What is shown of samples: names of parts of a batch, or selectors by name."""
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
 TARGETS = ("labels", "label", "target", "targets", "y")
@@ -34,12 +36,13 @@ class Reader:
         ids: the same, of the samples' ids; None for none.
         slices: the same by name, of the values by which samples are grouped.
         columns: the same by name, of the named columns that metrics take.
+        shown: the same by name, of what a report shows of samples.
         raw: predictions and targets are lists of raw samples, such as strings.
         preds: a name, a position or a function of what the model gives; None for what is usual.
 
     Usual are pairs `(x, y)`, tuples of as many parts as the model takes and a target, mappings, named tuples and
     dataclasses with a part that is named like a target, and single tensors without a target. Parts that are weights,
-    ids or slices are no inputs, unless the model takes one of that name.
+    ids, slices or shown are no inputs, unless the model takes one of that name.
 
     Raises:
         ConfigError: a part that was asked for is not there, or what is usual does not fit; shows the batch.
@@ -56,12 +59,14 @@ class Reader:
         preds: Selector = None,
         slices: Mapping[str, Selector] | None = None,
         columns: Mapping[str, Selector] | None = None,
+        shown: Mapping[str, Selector] | None = None,
         raw: bool = False,
     ) -> None:
         self._inputs, self._target, self._weights, self._ids, self._preds = inputs, target, weights, ids, preds
         self._positions, self._needed, self._names = _signature(model)
         self._slices, self._columns, self.raw = dict(slices or {}), dict(columns or {}), raw
-        others = (*self._slices.values(), *self._columns.values())
+        self._shown = dict(shown or {})
+        others = (*self._slices.values(), *self._columns.values(), *self._shown.values())
         aside = [each for each in (weights, ids, *others) if isinstance(each, str | int)]
         self._aside = set(aside) - (self._names or set())
         self._inputs_by_count: dict[int, list[int]] = {}
@@ -102,6 +107,10 @@ class Reader:
     def columns(self, batch: Any) -> dict[str, Any]:
         """The named columns of a batch that metrics take."""
         return {name: _selected(batch, each, f"columns: {name}") for name, each in self._columns.items()}
+
+    def shown(self, batch: Any) -> tuple[Any, ...]:
+        """What is shown of the samples of a batch: a part for each name."""
+        return tuple(_selected(batch, each, f"show: {name}") for name, each in self._shown.items())
 
     def read(self, batch: Any) -> tuple[Arguments, Any, Any]:
         """The arguments of the model, the target and the weights."""
@@ -212,6 +221,30 @@ def _raw(samples: Any) -> Any:
     return samples
 
 
+def parse_shown(shown: Shown) -> dict[str, Selector]:
+    """What is shown of samples, as selectors by name.
+
+    Raises:
+        ConfigError: it is nothing of what it may be.
+
+    Example:
+        >>> parse_shown("question,text"), parse_shown(["text"]), parse_shown({"text": 2})
+        ({'question': 'question', 'text': 'text'}, {'text': 'text'}, {'text': 2})
+    """
+    if shown is None:
+        return {}
+    if isinstance(shown, str):
+        shown = [name for name in map(str.strip, shown.split(",")) if name]
+    if isinstance(shown, Sequence) and all(isinstance(each, str) for each in shown):
+        return {each: each for each in shown}
+    if isinstance(shown, Mapping):
+        found = {str(name): each for name, each in shown.items()}
+        if all(isinstance(each, str | int) or callable(each) for each in found.values()):
+            return found
+    expected, do = "names, or selectors by name", 'Pass show=["question", "text"]'
+    raise ConfigError(describe("show", repr(shown), expected, do))
+
+
 def as_column(value: Any, what: str) -> Tensor:
     """A target or weights as a tensor.
 
@@ -277,6 +310,20 @@ def _selected(tree: Any, selector: Selector, what: str) -> Any:
         raise ConfigError(
             describe(what, got, "a part that is there", "Correct the name, or pass a function")
         ) from error
+
+
+def only_entry(part: Any) -> Any:
+    """What a part of a batch of one sample has for that sample.
+
+    Lists of strings that torch has collated have a list for each entry of theirs.
+
+    Example:
+        >>> only_entry(["a"]), only_entry([["a", "b"]]), only_entry([("a",), ("b",)])
+        ('a', ['a', 'b'], ['a', 'b'])
+    """
+    if isinstance(part, list | tuple) and len(part) > 1:
+        return [each[0] for each in part] if all(isinstance(each, list | tuple) for each in part) else part
+    return part[0]
 
 
 def _usual(outputs: Any) -> Any:

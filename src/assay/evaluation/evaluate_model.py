@@ -13,7 +13,7 @@ import torch
 from assay.devices.assign import DeviceAssignment, assign
 from assay.devices.modules import locations
 from assay.errors import ConfigError, describe
-from assay.evaluation.batch import Reader, Selector
+from assay.evaluation.batch import Reader, Selector, parse_shown
 from assay.evaluation.checkpoint import Checkpoints, fingerprint
 from assay.evaluation.coverage import CoverageTracker, Lists
 from assay.evaluation.data_source import DataSource, Trail, open_source
@@ -78,6 +78,8 @@ def evaluate(
         max_kept_samples: keep them of at most this many samples. Those of more than 2,000,000 are written to temporary
             files while they are counted, and saved in an Arrow file beside the report, which takes pyarrow.
         diagnostics: show what the metrics allow: confusion matrix, curves, reliability, a table of classes, residuals.
+        show: what the report shows of the worst queries of a ranking metric and of their documents, such as their
+            text: names of parts of a batch, or selectors by name. It is read from the data set once more.
         classes: names of the classes or labels, for the report.
         precision: "bfloat16" or "float16" for autocast; None for that of the model.
         compile: pass the model through `torch.compile`, with these options.
@@ -233,6 +235,7 @@ def _prepare(inputs: Inputs, ranks: Ranks) -> _Preparation:
         preds=options.preds,
         slices=slices.selectors,
         columns=columns | dict(options.columns or {}),
+        shown=parse_shown(options.show),
         raw=meter_of_metrics.takes_raw,
     )
     assigned = assign(options.device, locations(model), None if ranks.alone else local_rank())

@@ -14,6 +14,7 @@ import torch
 from assay.devices.assign import DeviceAssignment
 from assay.devices.processor import device_name
 from assay.errors import warn
+from assay.evaluation.batch import only_entry, parse_shown
 from assay.evaluation.coverage import Coverage
 from assay.evaluation.data_source import DataSource
 from assay.evaluation.diagnostics import Diagnostics
@@ -22,7 +23,9 @@ from assay.evaluation.loop import Loop
 from assay.evaluation.options import EvaluateOptions, ReportOptions
 from assay.evaluation.per_sample import PerSampleRecorder, PerSampleValues
 from assay.evaluation.pictures import draw, find_image
+from assay.evaluation.query_recorder import QueryRecorder
 from assay.evaluation.report_section import build_section
+from assay.evaluation.worst_queries import ChosenQueries, numbered_queries, ranking_metric
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.render.pictures import Picture
@@ -88,19 +91,21 @@ def build_report(evaluation: FinishedEvaluation) -> Report:
     total = loop.meter.sync()
     coverage = loop.coverage.summary(ranks, total.rows)
     observed = loop.observers.gathered(ranks)
-    own: list[tuple[Report, WantedPictures]] = []
+    own: list[tuple[Report, WantedPictures, ChosenQueries | None]] = []
 
-    def made() -> tuple[Report, WantedPictures] | None:
+    def made() -> tuple[Report, WantedPictures, ChosenQueries | None] | None:
         if not ranks.own:
             own.append(_report(evaluation, summaries, total, coverage, observed))
         return own[0] if own else None
 
     given = ranks.gather(made)[0]
     assert given is not None
-    report, wanted = own[0] if own else given  # what was sent does not own the temporary file of its samples
+    report, wanted, queries = own[0] if own else given  # what was sent does not own the temporary file of its samples
     if ranks.own:
         report = with_linked_files(report)
     ranks.meet()
+    if queries is not None:
+        report = _with_queries(report, queries, evaluation)
     return _with_pictures(report, wanted, evaluation) if wanted.names else report
 
 
@@ -110,7 +115,7 @@ def _report(
     total: Meter,
     coverage: Coverage,
     observed: Mapping[str, Any],
-) -> tuple[Report, WantedPictures]:
+) -> tuple[Report, WantedPictures, ChosenQueries | None]:
     loop, options = evaluation.loop, evaluation.options
     failures = [failure for each in summaries for failure in each.failures]
     counting_s = loop.checkpoints.before_s + time.perf_counter() - evaluation.start
@@ -123,7 +128,7 @@ def _report(
     device = f"{summaries[0].device} ({device_name(torch.device(summaries[0].device))})"
     duration = loop.checkpoints.before_s + time.perf_counter() - evaluation.start
     report = Report(options.title, (section,), device=device, notes=tuple(notes), duration_s=duration)
-    return report, _wanted_pictures(section, per_sample, evaluation, summaries)
+    return report, _wanted_pictures(section, per_sample, evaluation, summaries), _chosen_queries(counted)
 
 
 @dataclass(frozen=True)
@@ -180,6 +185,53 @@ def _wanted_pictures(
     rows = [*worst_positions(section, MOST_PICTURES), *chosen]
     names = {int(index[row]): str(found[row]) for row in rows}
     return WantedPictures(names, {name: marks[name] for name in names.values() if name in marks})
+
+
+def _chosen_queries(counted: CountedSamples) -> ChosenQueries | None:
+    """The worst queries, with what was kept of their documents."""
+    ranking, recorder = ranking_metric(counted.metrics), counted.observed.get("queries")
+    if ranking is None:
+        return None
+    if ranking[1].by_row:
+        return recorder.queries() if isinstance(recorder, QueryRecorder) else None
+    queries = numbered_queries(counted.total, *ranking)
+    if queries is None:
+        return None
+    return queries.chosen(recorder.documents(queries.values) if isinstance(recorder, QueryRecorder) else {}, {})
+
+
+def _with_queries(report: Report, queries: ChosenQueries, evaluation: FinishedEvaluation) -> Report:
+    """The report with its worst queries, and what is to be shown of their documents, each read by its process."""
+    source, names = evaluation.source, tuple(parse_shown(evaluation.options.show))
+    (section,) = report.sections
+    shown: dict[int, tuple[Any, ...]] = {}
+    notes: dict[str, None] = {}
+    if names and queries.keys and source.shares is not None:
+        keys = queries.keys
+        for values, failures in evaluation.loop.ranks.gather(lambda: _shown(keys, evaluation)):
+            shown |= values
+            notes |= dict.fromkeys(failures)
+    elif names and queries.queries:
+        notes["What show= names is not in the report: samples of a stream cannot be read again."] = None
+    section = replace(section, worst_queries=queries.result(names if shown else (), shown))
+    return replace(report, sections=(section,), notes=(*report.notes, *notes))
+
+
+def _shown(keys: Sequence[int], evaluation: FinishedEvaluation) -> tuple[dict[int, tuple[Any, ...]], list[str]]:
+    """What is shown of the samples that this process has, by their indices, and why some of it is not there."""
+    source = evaluation.source
+    assert source.shares is not None
+    own = np.intersect1d(keys, np.concatenate([np.empty(0, np.int64), *source.shares.lists]))
+    shown: dict[int, tuple[Any, ...]] = {}
+    try:
+        for unit in source.read(own.tolist()):
+            if unit.error is not None:
+                raise unit.error
+            if unit.index is not None:
+                shown[int(unit.index[0])] = tuple(map(only_entry, evaluation.loop.reader.shown(unit.data)))
+    except Exception as error:  # all is measured: no text is worth losing the report
+        return shown, [f"Not all texts of the worst queries could be read: {type(error).__name__}: {error}"]
+    return shown, []
 
 
 def _with_pictures(report: Report, wanted: WantedPictures, evaluation: FinishedEvaluation) -> Report:

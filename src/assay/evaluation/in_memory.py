@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from assay.errors import ConfigError, ShapeError, describe
-from assay.evaluation.batch import TARGETS
+from assay.evaluation.batch import TARGETS, parse_shown
 from assay.evaluation.columns import Columns, as_is
 from assay.evaluation.estimators import class_numbers
 from assay.evaluation.options import EvaluateOptions
@@ -134,6 +134,7 @@ def _of_frame(
         target = _usual_target(names) or None
     selectors = [options.weights, options.ids, *parse_slices(options.slices).selectors.values()]
     selectors += (options.columns or {}).values()
+    selectors += parse_shown(options.show).values()
     selectors += [each for each in needs.columns if each not in (options.columns or {})]
     roles = [each for each in (target, *selectors) if isinstance(each, str)]
     if any(callable(each) for each in (options.inputs, target, *selectors)):

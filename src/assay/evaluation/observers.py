@@ -176,7 +176,7 @@ class Observers:
         self._capacity, self._limit, self._staged, self._first = 0, FIRST_ROWS, 0, 0
         self._known: list[RowMetadata] = []
         self._most_rows = MOST_RAW_ROWS if reader.raw else MOST_ROWS
-        self.broken = False
+        self.broken, self._was_shown = False, False
 
     def __bool__(self) -> bool:
         return bool(self._busy)
@@ -189,6 +189,9 @@ class Observers:
             ShapeError: a part has not one value for each sample.
         """
         parts = self._reader.slices(batch)
+        if not self._was_shown:  # a name that is wrong is an error now, and not when all is counted
+            self._reader.shown(batch)
+            self._was_shown = True
         for name, values in parts.items():
             if len(values) != predicted.rows:
                 got = f"{len(values)} values for {predicted.rows} samples ({structure(batch)})"

@@ -14,7 +14,7 @@ import torch
 
 from assay._atomic import location
 from assay.errors import ConfigError, describe
-from assay.evaluation.batch import Selector
+from assay.evaluation.batch import Selector, Shown, parse_shown
 from assay.evaluation.ranks import TIMEOUT_S
 from assay.evaluation.slices import Slices
 from assay.meter import Meter
@@ -45,6 +45,7 @@ class ReportOptions:
     keep_samples: bool = True
     max_kept_samples: int = MOST_SAMPLES
     diagnostics: bool = True
+    show: Shown = None
     classes: Sequence[str] = ()
     progress: bool | None = None
     seed: int = 0
@@ -62,6 +63,7 @@ class ReportOptions:
         if isinstance(self.classes, str):
             do = "Pass a list of names"
             raise ConfigError(describe("classes", repr(self.classes), "one name for each class", do))
+        parse_shown(self.show)
 
     def _check_integers(self, **least: int) -> None:
         for name, lowest in least.items():

@@ -117,8 +117,8 @@ class PerSampleRecorder:
                 values.update(each.terms)
                 self.terms[name] = (each.numerator, each.denominator)
                 if metric.higher_is_better is not None:
-                    counts = _array(each.terms[each.denominator]) if each.denominator else None
-                    severities = severity(_array(each.terms[each.numerator]), counts, metric.higher_is_better)
+                    counts = host_array(each.terms[each.denominator]) if each.denominator else None
+                    severities = severity(host_array(each.terms[each.numerator]), counts, metric.higher_is_better)
                     key = f"{each.numerator} / {each.denominator} {metric.higher_is_better}"
                     self._note_worst(key, rows, metric, severities)
             elif rows.batch.ragged and (scores := metric.sample_scores(rows.batch.ragged)) is not None:
@@ -133,7 +133,7 @@ class PerSampleRecorder:
         if rows.target is not None and rows.target.ndim == 1:
             tensors[_TARGET] = rows.target
         for name, tensor in tensors.items():
-            self._series.setdefault(name, []).append(_array(tensor))
+            self._series.setdefault(name, []).append(host_array(tensor))
         if (rows.raw is not None or _TARGET not in tensors) and rows.target_numbers is not None:
             self._series.setdefault(_PRINT, []).append(rows.target_numbers)
         if rows.index is not None:
@@ -146,7 +146,7 @@ class PerSampleRecorder:
         is_drawn = bool(rows.batch.ragged) if rows.raw is not None else are_masks(rows.preds, rows.target)
         if rows.raw is None and not is_drawn:
             return
-        names = rows.index if rows.ids is None else _id_array(rows.ids)
+        names = rows.index if rows.ids is None else id_array(rows.ids)
         assert names is not None
         self._note_largest(key, rows, metric, severities, names)
         if is_drawn:
@@ -179,7 +179,7 @@ class PerSampleRecorder:
         if self._rows > self._segments.rows:
             series = self._whole()
             if self._ids:
-                series[_IDS] = _id_array(self._ids)
+                series[_IDS] = id_array(self._ids)
             self._segments.write(series)
             self._series, self._ids = {}, []
 
@@ -371,7 +371,7 @@ def _worst(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The worst of some candidates, in the order in which a report has them."""
     if not candidates:
         return []
-    names = _id_array([index if id_ is None else id_ for _, id_, index, *_ in candidates])
+    names = id_array([index if id_ is None else id_ for _, id_, index, *_ in candidates])
     return [candidates[row] for row in worst_rows(np.array([each[0] for each in candidates]), names, LIMIT)]
 
 
@@ -383,7 +383,7 @@ def _shown(rows: SampleRows, row: int, metric: Metric) -> tuple[str, str, Marks 
     prediction, target = rows.raw[row]
     if rows.batch.ragged:
         return "", "", box_marks(prediction, target, getattr(metric, "box_format", "xyxy"))
-    return _excerpt(prediction), _excerpt(target), None
+    return excerpt(prediction), excerpt(target), None
 
 
 def _raw(name: str, candidate: Candidate, classes: Sequence[str]) -> RawSample | None:
@@ -395,10 +395,10 @@ def _raw(name: str, candidate: Candidate, classes: Sequence[str]) -> RawSample |
         return None
     true, detected = ([each for each in marks["boxes"] if (each[-1] is None) == is_true] for is_true in (True, False))
     shown = ", ".join(f"{class_name(each[4], classes)} {each[5]:.2f}" for each in detected)
-    return RawSample(name, _excerpt(shown), _excerpt(", ".join(class_name(each[4], classes) for each in true)))
+    return RawSample(name, excerpt(shown), excerpt(", ".join(class_name(each[4], classes) for each in true)))
 
 
-def _excerpt(sample: Any) -> str:
+def excerpt(sample: Any) -> str:
     """A raw sample as a short string; several references or tags with bars between them."""
     text = sample if isinstance(sample, str) else " | ".join(map(str, sample))
     shown = text if len(text) <= _CHARACTERS else text[: _CHARACTERS - 1] + "…"
@@ -408,7 +408,7 @@ def _excerpt(sample: Any) -> str:
 def _names(ids: Sequence[Any], index: Array | None) -> tuple[Array | None, tuple[str, ...]]:
     """What samples are called: their ids where each has its own, else their indices."""
     if ids:
-        names = _id_array(ids)
+        names = id_array(ids)
         if len(set(names.tolist())) == len(names):
             return names, ()
         if index is None:
@@ -417,14 +417,15 @@ def _names(ids: Sequence[Any], index: Array | None) -> tuple[Array | None, tuple
     return np.empty(0, np.int64) if index is None else index, ()
 
 
-def _id_array(ids: Iterable[Any]) -> Array:
+def id_array(ids: Iterable[Any]) -> Array:
+    """Ids as an array: of integers where all are, else of their strings."""
     ids = list(ids)
     if all(isinstance(each, int) and -(2**63) <= each < 2**63 for each in ids):
         return np.array(ids, np.int64)
     return np.array([str(each) for each in ids], object)
 
 
-def _array(tensor: Tensor) -> Array:
+def host_array(tensor: Tensor) -> Array:
     """A copy on the CPU that NumPy can read."""
     if tensor.dtype == torch.bfloat16:
         tensor = tensor.float()

@@ -11,7 +11,9 @@ from assay.evaluation.bootstrap_groups import BootstrapGroups
 from assay.evaluation.observers import Observer
 from assay.evaluation.options import ReportOptions
 from assay.evaluation.per_sample import PerSampleRecorder
+from assay.evaluation.query_recorder import QueryRecorder
 from assay.evaluation.slices import Slicer, SliceSpec
+from assay.evaluation.worst_queries import ranking_metric
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.metrics.parsing import as_metrics
@@ -51,7 +53,14 @@ def most_samples(options: ReportOptions) -> int:
 
 
 def sample_observers(
-    like: Meter, slices: SliceSpec, options: ReportOptions, expected: int | None, alone: bool, in_files: bool = False
+    like: Meter,
+    slices: SliceSpec,
+    options: ReportOptions,
+    expected: int | None,
+    alone: bool,
+    *,
+    in_files: bool = False,
+    keeps_documents: bool = True,
 ) -> dict[str, Observer]:
     """What is counted or kept of every sample besides the metrics, in the order in which it needs each other.
 
@@ -62,8 +71,21 @@ def sample_observers(
         expected: how many samples there are, or 0 where that is not known; None where samples have no ids.
         alone: whether one process counts everything.
         in_files: many per-sample values are written to temporary files while they are counted.
+        keeps_documents: whether it is kept which sample each document of a query is.
+
+    Raises:
+        ConfigError: something is to be shown of queries, and no metric is made of a number a query.
     """
     observers: dict[str, Observer] = {}
+    ranking = ranking_metric(like.metrics)
+    if options.show and ranking is None:
+        got = f"{options.show!r} with {', '.join(like.metrics)}"
+        do = "Measure retrieval_normalized_dcg, say, or leave show out"
+        raise ConfigError(describe("show", got, "a metric of retrieval with a number a query", do))
+    if options.keep_samples and expected is not None and ranking is not None:
+        name, metric = ranking
+        if metric.by_row or keeps_documents:
+            observers["queries"] = QueryRecorder(name, metric, 0 if metric.by_row else most_samples(options))
     recorder = None
     if options.keep_samples and expected is not None:
         recorder = observers["samples"] = PerSampleRecorder(like.metrics, expected, most_samples(options), in_files)

@@ -319,6 +319,21 @@ class Meter:
         names = [name for name in self.metrics if name in wanted]
         return compute_values(self.metrics, names, self._plan, *self._canonical(*self._counts_to_read()))
 
+    def counts_of(self, name: str) -> Any:
+        """What was counted for one metric, as its `compute` takes it.
+
+        Args:
+            name: the metric.
+
+        Raises:
+            ConfigError: there is no such metric.
+        """
+        if name not in self.metrics:
+            expected = f"one of {', '.join(self.metrics)}"
+            raise ConfigError(describe("counts_of", repr(name), expected, "Correct the name"))
+        tally, state = self._plan.state_of(name, self._states()[0])
+        return tally.compute(state)
+
     def plot(self, name: str = "", axes: Axes | None = None, *, classes: Sequence[str] = ()) -> Axes:
         """Draw a value with Matplotlib: curves, a confusion matrix, a reliability diagram, or bars of numbers.
 

@@ -18,6 +18,7 @@ from assay.report.section import Section, Table
 from assay.report.slices import Slice
 from assay.report.tracking import history
 from assay.report.value import Value
+from assay.report.worst_queries import QueryDocument, QueryRanking, WorstQueries
 
 __all__ = [
     "SCHEMA",
@@ -41,6 +42,8 @@ __all__ = [
     "Plot",
     "Point",
     "Points",
+    "QueryDocument",
+    "QueryRanking",
     "RawSample",
     "Reliability",
     "Report",
@@ -52,6 +55,7 @@ __all__ = [
     "Table",
     "Unmatched",
     "Value",
+    "WorstQueries",
     "compare",
     "gate",
     "history",

@@ -25,6 +25,7 @@ from assay.render.document import (
 from assay.report.section import Section, Table
 from assay.report.value import Value, methods
 from assay.report.worst import MOST_PICTURES, worst_errors
+from assay.report.worst_queries_view import worst_queries_blocks
 from assay.report.worst_slices import Slices, dots_of, slices_of
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ def _blocks(section: Section) -> Iterator[Block]:
         if gallery := _gallery(section, worst):
             yield gallery
         yield table_grid(worst, _ERRORS)
+    if section.worst_queries is not None:
+        yield from worst_queries_blocks(section.worst_queries)
     if section.samples is not None and section.samples.strips:
         yield TokenStrips(section.samples.strips, "Text that was predicted worst", (_STRIPS,))
     yield from map(table_grid, section.tables)

@@ -11,6 +11,7 @@ from assay.report.resampling import Resampling
 from assay.report.samples import Samples
 from assay.report.slices import Slice
 from assay.report.value import Value
+from assay.report.worst_queries import WorstQueries
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,7 @@ class Section(Record):
         slices: the same metrics on parts of the samples.
         min_slice_size: slices of fewer samples are shown, but say too little to be called the worst.
         resampling: which samples the replicates of the values rest on.
+        worst_queries: the worst queries of a ranking metric, with their documents.
 
     Raises:
         ConfigError: two slices have the same name, or a value is not the mean of the column that it names.
@@ -73,6 +75,7 @@ class Section(Record):
     slices: tuple[Slice, ...] = ()
     min_slice_size: int = 1
     resampling: Resampling | None = None
+    worst_queries: WorstQueries | None = None
 
     def _check(self) -> None:
         check_unique("Section.slices", [each.name for each in self.slices])

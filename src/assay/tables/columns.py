@@ -27,6 +27,7 @@ class TableColumns:
         parts: the columns that slices are made of.
         labels: the names of the classes, in the order of their numbers, where columns hold names.
         where: the columns of the condition on rows.
+        shown: by what a report calls them, the columns that it shows of some rows.
     """
 
     preds: tuple[str, ...]
@@ -37,6 +38,7 @@ class TableColumns:
     parts: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     where: tuple[str, ...] = ()
+    shown: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def measured(self) -> tuple[str, ...]:
@@ -46,7 +48,7 @@ class TableColumns:
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """All columns, each once."""
+        """All columns that are counted, each once."""
         ids = (self.ids,) if self.ids else ()
         return tuple(dict.fromkeys((*self.measured, *ids, *self.parts, *self.where)))
 
@@ -56,7 +58,7 @@ class TableColumns:
         Raises:
             ConfigError: one is not there, or is there twice.
         """
-        twice = sorted({name for name in self.needed if list(names).count(name) > 1})
+        twice = sorted({name for name in (*self.needed, *self.shown.values()) if list(names).count(name) > 1})
         if twice:
             raise ConfigError(describe(where, f"the column {twice[0]!r} more than once", "names that differ", "Rename"))
         options = {
@@ -67,6 +69,7 @@ class TableColumns:
             **{f"column {name}": (column,) for name, column in self.named.items()},
             "slices": self.parts,
             "where": self.where,
+            "show": tuple(self.shown.values()),
         }
         for option, wanted in options.items():
             check_names(f"{where}: {option}", wanted, names)

@@ -18,7 +18,9 @@ from assay.progress import ProgressBar
 from assay.tables.arrow import arrow
 from assay.tables.options import ScoreOptions
 from assay.tables.partial import Partial
-from assay.tables.rows import is_list, is_text
+from assay.tables.query_rows import TableOrigin
+from assay.tables.rows import is_list
+from assay.tables.schemas import schema_difference
 from assay.tables.source import Fragment, TableSource, open_table
 
 
@@ -122,6 +124,7 @@ def prepared(
 
 def count_fragments(partial: Partial, table: TableSource, keys: Sequence[str], bar: ProgressBar) -> None:
     """Count some fragments of a table."""
+    partial.origin = TableOrigin(table.paths, table.texts) if table.paths else None
     wanted = set(keys)
     for fragment in table.fragments:
         if fragment.key in wanted:
@@ -138,7 +141,7 @@ def count_fragment(partial: Partial, fragment: Fragment, table: TableSource, bar
     """Count a fragment of a table."""
     partial.begin(fragment.key)
     needed = partial.columns.needed
-    if difference := _difference(fragment.schema, table, needed):
+    if difference := schema_difference(fragment.schema, table, needed):
         rows = fragment.rows
         if rows is None:
             known = [name for name in fragment.schema.names if name in table.schema.names][:1]
@@ -147,38 +150,12 @@ def count_fragment(partial: Partial, fragment: Fragment, table: TableSource, bar
         return
     if partial.excludes(fragment):
         return
-    first, one_file = fragment.first, table.is_whole and len({each.file for each in table.fragments}) == 1
+    first, one_file = fragment.first, table.is_one_file
     for batch in fragment.scan(needed):
         partial.count(batch, fragment.key, fragment.file, first, one_file=one_file)
         first += batch.num_rows
         if bar.due:
             bar.update(completed=partial.rows, text=f"{partial.rows / bar.elapsed_s:,.0f} rows/s")
-
-
-def _difference(schema: Any, table: TableSource, needed: Sequence[str]) -> str:
-    """How the columns of a file differ from those of the table; empty where they do not."""
-    for name in needed:
-        if name in table.folders:
-            continue
-        if name not in schema.names:
-            return f"another schema: no column {name}"
-        kind, expected = schema.field(name).type, table.schema.field(name).type
-        if table.is_typed and not _fits(kind, expected):
-            return f"another schema: {name} is {kind} instead of {expected}"
-    return ""
-
-
-def _fits(kind: Any, expected: Any) -> bool:
-    """Whether values of a type keep their meaning as those of another one."""
-    types = arrow().types
-    if types.is_dictionary(kind) or types.is_dictionary(expected):
-        kind, expected = (each.value_type if types.is_dictionary(each) else each for each in (kind, expected))
-    if is_list(kind) and is_list(expected):
-        return _fits(kind.value_type, expected.value_type)
-    if types.is_floating(kind) and types.is_floating(expected):
-        return bool(kind.bit_width <= expected.bit_width)
-    both = ((types.is_integer(each), is_text(each)) for each in (kind, expected))
-    return bool(kind == expected or any(map(all, zip(*both, strict=True))))
 
 
 def class_counts(table: TableSource, options: ScoreOptions) -> dict[str, int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from assay.errors import ConfigError, describe
+from assay.evaluation.batch import parse_shown
 from assay.evaluation.options import ReportOptions
 from assay.evaluation.slices import parse_slices
 from assay.tables.columns import TableColumns, parse_names
@@ -73,6 +74,10 @@ class ScoreOptions(ReportOptions):
         if unknown:
             expected = f"some of {', '.join(named)}" if named else "none, as no metric takes a named column"
             raise ConfigError(describe("columns", ", ".join(unknown), expected, "Correct the names, or leave them out"))
+        shown = {name: each for name, each in parse_shown(self.show).items() if isinstance(each, str)}
+        if strange := parse_shown(self.show).keys() - shown.keys():
+            do = "Add a column to the table, and name that"
+            raise ConfigError(describe("show", f"{min(strange)!r} as no name", "the name of a column", do))
         where = () if self.where is None else parse_where(self.where).names
         return TableColumns(
             preds,
@@ -83,6 +88,7 @@ class ScoreOptions(ReportOptions):
             tuple(dict.fromkeys(spec.selectors)),
             labels,
             tuple(where),
+            shown,
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -29,18 +29,19 @@ from assay.meter.cells import put_together, uncounted
 from assay.meter.file import MeterDescription, checksum
 from assay.metrics.base import Metric
 from assay.report import Report, Table
-from assay.stats.sampling import SampleDigest, numbers_of
-from assay.tables.arrow import arrow
+from assay.stats.sampling import SampleDigest
 from assay.tables.bad_rows import BadRows, BadRowsError
 from assay.tables.columns import TableColumns
 from assay.tables.options import ScoreOptions
-from assay.tables.rows import RowReader, TableRows, id_numbers
-from assay.tables.source import Fragment
-from assay.tables.where import Where, parse_where
+from assay.tables.query_rows import RowsOfQueries, TableOrigin, with_worst_queries
+from assay.tables.row_selection import RowSelection
+from assay.tables.rows import RowReader, TableRows, row_numbers
+from assay.tables.source import Fragment, TableSource
+from assay.tables.where import parse_where
 
 MOST_IDS = 1 << 24
 """Rows up to which the numbers of all ids are kept, so that ids that come twice are found."""
-SCHEMA = 2
+SCHEMA = 3
 _KEY, _CHECKSUM = "assay.partial", "sha256"
 
 
@@ -95,6 +96,7 @@ class Partial:
     Attributes:
         fragments: by key, how many rows each had.
         manifest: the keys of all fragments of the table; None where that is not known.
+        origin: where the fragments were read from; None where they cannot be read again.
     """
 
     def __init__(
@@ -105,7 +107,7 @@ class Partial:
         manifest: Sequence[str] | None = None,
         repeated: NDArray[np.int64] | None = None,
     ) -> None:
-        self._repeated, self._again = repeated, set[int]()
+        self.origin: TableOrigin | None = None
         self.options, self.expected = options, expected
         self.manifest = None if manifest is None else tuple(manifest)
         meter = meter_of(metrics, options.weights is not None)
@@ -115,7 +117,12 @@ class Partial:
         )
         self._whole = meter.fresh({**metrics, **self.diagnostics.metrics})
         self.observers = sample_observers(
-            meter.fresh(stage_bytes=0), parse_slices(options.slices), options, expected, alone=True
+            meter.fresh(stage_bytes=0),
+            parse_slices(options.slices),
+            options,
+            expected,
+            alone=True,
+            keeps_documents=False,
         )
         slicer = self.observers.get("slices")
         self._slicer = slicer if isinstance(slicer, Slicer) else None
@@ -123,15 +130,26 @@ class Partial:
         self._total: Meter | None = None
         self.columns: TableColumns = options.table_columns(sorted(meter.columns))
         self.fragments: dict[str, int] = {}
-        self.bad, self.ids, self.filtered = BadRows(), RowIds(), 0
-        self._where: Where | None = None if options.where is None else parse_where(options.where)
-        self._reader = RowReader(
+        self.ids = RowIds()
+        reader = RowReader(
             self.columns,
             takes_raw=meter.takes_raw,
             classes=_class_count(metrics.values()),
             ignored=_ignored(metrics.values()),
             takes_nan=any(getattr(each, "nan_policy", "raise") != "raise" for each in metrics.values()),
         )
+        where = None if options.where is None else parse_where(options.where)
+        self._selection = RowSelection(reader, where, repeated)
+
+    @property
+    def bad(self) -> BadRows:
+        """The rows that cannot be counted, and why."""
+        return self._selection.bad
+
+    @property
+    def filtered(self) -> int:
+        """How many rows do not match the condition."""
+        return self._selection.filtered
 
     @property
     def meter(self) -> Meter:
@@ -157,12 +175,17 @@ class Partial:
             raise StateError(describe("fragments", f"{key!r} twice", "each fragment once", do))
         self.fragments[key] = 0
 
+    @property
+    def _query_rows(self) -> RowsOfQueries:
+        return RowsOfQueries(self._selection, self.origin, self.options.sql or "")
+
     def excludes(self, fragment: Fragment) -> bool:
         """Note a fragment that has no row to count, where its file says so."""
-        if self._where is None or fragment.rows is None or not self._where.excludes(fragment):
+        where = self._selection.where
+        if where is None or fragment.rows is None or not where.excludes(fragment):
             return False
         self.fragments[fragment.key] += fragment.rows
-        self.filtered += fragment.rows
+        self._selection.filtered += fragment.rows
         return True
 
     def count(self, batch: Any, key: str, file: str, first: int, *, one_file: bool) -> None:
@@ -176,33 +199,9 @@ class Partial:
             one_file: the table has no other file.
         """
         self.fragments[key] += batch.num_rows
-        places = np.arange(first, first + batch.num_rows, dtype=np.int64)
-        if self._where is not None:
-            keep = self._where.keep(batch)
-            batch, places = batch.filter(keep), places[keep.to_numpy(zero_copy_only=False)]
-            self.filtered += len(keep) - len(places)
-        rows, masks = self._reader.read(batch, places)
-        for reason, mask in masks.items():
-            self.bad.add(reason, key, places[mask])
-        if self._repeated is not None and len(later := self._later(rows)):
-            self.bad.add(f"the id of an earlier row in {self.columns.ids}", key, rows.places[later])
-            first_times = np.setdiff1d(rows.places, rows.places[later])
-            batch = batch.take(arrow().array(np.searchsorted(places, first_times)))
-            rows, _ = self._reader.read(batch, first_times)
+        rows = self._selection.rows(batch, key, np.arange(first, first + batch.num_rows, dtype=np.int64))
         if len(rows.places):
             self._count(rows, file, one_file)
-
-    def _later(self, rows: TableRows) -> NDArray[np.int64]:
-        """The rows whose id an earlier row has."""
-        assert self._repeated is not None
-        numbers = id_numbers(rows.ids)
-        later = []
-        for row in np.flatnonzero(np.isin(numbers, self._repeated)).tolist():
-            number = int(numbers[row])
-            if number in self._again:
-                later.append(row)
-            self._again.add(number)
-        return np.array(later, np.int64)
 
     def _count(self, rows: TableRows, file: str, one_file: bool) -> None:
         arguments = self._whole.arguments(rows.preds, rows.target, rows.weights, rows.columns)
@@ -226,15 +225,14 @@ class Partial:
     ) -> tuple[NDArray[np.int64] | None, list[Any] | None, NDArray[np.int64]]:
         """The integers or the strings that rows are called by, and the numbers that identify them."""
         recorder = self.observers.get("samples")
-        is_kept = isinstance(recorder, PerSampleRecorder) and not recorder.full
+        is_kept = "queries" in self.observers or (isinstance(recorder, PerSampleRecorder) and not recorder.full)
+        numbers = row_numbers(rows.ids, rows.places, file, one_file)
         if self.columns.ids:
-            numbers = id_numbers(rows.ids)
             if isinstance(rows.ids, np.ndarray):
                 return rows.ids, None, numbers
             return None, rows.ids.to_pylist() if is_kept else None, numbers
         if one_file:
-            return rows.places, None, rows.places
-        numbers = rows.places + numbers_of([file])
+            return rows.places, None, numbers
         return None, [f"{file}:{row}" for row in rows.places.tolist()] if is_kept else None, numbers
 
     def skip(self, key: str, rows: int, first: int, reason: str) -> None:
@@ -257,10 +255,12 @@ class Partial:
                 do = "Merge each partial once"
                 raise StateError(describe("merge", f"the fragment {twice[0]!r} twice", "each fragment once", do))
             self._check_manifest(other)
+            self.origin = self.origin or other.origin
             self.fragments |= other.fragments
             self.bad.merge(other.bad)
             self.ids.add(other.ids.digest, other.ids.numbers)
-            self.filtered += other.filtered
+            self._selection.filtered += other.filtered
+            self._selection.reader.has_hashed_queries |= other._selection.reader.has_hashed_queries
             for name, observer in self.observers.items():
                 observer.add_state(other.observers[name].state())
         if self._rest is not None:
@@ -293,8 +293,12 @@ class Partial:
             got = f"no row that matches {self.options.where!r}"
             raise ConfigError(describe(f"{where}: where", got, "one or more", "Correct the condition"))
 
-    def report(self) -> Report:
+    def report(self, table: TableSource | None = None) -> Report:
         """The report of the whole table.
+
+        Args:
+            table: the table, which is read once more for what is shown of its worst queries; by default what the
+                fragments were read from, as far as it is there.
 
         Raises:
             ConfigError: there is no row, or none that matches the condition.
@@ -328,10 +332,11 @@ class Partial:
         if self.ids.numbers is None:
             notes.append(f"Duplicate ids were not looked for, as there are more than {MOST_IDS:,} rows.")
         section, _, more = section_of(counted, self.options, tables)
-        return Report(self.options.title, (section,), notes=(*notes, *more))
+        section, unread = with_worst_queries(section, counted, self._query_rows, table)
+        return Report(self.options.title, (section,), notes=(*notes, *more, *unread))
 
-    def checked_report(self) -> Report:
-        """The report, unless rows are bad and that is to be an error.
+    def checked_report(self, table: TableSource | None = None) -> Report:
+        """The report, unless rows are bad and that is to be an error; see `report`.
 
         Raises:
             BadRowsError: there are bad rows, and they are not to be skipped.
@@ -339,7 +344,7 @@ class Partial:
         """
         if not self.meter.rows and self.bad.total:
             raise self.bad.error(self.rows)
-        report = self.report()
+        report = self.report(table)
         if self.bad.total and self.options.on_bad == "raise":
             raise self.bad.error(self.rows, report)
         return report
@@ -373,6 +378,8 @@ class Partial:
             "bad": self.bad.to_json(),
             "filtered": self.filtered,
             "ids": asdict(self.ids.digest),
+            "hashed queries": self._selection.reader.has_hashed_queries,
+            "origin": None if self.origin is None else asdict(self.origin),
         }
 
     def to_file(self, path: str | os.PathLike[str]) -> Location:
@@ -421,9 +428,12 @@ class Partial:
             partial._rest.load_state_dict(part_of("meter", tensors))
         for name, observer in partial.observers.items():
             observer.add_state(part_of(f"observer {name}", tensors))
-        partial.fragments, partial.filtered = about["fragments"], about["filtered"]
-        partial.bad = BadRows.from_json(about["bad"])
+        partial.fragments, partial._selection.filtered = about["fragments"], about["filtered"]
+        partial._selection.bad = BadRows.from_json(about["bad"])
         numbers = [tensors["ids"].numpy()] if "ids" in tensors else None
+        partial._selection.reader.has_hashed_queries = about["hashed queries"]
+        if about["origin"] is not None:
+            partial.origin = TableOrigin(*map(tuple, about["origin"].values()))
         partial.ids = RowIds(SampleDigest(**about["ids"]), numbers)
         return partial
 

@@ -56,6 +56,9 @@ class RowReader:
         classes: integer labels are below this number; None for any.
         ignored: labels outside that are right.
         takes_nan: NaN among predictions is for the metrics to judge.
+
+    Attributes:
+        has_hashed_queries: whether ids of queries were strings, which their hashes stand for.
     """
 
     def __init__(
@@ -69,8 +72,14 @@ class RowReader:
     ) -> None:
         self.columns, self._takes_raw = columns, takes_raw
         self._classes, self._ignored, self._takes_nan = classes, ignored, takes_nan
+        self.has_hashed_queries = False
         self._widths: dict[tuple[str, int], int] = {}
         self._matrices: dict[tuple[str, ...], Tensor] = {}
+
+    def fresh(self) -> RowReader:
+        """One that has read nothing."""
+        how = {"classes": self._classes, "ignored": self._ignored, "takes_nan": self._takes_nan}
+        return RowReader(self.columns, takes_raw=self._takes_raw, **how)  # type: ignore[arg-type]
 
     def read(self, batch: Any, places: NDArray[np.int64]) -> tuple[TableRows, dict[str, Mask]]:
         """The rows of a batch that can be counted, and by reason which of its rows cannot.
@@ -91,6 +100,15 @@ class RowReader:
             return rows, {}
         good = np.flatnonzero(~bad)
         return self._read(batch.take(arrow().array(good)), places[good], {}), masks
+
+    def ids(self, batch: Any) -> Any:
+        """The ids of the rows of a batch: an array of integers, or an Arrow array of strings."""
+        return self._ids(batch.column(self.columns.ids), {})
+
+    def query_numbers(self, batch: Any, column: str) -> NDArray[np.int64]:
+        """The numbers of the queries that rows are of; of strings their hashes."""
+        numbers: NDArray[np.int64] = self._numbers(batch.column(column), column, {}).to(torch.int64).numpy()
+        return numbers
 
     def _read(self, batch: Any, places: NDArray[np.int64], masks: dict[str, Mask]) -> TableRows:
         columns = self.columns
@@ -201,6 +219,7 @@ class RowReader:
         is_coded = pa.types.is_dictionary(array.type)
         values = array.dictionary if is_coded else array
         if name in self.columns.named.values() and not self.columns.labels:
+            self.has_hashed_queries |= name == self.columns.named.get("indexes")
             texts = array.dictionary_decode() if is_coded else array
             numbers = pa.array(text_numbers(texts.fill_null("")))
             return pa.compute.if_else(texts.is_valid(), numbers, pa.scalar(None, pa.int64()))
@@ -276,6 +295,13 @@ def id_numbers(ids: Any) -> NDArray[np.int64]:
     numbers = ids.copy()
     numbers[large] = numbers_of(ids[large].tolist())
     return numbers
+
+
+def row_numbers(ids: Any, places: NDArray[np.int64], file: str, one_file: bool) -> NDArray[np.int64]:
+    """The numbers that identify rows: those of their ids, else of their file and their place in it."""
+    if ids is not None:
+        return id_numbers(ids)
+    return places if one_file else places + numbers_of([file])
 
 
 def text_numbers(array: Any) -> NDArray[np.int64]:

@@ -93,6 +93,11 @@ class TableSource:
         """The keys of all fragments; None where there are others."""
         return tuple(each.key for each in self.fragments) if self.is_whole else None
 
+    @property
+    def is_one_file(self) -> bool:
+        """Whether the table is one file, so that the place of a row identifies it."""
+        return self.is_whole and len({each.file for each in self.fragments}) == 1
+
     def named(self, key: str) -> TableSource:
         """The same rows as a fragment of a larger table.
 

@@ -79,6 +79,8 @@ def score(source: Any, metrics: Metrics, **options: Any) -> Report:
         keep_samples: keep the per-sample values of the metrics, so that reports can be compared row by row.
         max_kept_samples: keep them of at most this many rows, in memory until the report is saved; see `evaluate`.
         diagnostics: show what the metrics allow: confusion matrix, curves, reliability, a table of classes, residuals.
+        show: columns that the report shows of the worst queries of a ranking metric and of their documents, such as
+            their text. They are read from the table once more, and only where such a query is.
         classes: names of the classes, for the report; by default `labels`.
         workers: count with this many processes of this machine, a fragment at a time; the bits are the same. As with
             every use of processes, a script calls this under `if __name__ == "__main__":`.
@@ -122,8 +124,9 @@ def score_table(
         engine: what counts the fragments; by default this process, or as many as `options.workers`.
     """
     start = time.perf_counter()
-    partial = _counted(open_table(source, sql=options.sql or ""), source, metrics, options, shared, engine=engine)
-    return replace(partial.checked_report(), device="cpu", duration_s=time.perf_counter() - start)
+    table = open_table(source, sql=options.sql or "")
+    partial = _counted(table, source, metrics, options, shared, engine=engine)
+    return replace(partial.checked_report(table), device="cpu", duration_s=time.perf_counter() - start)
 
 
 def count_part(

@@ -16,6 +16,9 @@ from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import TARGETS
 
+AS_NUMBERS = " as numbers"
+"""After the name of a column of strings: the part of a batch that has their numbers."""
+
 
 @dataclass(frozen=True)
 class Roles:
@@ -24,7 +27,7 @@ class Roles:
     Attributes:
         target: the column of the target.
         inputs: what the model gets, in order; empty where that was not said.
-        others: ids, weights and what slices are made of.
+        others: ids, weights, what slices are made of, and what is shown.
         columns: the named columns of metrics.
         ids: the column of the ids; empty for none.
     """
@@ -47,7 +50,7 @@ def assign_roles(names: Sequence[str], options: EvaluateCommand, columns: Mappin
     if twice:
         raise ConfigError(describe(where, f"the column {twice[0]!r} more than once", "names that differ", "Rename one"))
     sliced = [name for each in options.slice for name in slice_columns(each)]
-    others = tuple(dict.fromkeys([*_columns(options.ids), *_columns(options.weights), *sliced]))
+    others = tuple(dict.fromkeys([*_columns(options.ids), *_columns(options.weights), *sliced, *options.show]))
     target = (*_columns(options.target), *(name for name in TARGETS if name in names))
     if not target and not options.target:
         do = "Say which is the target with --target"
@@ -55,7 +58,7 @@ def assign_roles(names: Sequence[str], options: EvaluateCommand, columns: Mappin
     inputs = (*(each for each in options.inputs if ":" not in each), *features(names, options), *options.text)
     check(("--target", target[:1]), names, where)
     check(("--inputs, --features or --text", inputs), names, where)
-    check(("--ids, --weights or --slice", others), names, where)
+    check(("--ids, --weights, --slice or --show", others), names, where)
     for name, part in columns.items():
         check((f"--column {name}", [part]), names, where, f"Write --column {name}=COLUMN with one of its columns")
     ids = next(iter(_columns(options.ids)), "")
@@ -94,10 +97,12 @@ def number_columns(
     """
     numbers, notes = {}, []
     for name, column in columns.items():
-        values, known = to_target(read(column), (), f"{where}: {column}")
-        numbers[name] = f"{column} as numbers" if known else column  # slices have the strings
+        strings = read(column)
+        values, known = to_target(strings, (), f"{where}: {column}")
+        numbers[name] = column + AS_NUMBERS if known else column
         parts[numbers[name]] = values
         if known:
+            parts[column] = strings  # for slices and what is shown
             notes.append(f"{name} numbers the {len(known):,} values of {column} in alphabetical order.")
     return numbers, notes
 

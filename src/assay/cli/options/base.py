@@ -111,6 +111,11 @@ class SampleOptions:
         "Keep per-sample values of at most this many samples; 2,000,000 by default.", panel=MEASURED, least=1
     )
     diagnostics: bool | None = option("Report the confusion matrix, curves, residuals, ...", panel=MEASURED)
+    show: tuple[str, ...] = several(
+        "Show these columns of the worst queries of a ranking metric and of their documents, with commas.",
+        panel=MEASURED,
+        separator=",",
+    )
 
     @property
     def shared(self) -> dict[str, Any]:
