@@ -16,7 +16,10 @@ def worst_queries_blocks(worst: WorstQueries) -> Iterator[Block]:
     if not worst.queries:
         return
     yield _overview(worst)
-    intro = "By score, the highest first. Documents with equal scores share their ranks, as they are in no order."
+    intro = (
+        "By score, the highest first. Documents with equal scores are in no order: they share their ranks, and the "
+        "relevant ones stand first."
+    )
     yield Fold("Documents of the worst queries", intro, tuple(_documents(each, worst) for each in worst.queries))
 
 
@@ -63,7 +66,7 @@ def _documents(query: QueryRanking, worst: WorstQueries) -> DataGrid:
         rows.append(GridRow(tuple(cells)))
     columns = [GridColumn(name, "number") for name in ("rank", "score", "relevance")]
     columns += [GridColumn(name) for name in (*(("document",) if has_ids else ()), *worst.document_columns)]
-    named = " · ".join([query.id, *filter(None, query.shown)])
+    named = " · ".join(dict.fromkeys([query.id, *filter(None, query.shown)]))
     return DataGrid(tuple(columns), tuple(rows), f"{named}: {worst.metric} {text.number(query.value)}", _notes(query))
 
 
