@@ -12,6 +12,8 @@ from assay.report import (
     Curve,
     Curves,
     Distribution,
+    QueryDocument,
+    QueryRanking,
     Reliability,
     Report,
     Residuals,
@@ -21,6 +23,7 @@ from assay.report import (
     Slice,
     Table,
     Value,
+    WorstQueries,
 )
 
 EVIL = "</script><script>alert('x')</script><img src=x onerror=alert(1)>\x1b[31m\x00\ud800 url(#a) #0a5c00 $x^ | [red]"
@@ -54,7 +57,19 @@ def everything(word: str = "name") -> Report:
         )
         for name, value, mask in (("x", 0.5, [1, 1, 0, 0]), ("y", 1.5, [0, 0, 1, 1]), ("tiny", 9.0, [1, 0, 0, 0]))
     ]
-    whole = Section(word, values, (table,), plots, note=word, samples=samples, slices=slices, min_slice_size=2)
+    documents = QueryDocument(1, 2, math.inf, 1.0, word, (word,)), QueryDocument(3, 3, -math.inf, 0.5, "b", ("",))
+    queries = WorstQueries(word, 9, 3, (QueryRanking(word, 1 / 3, 2, 2, documents, (word,)),), (word,), (word,))
+    whole = Section(
+        word,
+        values,
+        (table,),
+        plots,
+        note=word,
+        samples=samples,
+        slices=slices,
+        min_slice_size=2,
+        worst_queries=queries,
+    )
     sections = (whole, Section("empty"))
     return Report(word, sections, device=word, notes=(word,), duration_s=1.5, environment={word: word})
 

@@ -8,6 +8,7 @@ import pytest
 
 from assay._records import seal
 from assay.errors import ShapeError
+from assay.render.html import to_html
 from assay.render.terminal import to_text
 from assay.report import QueryDocument, QueryRanking, Report, Section, Value, WorstQueries
 
@@ -56,7 +57,7 @@ def test_every_rendering_has_the_queries_with_their_documents():
     markdown = REPORT.to_markdown()
     assert "| q1 | what \\| now | 0.0000 | 2,000 | 5 | 1,234–1,236 |" in markdown
     assert "| 1–3 | 0.5000 | **1** | d&lt;7&gt; | cats &amp; &lt;b&gt;dogs&lt;/b&gt; |" in markdown
-    page = REPORT.to_html()
+    page = to_html(REPORT.to_document())
     assert "<b>dogs" not in page
     assert page.count("&lt;b&gt;dogs") >= 1
     assert "q3 · nothing: nDCG 0.5000" in page
