@@ -8,7 +8,7 @@ numbers: int64, or Python integers where weights need more.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -38,18 +38,23 @@ class Ranking:
     """Counts from the highest score to the lowest.
 
     Args:
-        thresholds: float64, falling: the score itself, or the lowest one that falls into the bin.
+        levels: the thresholds, or what gives them, as an area needs none.
         positives, negatives: how many, or how much weight in some unit.
         single: booleans: everything here has the same score, which is the threshold.
         at_thresholds: there is an entry for each of some thresholds that were stated, and a last one for what reaches
             none of them, which is no point of a curve.
     """
 
-    thresholds: Array
+    levels: Array | Callable[[], Array]
     positives: Array
     negatives: Array
     single: Array
     at_thresholds: bool = False
+
+    @cached_property
+    def thresholds(self) -> Array:
+        """Falling, float64: the score itself, or the lowest one that falls into the bin."""
+        return self.levels() if callable(self.levels) else self.levels
 
     @cached_property
     def hits(self) -> Array:

@@ -127,8 +127,17 @@ class ScoreBins:
             return np.ones(len(bins), dtype=bool)
         if not float32 or self.logits or self.shift > _LATTICE_SHIFT:
             return np.zeros(len(bins), dtype=bool)
-        steps, upper = self._reflected(bins << self.shift)
+        return self._near_one[bins]
+
+    @cached_property
+    def _near_one(self) -> Array:
+        """Whether each bin is so near to 1 that it can hold only one float32."""
+        steps, upper = self._reflected(np.arange(self.count) << self.shift)
         return upper & (self._edge(steps) < 2.0 ** (-9 - self.shift))
+
+    def thresholds(self, bins: Array, single: Array) -> Array:
+        """A threshold for each bin, as float64: the one score of those that hold only one, else see `lowest`."""
+        return np.where(single, self.values(bins), self.lowest(bins))
 
     def values(self, bins: Array) -> Array:
         """The one score of each bin that holds only one, as float64."""

@@ -255,8 +255,7 @@ class ScoreTally(Tally):
     def _ranking(self, bins: Array, counts: Array, plain: bool, float32: bool) -> Ranking:
         """The ranking of bins in falling order, with their negatives and positives."""
         single = self.bins.single(bins, plain, float32)
-        thresholds = np.where(single, self.bins.values(bins), self.bins.lowest(bins))
-        return Ranking(thresholds, counts[1], counts[0], single)
+        return Ranking(lambda: self.bins.thresholds(bins, single), counts[1], counts[0], single)
 
     def _of_samples(self, values: Mapping[str, Array], group: int) -> Ranking:
         rows, positive = self._ranked(values, group)
