@@ -95,7 +95,7 @@ class CellMeters:
         counts = np.bincount(cells, minlength=size)
         counts[: len(self._rows)] += self._rows
         self._rows, self._on_host = counts, []
-        if self._tables or self._states:
+        if len(cells) and (self._tables or self._states):
             checked = self._like._checked(batch)
             layout = tuple(None if each is None else each.shape for each in checked.tensors)
             if layout not in chunks:
