@@ -16,6 +16,7 @@ from assay.native.library import takes
 from assay.tally.base import Batch, CellStates, State
 from assay.tally.labelled_scores import KINDS, ScoreRows
 from assay.tally.row_cells import RowCells
+from assay.tally.row_sums import add_invalid
 from assay.tally.sample_store import SampleStore
 from assay.tally.score_histogram import ScoreHistogram
 
@@ -151,7 +152,7 @@ class ScoreCells(CellStates):
         if len(kept):
             self._keep(rows, cells.on_host, kept)
         self._rows += counts
-        self._add_invalid(rows, cells, batch.compiled)
+        self._add_invalid(rows, batch, cells)
         if len(kept) < len(cells):
             known = self._histogram.data.known(rows)
             self._count(is_full & (counts > 0), rows.scores, known, cells, batch.compiled)
@@ -189,7 +190,7 @@ class ScoreCells(CellStates):
             self._samples.take(is_full, count)
             self._stored[is_full] = 0
 
-    def _add_invalid(self, rows: ScoreRows, cells: RowCells, compiled: bool) -> None:
+    def _add_invalid(self, rows: ScoreRows, batch: Batch, cells: RowCells) -> None:
         device, data = rows.scores.device, self._histogram.data
         table = self._invalid.get(device)
         if table is None or len(table) < cells.count:
@@ -198,13 +199,11 @@ class ScoreCells(CellStates):
             self._invalid[device] = grown
             if table is not None:
                 grown[: len(table)] = table
-        if compiled and takes(rows.scores) and rows.weights is None:  # nearly always there are none
-            data.add_invalid(found := torch.zeros(len(KINDS), dtype=torch.int64), rows, compiled)
+        if batch.compiled and takes(rows.scores) and rows.weights is None:  # nearly always there are none
+            data.add_invalid(found := torch.zeros(len(KINDS), dtype=torch.int64), rows, compiled=True)
             if not found.any():
                 return
-        for number, kind in enumerate(data.invalid_rows(rows)):
-            of_rows = torch.ne(kind, 0).reshape(len(cells), -1).sum(1)
-            cells.add_to(self._invalid[device], of_rows, number)
+        add_invalid(self._invalid[device], batch, data.invalid_rows(rows), cells)
 
     def state(self, cell: int) -> State:
         self._empty()

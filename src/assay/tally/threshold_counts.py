@@ -17,6 +17,8 @@ from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tal
 from assay.tally.confusion import LARGEST_STATE
 from assay.tally.curves import Ranking
 from assay.tally.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
+from assay.tally.row_cells import RowCells
+from assay.tally.row_sums import add_invalid
 
 
 @dataclass(frozen=True)
@@ -63,22 +65,41 @@ class ThresholdCounts(Tally):
         return state
 
     def add(self, state: State, batch: Batch) -> None:
-        rows = self.data.rows(batch)
-        if self.data.logits:
-            rows = batch.memoize(
-                (self.data, "probabilities"),
-                lambda _: replace(rows, scores=probabilities(rows.scores, self.data.labels.multiclass)),
-            )
+        rows = self._rows(batch)
         state["invalid"] += self.data.count_invalid(rows)
-        cell, counted = self._cells(rows)
-        state["counts"].view(-1).scatter_add_(0, cell, counted)
+        self._add_at(state, rows, *self._places(rows))
+
+    @property
+    def has_cells(self) -> bool:
+        return True
+
+    def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
+        rows = self._rows(batch)
+        cells = cells.repeated(len(rows.scores) // max(1, len(cells)))
+        add_invalid(states["invalid"], batch, self.data.invalid_rows(rows), cells)
+        place, counted = self._places(rows)
+        place += cells.repeated(self.data.groups).numbers * math.prod(self._shape)
+        self._add_at(states, rows, place, counted)
+
+    def _rows(self, batch: Batch) -> ScoreRows:
+        """The rows of a batch, with probabilities as scores."""
+        rows = self.data.rows(batch)
+        if not self.data.logits:
+            return rows
+        return batch.memoize(
+            (self.data, "probabilities"),
+            lambda _: replace(rows, scores=probabilities(rows.scores, self.data.labels.multiclass)),
+        )
+
+    def _add_at(self, state: State, rows: ScoreRows, place: Tensor, counted: Tensor) -> None:
+        state["counts"].view(-1).scatter_add_(0, place, counted)
         if rows.weights is not None:
             finite = rows.weights.masked_fill(torch.ne(rows.weights - rows.weights, 0), 0)
             parts = exact.parts(finite.expand(rows.scores.shape).reshape(-1)).times_sign(counted)
-            exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), parts, cell)
+            exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), parts, place)
 
-    def _cells(self, rows: ScoreRows) -> tuple[Tensor, Tensor]:
-        """The cell of every score, and 1 where it counts, else 0."""
+    def _places(self, rows: ScoreRows) -> tuple[Tensor, Tensor]:
+        """The place of every score among the counts, laid out flat, and 1 where it counts, else 0."""
         values, known = rows.scores, self.data.known(rows)
         place = torch.bucketize(values.contiguous(), constants(self.thresholds, values), right=True)
         groups = torch.arange(self.data.groups, device=values.device)
