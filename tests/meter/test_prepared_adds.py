@@ -11,6 +11,7 @@ from assay import Meter
 from assay.errors import StateError
 from assay.meter.device_counts import PREPARED_BYTES
 from assay.metrics import (
+    AUROC,
     ConcordanceCorrCoef,
     ExplainedVariance,
     MaximumAbsoluteError,
@@ -21,6 +22,8 @@ from assay.metrics import (
 )
 from assay.native.library import MISSING, library
 from assay.native.sums import PreparedSums
+from assay.tally.huge_pages import HUGE_PAGE
+from assay.tally.sample_store import SampleStore
 from assay.tally.sums import Sums
 
 pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
@@ -34,9 +37,9 @@ def calls(monkeypatch):
     counted = {"prepared": 0, "general": 0}
     prepared, general = PreparedSums.add, Sums.add
 
-    def noted_prepared(self, *addresses):
+    def noted_prepared(self, addresses):
         counted["prepared"] += 1
-        prepared(self, *addresses)
+        prepared(self, addresses)
 
     def noted_general(self, state, batch):
         counted["general"] += 1
@@ -258,3 +261,77 @@ def test_a_meter_that_was_reset_or_merged_counts_into_states_of_its_own():
     for batch in batches[:2]:
         meter.update(*batch)
     assert_equal_states(meter, one_by_one(metrics, batches[:2]))
+
+
+def scored(count, rows=ROWS, seed=0):
+    """Scores with binary targets, some of which are invalid."""
+    generator = torch.Generator().manual_seed(seed)
+    for k in range(count):
+        scores = torch.rand(rows, generator=generator)
+        target = torch.randint(0, 2, (rows,), generator=generator)
+        if k % 2:
+            scores[5], scores[6], scores[7], target[8], target[9] = math.nan, -0.5, math.inf, 3, -100
+        yield scores, target
+
+
+def assert_equal_scores(meter, other):
+    """Canonical states hold stores, which are compared column by column, to the bit."""
+    assert meter.rows == other.rows
+    for state, expected in zip(meter.states(), other.states(), strict=True):
+        assert state.keys() == expected.keys()
+        for name, value in state.items():
+            if isinstance(value, SampleStore):
+                for column in value.columns:
+                    ours, theirs = value.column(column), expected[name].column(column)
+                    assert ours.dtype == theirs.dtype
+                    assert ours.numpy().tobytes() == theirs.numpy().tobytes()
+            else:
+                assert torch.equal(value, expected[name])
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        AUROC(exact=True),
+        AUROC(exact=True, logits=True),
+        AUROC(exact=True, ignore_index=-100),
+        AUROC(),
+        AUROC(exact_up_to=3 * ROWS),  # the fourth batch goes to the histogram, with all before it
+        AUROC(exact_up_to=0),
+    ],
+)
+def test_scores_are_kept_as_in_the_general_way(metric):
+    batches = list(scored(6))
+    meter = Meter(auroc=metric)
+    for batch in batches:
+        meter.update(*batch)
+    assert_equal_scores(meter, one_by_one({"auroc": metric}, batches))
+
+
+@pytest.mark.parametrize("kind", ["strided", "requires grad", "offset"])
+def test_views_of_scores(kind):
+    batches = [(views(kind, scores) if k % 2 else scores, target) for k, (scores, target) in enumerate(scored(5))]
+    meter = Meter(auroc=AUROC(exact=True))
+    for batch in batches:
+        meter.update(*batch)
+    expected = [(scores.detach(), target) for scores, target in batches]
+    assert_equal_scores(meter, one_by_one({"auroc": AUROC(exact=True)}, expected))
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int32, torch.uint8])
+def test_targets_of_other_dtypes(dtype):
+    batches = [(scores, (target == 1).to(dtype)) for scores, target in scored(3)]
+    meter = Meter(auroc=AUROC(exact=True))
+    for batch in batches:
+        meter.update(*batch)
+    assert_equal_scores(meter, one_by_one({"auroc": AUROC(exact=True)}, batches))
+
+
+def test_scores_of_many_batches_fill_blocks_in_huge_pages():
+    batches = list(scored(40, rows=30_011))
+    meter = Meter(auroc=AUROC(exact=True))
+    for batch in batches:
+        meter.update(*batch)
+    (state,) = next(iter(meter.device_states().values()))
+    assert state["samples"].allocated["host"] > 2 * HUGE_PAGE
+    assert_equal_scores(meter, one_by_one({"auroc": AUROC(exact=True)}, batches))

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import CapacityError, DtypeError, ShapeError
-from assay.tally import sample_store
+from assay.tally import huge_pages, sample_store
 from assay.tally.base import TensorLayout
+from assay.tally.huge_pages import HUGE_PAGE, empty_bytes
 from assay.tally.sample_store import ANY, SampleStore, _sorted_by, canonical, common_dtype
 
 CPU = torch.device("cpu")
@@ -283,3 +284,79 @@ def test_one_sort_by_several_keys_is_that_of_lexsort(few: bool, dtypes: tuple[ty
     keys = [random.integers(*between, 300, dtype=dtype) for dtype, between in zip(dtypes, bounds, strict=True)]
     order, expected = _sorted_by(keys), np.lexsort(keys)
     assert all((key[order] == key[expected]).all() for key in keys)
+
+
+def write_rows(coming):
+    """What writes successive rows of `coming` into columns."""
+
+    def write(columns, row, start, count):
+        for name, column in columns.items():
+            assert column.is_contiguous()
+            column[row : row + count] = coming[name][start : start + count]
+
+    return write
+
+
+@pytest.mark.parametrize("step", [1, 7, 300, 5000])
+def test_rows_that_a_function_writes_are_those_that_are_appended(step):
+    made = store()
+    for start in range(0, 3000, step):
+        if start // step % 3:
+            made.append(**rows(start, min(3000, start + step)))
+        else:
+            made.append_by(min(3000, start + step) - start, write_rows(rows(start, min(3000, start + step))))
+    made.append_by(0, write_rows({}))
+    assert_holds(made, 3000)
+
+
+def test_a_function_writes_no_narrow_rows_into_wide_blocks():
+    made = store()
+    made.append(**{**rows(0, 5), "x": torch.arange(5, dtype=torch.float64)})
+    made.append_by(5, write_rows({name: value[5:] for name, value in rows(0, 10).items()}))
+    made.append(**{**rows(10, 12), "x": torch.arange(10, 12, dtype=torch.float64)})
+    assert made.column("x").tolist() == list(range(12))
+    assert made.column("x").dtype == torch.float64
+
+
+def test_what_a_function_writes_keeps_the_budget_of_host_memory():
+    made = store(host_budget=8192)
+    for start in range(0, 3000, 100):
+        made.append_by(100, write_rows(rows(start, start + 100)))
+    assert_holds(made, 3000)
+    assert made.allocated["disk"] > 0
+
+
+def test_large_blocks_lie_in_huge_pages_and_their_columns_are_aligned(monkeypatch):
+    sizes = []
+    monkeypatch.setattr(sample_store, "empty_bytes", lambda count: sizes.append(count) or empty_bytes(count))
+    columns = {"x": (torch.int8, ()), "y": (torch.float64, (3,)), "z": (torch.int64, ())}
+    made = SampleStore({name: TensorLayout(*each) for name, each in columns.items()})
+    total = 0
+    for count in (10, 20_001, 99_999, 200_000):
+        index = torch.arange(total, total + count)
+        made.append(x=index.to(torch.int8), y=index.double()[:, None].expand(-1, 3), z=index)
+        total += count
+    assert sizes
+    assert all(size % HUGE_PAGE == 0 for size in sizes)
+    assert all(tensor.data_ptr() % 64 == 0 for block in made._blocks for tensor in block.tensors.values())
+    index = torch.arange(total)
+    assert torch.equal(made.column("z"), index)
+    assert torch.equal(made.column("x"), index.to(torch.int8))
+    assert torch.equal(made.column("y"), index.double()[:, None].expand(-1, 3))
+
+
+@pytest.mark.parametrize("count", [0, 1, HUGE_PAGE - 1, HUGE_PAGE, 3 * HUGE_PAGE])
+@pytest.mark.parametrize("kind", ["as it is", "no advice", "no huge pages"])
+def test_bytes_can_be_written_wherever_they_lie(count, kind, monkeypatch):
+    if kind == "no advice":  # as on macOS and Windows
+        monkeypatch.setattr(huge_pages, "_ADVICE", None)
+    elif kind == "no huge pages":  # as in a kernel that is built without them: EINVAL
+        monkeypatch.setattr(huge_pages, "_ADVICE", 10_000)
+    room = empty_bytes(count)
+    assert room.shape == (count,)
+    assert room.dtype == torch.uint8
+    if kind == "as it is" and huge_pages._ADVICE is not None and count >= HUGE_PAGE:
+        assert room.data_ptr() % HUGE_PAGE == 0
+    room.fill_(7)
+    gc.collect()
+    assert int(room.sum()) == 7 * count

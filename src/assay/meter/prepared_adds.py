@@ -31,8 +31,7 @@ class PreparedAdds:
         if self._adds is None and self._calls > 1:
             return False
         preds, target = batch.tensors[:2]
-        first, second = _address(preds), _address(target)
-        if not first or (target is not None and not second):
+        if preds is None or not _is_as_read(preds) or (target is not None and not _is_as_read(target)):
             return False
         if self._adds is None:
             self._calls += 1
@@ -40,7 +39,7 @@ class PreparedAdds:
             if self._adds is None:
                 return False
         for add in self._adds:
-            add(first, second)
+            add(preds, target)
         return True
 
 
@@ -55,6 +54,6 @@ def _prepared(tallies: Sequence[Tally], states: Sequence[State], batch: Argument
     return found if len(found) == len(tallies) else None
 
 
-def _address(tensor: Tensor | None) -> int:
-    """Where the numbers of a tensor lie one after the other; 0 where they do not, or are to be negated."""
-    return tensor.data_ptr() if tensor is not None and tensor.is_contiguous() and not tensor.is_neg() else 0
+def _is_as_read(tensor: Tensor) -> bool:
+    """Whether the numbers of a tensor lie one after the other, and are not to be negated."""
+    return tensor.is_contiguous() and not tensor.is_neg() and tensor.data_ptr() != 0

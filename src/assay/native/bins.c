@@ -163,10 +163,11 @@ void assay_place_scores(int32_t *bin, int64_t *unclear, const float *scores, int
         *unclear += place(b, scores + start, bin + start, rows - start < BLOCK ? rows - start : BLOCK);
 }
 
-/* The classes of binary targets: -1 where one is ignored or no class. Counts what is invalid as `assay_count_invalid_scores`
- * does. */
-VECTORISED void assay_known_labels(int64_t *invalid, int8_t *restrict known, const float *scores, const int64_t *target,
-                                   int64_t rows, int64_t logits, int64_t ignores, int64_t ignore_index)
+/* Copy scores, where `kept` is not NULL, and the classes of their binary targets: -1 where one is ignored or no class. Counts
+ * what is invalid as `assay_count_invalid_scores` does. */
+VECTORISED void assay_copy_labelled_scores(int64_t *invalid, int8_t *restrict known, float *restrict kept,
+                                           const float *scores, const int64_t *target, int64_t rows, int64_t logits,
+                                           int64_t ignores, int64_t ignore_index)
 {
     for (int64_t start = 0; start < rows; start += BLOCK) {
         int32_t stop = (int32_t)(rows - start < BLOCK ? rows - start : BLOCK), targets = 0, nan = 0, outside = 0;
@@ -185,6 +186,8 @@ VECTORISED void assay_known_labels(int64_t *invalid, int8_t *restrict known, con
             outside += counted & !logits & ((x[i] > 1) | (x[i] < 0));
             known[start + i] = (int8_t)(code[i] > 1 ? -1 : code[i]);
         }
+        if (kept)
+            memcpy(kept + start, x, sizeof *x * (size_t)stop);
         invalid[0] += targets, invalid[1] += nan, invalid[2] += outside;
     }
 }

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from assay.native.labels import has_columns
-from assay.native.library import call
+from assay.native.library import call, compiled_function
 
 
 class BinLayout(ctypes.Structure):
@@ -44,16 +44,24 @@ def count_invalid_scores(invalid: Tensor, scores: Tensor, target: Tensor, classe
         call("count_invalid_scores", invalid, scores.contiguous(), target, *scores.shape, classes, int(logits))
 
 
-def known_labels(invalid: Tensor, scores: Tensor, target: Tensor, logits: bool, ignore_index: int | None) -> Tensor:
-    """The classes of binary targets as int8, -1 where one is ignored or no class; invalid scores are counted, too.
+def copy_labelled_scores(
+    invalid: Tensor, known: int, kept: int, scores: int, target: int, rows: int, logits: bool, ignore_index: int | None
+) -> None:
+    """Copy scores and the classes of their binary targets; what is invalid is counted in place.
 
-    `scores` is float32 and `target` int64, both of shape `(rows,)`; the rest is as for `count_invalid_scores`.
+    Args:
+        invalid: int64, as for `count_invalid_scores`.
+        known: the address of int8: the classes, -1 where a target is ignored or no class.
+        kept: the address of float32: the copies of the scores; 0 for none.
+        scores: the address of float32.
+        target: the address of int64.
+        rows: how many there are.
+        logits: scores of any size are valid.
+        ignore_index: the target whose rows are ignored.
     """
-    scores, target = scores.contiguous(), target.contiguous()
-    known = torch.empty(len(scores), dtype=torch.int8)
-    ignored = (int(ignore_index is not None), ignore_index or 0)
-    call("known_labels", invalid, known, scores, target, len(scores), int(logits), *ignored)
-    return known
+    copy = compiled_function("copy_labelled_scores", 9)
+    ignores = ignore_index is not None
+    copy(invalid.data_ptr(), known, kept, scores, target, rows, int(logits), int(ignores), ignore_index or 0)
 
 
 def count_scores(

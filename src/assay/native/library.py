@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
 from functools import cache
-from typing import cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,12 +41,12 @@ def loaded() -> ctypes.CDLL:
     return compiled
 
 
-def compiled_function(name: str, arguments: int) -> Callable[..., None]:
+def compiled_function(name: str, arguments: int) -> Any:
     """A function of the library that takes so many addresses and integers, after `takes` returned true."""
     found = getattr(loaded(), f"assay_{name}")
     if found.argtypes is None:  # ctypes then makes no object for each argument
         found.argtypes = [ctypes.c_void_p] * arguments
-    return cast(Callable[..., None], found)
+    return found
 
 
 def call(name: str, *arguments: object) -> None:

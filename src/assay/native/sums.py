@@ -121,7 +121,7 @@ class PreparedSums:
         self._arguments = rows, 1, count, *described, blocks.data_ptr()
         self._sum = compiled_function("sum_products", len(self._arguments))
 
-    def add(self, *addresses: int) -> None:
+    def add(self, addresses: Sequence[int]) -> None:
         """Add the sums of the columns at these addresses."""
         for k, address in enumerate(addresses):
             self._columns[COLUMN_WORDS * k] = address

@@ -37,8 +37,6 @@ State = dict[str, Any]
 
 Whole: TypeAlias = NDArray[np.int64]
 
-PreparedAdd = Callable[[int, int], None]
-"""Counts a batch, given the addresses of `preds` and `target`; that of a target that is not there is 0."""
 
 Memo = TypeVar("Memo")
 
@@ -96,6 +94,10 @@ class Batch:
     def needed_target(self) -> Tensor:
         assert self.target is not None, "the layout was checked before"
         return self.target
+
+
+PreparedAdd = Callable[[Tensor, Tensor | None], None]
+"""Counts a batch of contiguous `preds` and `target`."""
 
 
 @dataclass(frozen=True)

@@ -100,17 +100,30 @@ class ScoreSpec:
         beyond = (rows.place - self.labels.num_classes).clamp_(0, 1)
         return torch.addcmul(rows.place - 1, beyond, rows.place, value=-1)
 
-    def add_known(self, invalid: Tensor, batch: Batch) -> Tensor | None:
-        """The known classes of a batch of binary scores as int8 `(rows,)`, in compiled code; None where it takes none.
+    def is_simple(self, batch: Batch) -> bool:
+        """Whether compiled code copies a batch as it is: binary scores in float32, and classes in int64."""
+        simple = batch.compiled and self.groups == 1 and not self.labels.multiclass and batch.weights is None
+        return simple and batch.needed_target.dtype == torch.int64 and takes(batch.preds)
+
+    def copy_simple(self, invalid: Tensor, scores: int, target: int, rows: int, known: int, kept: int = 0) -> None:
+        """Copy rows of a batch that `is_simple` between addresses: the known classes as int8, and the scores.
 
         What is invalid is added to `invalid`.
         """
-        target = batch.needed_target
-        simple = batch.compiled and self.groups == 1 and not self.labels.multiclass and batch.weights is None
-        if not simple or target.dtype != torch.int64 or not takes(batch.preds):
+        given = known, kept, scores, target, rows, self.logits, self.labels.ignore_index
+        native.copy_labelled_scores(invalid, *given)
+
+    def add_known(self, invalid: Tensor, batch: Batch) -> Tensor | None:
+        """The known classes of a batch that `is_simple` as int8 `(rows,)`; None of others.
+
+        What is invalid is added to `invalid`.
+        """
+        if not self.is_simple(batch):
             return None
-        rows = batch.preds.reshape(-1), target.reshape(-1)
-        return native.known_labels(invalid, *rows, self.logits, self.labels.ignore_index)
+        scores, target = batch.preds.contiguous(), batch.needed_target.contiguous()
+        known = torch.empty(scores.numel(), dtype=torch.int8)
+        self.copy_simple(invalid, scores.data_ptr(), target.data_ptr(), scores.numel(), known.data_ptr())
+        return known
 
     def add_invalid(self, invalid: Tensor, rows: ScoreRows, compiled: bool = False) -> None:
         """Add to `invalid` how many targets, scores and weights should not be there, without those that are ignored."""

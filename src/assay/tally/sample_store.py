@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import mmap
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import IO, Any, Literal
@@ -20,6 +21,7 @@ from assay.errors import CapacityError, DtypeError, ShapeError, describe
 from assay.tally.base import (
     TensorLayout,
 )
+from assay.tally.huge_pages import HUGE_PAGE, empty_bytes
 
 DEVICE_BUDGET = 64 << 20  # bytes
 HOST_BUDGET = 2 << 30  # bytes
@@ -33,6 +35,8 @@ ANY = torch.bool
 """As the dtype of a column: whatever the data has, because every dtype holds it."""
 
 Place = Literal["device", "host", "disk"]
+WriteRows = Callable[[Mapping[str, Tensor], int, int, int], None]
+_CPU = torch.device("cpu")
 _SMALL = (torch.bool, torch.uint8, torch.int8, torch.int16)
 WHOLE = (*_SMALL, torch.int32, torch.int64)
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -46,6 +50,8 @@ class _Block:
     tensors: dict[str, Tensor]
     place: Place
     used: int = 0
+    is_narrow_on_host: bool = False
+    """Whether it is in host memory, and columns are as narrow as those of the store."""
 
     @property
     def capacity(self) -> int:
@@ -116,18 +122,46 @@ class SampleStore:
         if not rows:
             return
         dtypes = {name: common_dtype(column.dtype, tensors[name].dtype) for name, column in self.columns.items()}
-        place: Place = _place(next(iter(tensors.values())).device)
-        self._make_room(place, sum(t.numel() * dtypes[name].itemsize for name, t in tensors.items()))
+
+        def write(columns: Mapping[str, Tensor], row: int, start: int, count: int) -> None:
+            with torch.no_grad():
+                for name, into in columns.items():
+                    into[row : row + count].copy_(tensors[name].detach()[start : start + count])
+
+        self._append(rows, dtypes, next(iter(tensors.values())).device, write)
+
+    def append_by(self, rows: int, write: WriteRows) -> None:
+        """Add rows that a function writes, in the narrowest dtypes and on the CPU.
+
+        Args:
+            rows: how many.
+            write: called as `write(columns, row, start, count)`, it writes the rows from `start` on, so many of them,
+                into contiguous columns from `row` on.
+        """
+        if not rows:
+            return
+        last = self._blocks[-1] if self._blocks else None
+        if last is not None and last.is_narrow_on_host and last.used + rows <= last.capacity:
+            write(last.tensors, last.used, 0, rows)
+            last.used += rows
+            self.rows += rows
+        else:
+            self._append(rows, {name: column.dtype for name, column in self.columns.items()}, _CPU, write)
+
+    def _append(self, rows: int, dtypes: Mapping[str, torch.dtype], device: torch.device, write: WriteRows) -> None:
+        place = _place(device)
+        self._make_room(place, rows * self._row_bytes(dtypes))
         offset = 0
         while offset < rows:
-            block = self._open(dtypes, next(iter(tensors.values())).device, place, rows - offset)
+            block = self._open(dtypes, device, place, rows - offset)
             count = min(block.capacity - block.used, rows - offset)
-            with torch.no_grad():
-                for name, into in block.tensors.items():
-                    into[block.used : block.used + count].copy_(tensors[name].detach()[offset : offset + count])
+            write(block.tensors, block.used, offset, count)
             block.used += count
             offset += count
         self.rows += rows
+
+    def _row_bytes(self, dtypes: Mapping[str, torch.dtype]) -> int:
+        return sum(dtype.itemsize * math.prod(self.columns[name].tail) for name, dtype in dtypes.items())
 
     def reserve(self, device: torch.device, nbytes: int) -> None:
         """Make room for rows of so many bytes that will come from a device.
@@ -230,18 +264,33 @@ class SampleStore:
         if last is not None and same and last.used < last.capacity:
             return last
         self._trim_last()
-        row_bytes = sum(
-            dtype.itemsize * int(np.prod(self.columns[name].tail, dtype=np.int64)) for name, dtype in dtypes.items()
-        )
+        row_bytes = self._row_bytes(dtypes)
         most = max(1, _BLOCK_BYTES // max(1, row_bytes))
         capacity = max(rows, min(2 * last.capacity if last is not None and same else _FIRST_ROWS, most))
         with torch.inference_mode(False):
-            tensors = {
-                name: torch.empty(capacity, *self.columns[name].tail, dtype=dtype, device=device)
-                for name, dtype in dtypes.items()
-            }
-        self._keep(_Block(tensors, place))
+            if place == "host" and capacity * row_bytes >= HUGE_PAGE // 8:
+                tensors = self._in_huge_pages(dtypes, capacity, row_bytes)
+            else:
+                tensors = {
+                    name: torch.empty(capacity, *self.columns[name].tail, dtype=dtype, device=device)
+                    for name, dtype in dtypes.items()
+                }
+        is_narrow = place == "host" and all(dtype == self.columns[name].dtype for name, dtype in dtypes.items())
+        self._keep(_Block(tensors, place, is_narrow_on_host=is_narrow))
         return self._blocks[-1]
+
+    def _in_huge_pages(self, dtypes: Mapping[str, torch.dtype], rows: int, row_bytes: int) -> dict[str, Tensor]:
+        """Columns of at least so many rows, which fill whole huge pages together."""
+        unaligned = _ALIGNED * len(dtypes)
+        size = -(-(rows * row_bytes + unaligned) // HUGE_PAGE) * HUGE_PAGE
+        rows = (size - unaligned) // row_bytes
+        room, start, tensors = empty_bytes(size), 0, {}
+        for name, dtype in dtypes.items():
+            shape = (rows, *self.columns[name].tail)
+            stop = start + math.prod(shape) * dtype.itemsize
+            tensors[name] = room[start:stop].view(dtype).view(shape)
+            start = stop + -stop % _ALIGNED
+        return tensors
 
     def _trim_last(self) -> None:
         """Give back the room that the last block will not use, as another one follows."""

@@ -19,6 +19,7 @@ from assay.tally.base import (
     BatchLayout,
     CellStates,
     InvalidValues,
+    PreparedAdd,
     Rule,
     State,
     Tally,
@@ -129,12 +130,10 @@ class ScoreTally(Tally):
         return SampleStore(columns)
 
     def add(self, state: State, batch: Batch) -> None:
-        if self._keeps_more(state, batch.preds.numel() // self.data.groups):
-            labels = self.data.add_known(state["invalid"], batch)
-            if labels is not None:
-                state["count"] += len(labels)
-                state["samples"].append(scores=batch.preds.reshape(-1, 1), target=labels[:, None])
-                return
+        if self.data.is_simple(batch) and self._keeps_more(state, batch.preds.numel()):
+            state["count"] += batch.preds.numel()
+            self._copy(state, batch.preds.contiguous(), batch.needed_target.contiguous())
+            return
         rows = self.data.ranked_rows(batch)
         state["count"] += len(rows.scores)
         if batch.triton and self._add_in_triton(state, rows):
@@ -158,6 +157,30 @@ class ScoreTally(Tally):
     def cell_states(self) -> CellStates:
         limit = None if self._always_kept else (self.keep or 0) // self.data.groups
         return ScoreCells(self._histogram, ScoreKeeping(self._store, limit, self._keeps), self._columns)
+
+    def prepare(self, state: State, batch: Batch) -> PreparedAdd | None:
+        if not (self._keeps and self.data.is_simple(batch)):
+            return None
+        rows, count = batch.preds.numel(), state["count"].numpy()
+
+        def add(preds: Tensor, target: Tensor | None) -> None:
+            if target is None or not self._keeps_more(state, rows):
+                self.add(state, Batch(preds.detach(), target, compiled=True))
+                return
+            count[0] += rows
+            self._copy(state, preds, target)
+
+        return add
+
+    def _copy(self, state: State, scores: Tensor, target: Tensor) -> None:
+        """Keep contiguous scores with their classes, in one pass over them."""
+        first, first_target = scores.data_ptr(), target.data_ptr()
+
+        def write(columns: Mapping[str, Tensor], row: int, start: int, count: int) -> None:
+            into = columns["target"].data_ptr() + row, columns["scores"].data_ptr() + 4 * row
+            self.data.copy_simple(state["invalid"], first + 4 * start, first_target + 8 * start, count, *into)
+
+        state["samples"].append_by(scores.numel(), write)
 
     def _add_in_triton(self, state: State, rows: ScoreRows) -> bool:
         """Count rows in one launch; false where the kernel does not take them, and then nothing was counted."""

@@ -193,11 +193,12 @@ class Sums(Tally):
         rows, count = len(columns.preds), state["count"].numpy()
         described = self._described(state, [factor.values(columns) for factor in factors])
         sums = PreparedSums(rows, *described, owners=list(state.values()))
-        places = [("preds", "target").index(cast(ArgumentValue, factor).argument) for factor in factors]
+        of_target = [cast(ArgumentValue, factor).argument == "target" for factor in factors]
 
-        def add(*addresses: int) -> None:
+        def add(preds: Tensor, target: Tensor | None) -> None:
             count[0] += rows
-            sums.add(*[addresses[place] for place in places])
+            addresses = preds.data_ptr(), 0 if target is None else target.data_ptr()
+            sums.add([addresses[place] for place in of_target])
 
         return add
 
