@@ -1,4 +1,4 @@
-"""What it costs to save and to compare reports with the values of many samples: python -m benchmarks.stored_samples."""
+"""What it costs to evaluate, save and compare with the values of many samples: python -m benchmarks.stored_samples."""
 
 from __future__ import annotations
 
@@ -34,10 +34,36 @@ def compared(folder: Path) -> None:
     assert compare(Report.load(folder / "0"), Report.load(folder / "1")).deltas[0].paired
 
 
+def evaluated(rows: int, kept: bool) -> None:
+    """Evaluate scores that are made when they are asked for, and save the report."""
+    import torch
+    from torch.utils.data import DataLoader, Dataset
+
+    from assay import Accuracy, evaluate
+    from assay.metrics import LogLoss
+
+    class Rows(Dataset[torch.Tensor]):
+        def __len__(self) -> int:
+            return rows
+
+        def __getitems__(self, index: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+            numbers = torch.as_tensor(index)
+            scores = [((numbers * factor) % 1000003).float() / 1000003 for factor in (7919, 104729, 1299709)]
+            return torch.stack(scores, 1).softmax(1), (numbers * 31) % 3
+
+    loader = DataLoader(Rows(), batch_size=8192, collate_fn=lambda batch: batch)
+    metrics = {"accuracy": Accuracy(num_classes=3), "loss": LogLoss(num_classes=3)}
+    options = {"device": "cpu", "keep_samples": kept, "max_kept_samples": 10**9, "progress": False}
+    report = evaluate(lambda scores: scores, loader, metrics, inputs=0, target=1, **options)
+    with tempfile.TemporaryDirectory() as folder:
+        report.save(Path(folder, "report.json"))
+
+
 def main() -> None:
     """Print seconds, bytes and peak memory of each step, each in a process of its own."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[3_000_000, 10_000_000])
+    parser.add_argument("--evaluate", action="store_true", help="evaluate, with and without per-sample values")
     parser.add_argument("--step", nargs=3, default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.step:
@@ -45,16 +71,23 @@ def main() -> None:
         before, start = _peak(), time.process_time()
         if name == "save":
             save(Path(folder, number), options.rows[0], int(number))
-        else:
+        elif name == "compare":
             compared(Path(folder))
+        else:
+            evaluated(options.rows[0], name == "keep")
         print(f"{time.process_time() - start:.1f} CPU s, peak {_peak() / 1e9:.2f} GB (imports {before / 1e9:.2f})")
         return
     for rows in options.rows:
         with tempfile.TemporaryDirectory() as folder:
-            for step in (("save", folder, "0"), ("save", folder, "1"), ("compare", folder, "0")):
+            steps = [("save", folder, "0"), ("save", folder, "1"), ("compare", folder, "0")]
+            if options.evaluate:
+                steps = [("keep", folder, "0"), ("without", folder, "0")]
+            for step in steps:
                 command = [sys.executable, "-m", "benchmarks.stored_samples", "--rows", str(rows), "--step", *step]
                 out = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
                 print(f"{rows:>12,} {step[0]}: {out}")
+            if options.evaluate:
+                continue
             sizes = {each.suffix: each.stat().st_size for each in Path(folder, "0").iterdir()}
             print(f"{rows:>12,} bytes: {sizes}")
 

@@ -216,7 +216,7 @@ def _part(run: str, a: _Part, b: _Part, pairing: _Pairing, settings: _Settings) 
             continue
         delta = _delta(run, a, first, second, pairing, settings)
         yield delta
-        if delta.paired and _is_yes_or_no(first) and _is_yes_or_no(second):
+        if delta.paired and first.is_of_booleans and second.is_of_booleans:
             yield flips_of(delta, first, second, pairing.whole, settings.flips)
         terms = first.value.numerator, first.value.denominator
         if settings.flips > 0 and not a.name and _has_changes(delta, first, second, pairing) and terms not in shown:
@@ -229,10 +229,6 @@ def _has_changes(delta: Delta, a: MeasuredValue, b: MeasuredValue, pairing: _Pai
     """Whether samples can be said to have got worse or better by a metric."""
     is_paired = delta.paired and isinstance(pairing.whole, np.ndarray)
     return is_paired and delta.higher_is_better is not None and a.has_terms() and b.has_terms()
-
-
-def _is_yes_or_no(measured: MeasuredValue) -> bool:
-    return measured.has_terms() and measured.terms().dtype.kind == "b"
 
 
 def _why_not(times: tuple[int, int]) -> str:
@@ -275,7 +271,9 @@ def _count(measured: MeasuredValue) -> int | None:
     if measured.samples is None or not measured.has_terms():
         return measured.value.count
     share = measured.share()
-    return len(measured.terms()) if share is None else int(share[1].sum())
+    if share is not None:
+        return int(share[1].sum())
+    return len(measured.samples) if measured.members is None else int(measured.members.sum())
 
 
 def _with_verdict(delta: Delta, corrected: float, confidence_level: float) -> Delta:

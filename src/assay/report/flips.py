@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from assay._records import CellValue
+from assay.report.aligned_chunks import aligned_chunks, reordered
 from assay.report.comparison import Delta, Flips
 from assay.report.measured_value import MeasuredValue
 from assay.report.packed_array import Array
@@ -26,11 +27,11 @@ def flips(delta: Delta, a: MeasuredValue, b: MeasuredValue, whole: Array | str |
     assert b.samples is not None, b.value.name
     position = pair(a, b, whole)
     assert not isinstance(position, str), position
-    first, second = a.terms(), b.terms()[position]
+    first, second = a.terms(), reordered(b.terms(), position)
     ups, downs = (np.flatnonzero(change) for change in (~first & second, first & ~second))
-    rows = _rows(a.samples, a.members), _rows(b.samples, b.members)[position]
-    decisions = _decisions(a.samples, b.samples, rows)
-    listed = [_rows_of(a.samples, rows[0], which, decisions, limit) for which in (ups, downs)]
+    places = None if a.members is None else np.flatnonzero(a.members)
+    others = position if b.members is None else np.flatnonzero(b.members)[position]
+    listed = [_rows_of(a.samples, b.samples, _among(places, which), others[which], limit) for which in (ups, downs)]
     return Flips(
         delta.run,
         delta.section,
@@ -40,34 +41,49 @@ def flips(delta: Delta, a: MeasuredValue, b: MeasuredValue, whole: Array | str |
         len(downs),
         int((first & second).sum()),
         int((~first & ~second).sum()),
-        None if decisions is None else int(np.sum(np.asarray(decisions[0] != decisions[1]))),
+        _changed_decisions(a.samples, b.samples, places, others),
         listed[0],
         listed[1],
         delta.slice,
     )
 
 
-def _rows(samples: Samples, members: Array | None) -> Array:
-    """Where the terms stand among all samples."""
-    return np.arange(len(samples)) if members is None else np.flatnonzero(members)
+def _among(places: Array | None, which: Array) -> Array:
+    """Where some of the terms stand among all samples."""
+    return which if places is None else places[which]
 
 
-def _decisions(a: Samples, b: Samples, rows: tuple[Array, Array]) -> tuple[Array, Array] | None:
+def _changed_decisions(a: Samples, b: Samples, places: Array | None, others: Array) -> int | None:
+    """How many decisions differ; None where a side has none.
+
+    Args:
+        a: the samples of the baseline.
+        b: those of the run.
+        places: where the terms stand among those of the baseline; None for all of them.
+        others: where they stand among those of the run.
+    """
     if a.decision is None or b.decision is None:
         return None
-    return a.decision.values[rows[0]], b.decision.values[rows[1]]
+    if places is not None:
+        return int(np.sum(np.asarray(a.decision.values[places] != b.decision.values[others])))
+    return sum(int(np.sum(np.asarray(x != y))) for x, y in aligned_chunks(a.decision, b.decision, others))
 
 
-def _rows_of(
-    samples: Samples, rows: Array, which: Array, decisions: tuple[Array, Array] | None, limit: int
-) -> tuple[tuple[CellValue, ...], ...]:
+def _rows_of(a: Samples, b: Samples, rows: Array, others: Array, limit: int) -> tuple[tuple[CellValue, ...], ...]:
     """The first by id: id, target, decision of the baseline, decision of the run."""
-    ids = samples.ids.values[rows]
-    target = None if samples.target is None else samples.target.values[rows]
-    first = which[np.argsort(ids[which], kind="stable")][: max(0, limit)]
-    before, after = decisions or (None, None)
-    named = samples.classes
-    return tuple((entry(ids, i), *(entry(each, i, named) for each in (target, before, after))) for i in first.tolist())
+    first = np.argsort(a.ids.take(rows), kind="stable")[: max(0, limit)]
+    rows, others = rows[first], others[first]
+    ids = a.ids.take(rows)
+    has_decisions = a.decision is not None and b.decision is not None
+    columns = [
+        None if packed is None else packed.take(places)
+        for packed, places in (
+            (a.target, rows),
+            (a.decision if has_decisions else None, rows),
+            (b.decision if has_decisions else None, others),
+        )
+    ]
+    return tuple((entry(ids, i), *(entry(each, i, a.classes) for each in columns)) for i in range(len(rows)))
 
 
 def entry(array: Array | None, i: int, names: tuple[str, ...] = ()) -> CellValue:

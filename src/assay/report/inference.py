@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import TypeAlias
 
 import numpy as np
 
+from assay.report.aligned_chunks import are_in_order, reordered
 from assay.report.measured_value import MeasuredValue
 from assay.report.packed_array import Array
 from assay.report.pairing import have_equal_inputs, pair
@@ -16,7 +19,16 @@ from assay.report.samples import is_known_to_be_the_same
 from assay.stats import effect_sizes, hypothesis_tests
 from assay.stats.bootstrap import LEAST, paired_bootstrap
 from assay.stats.distributions import normal_quantile, normal_two_sided
-from assay.stats.intervals import FEWEST, clopper_pearson, mean_interval, paired_proportions, risky_end
+from assay.stats.intervals import (
+    FEWEST,
+    clopper_pearson,
+    mean_interval,
+    paired_proportions,
+    risky_end,
+    risky_end_of_skewness,
+    skewed_ends,
+)
+from assay.stats.moments import SampleMoments
 
 UP_TO = 10_000
 """Samples from which on paired differences are tested by Student's t: their mean is as good as normal."""
@@ -102,6 +114,8 @@ def _is_few(count: int | None) -> bool:
 
 
 def _interval_of_terms(measured: MeasuredValue, confidence_level: float) -> Evidence:
+    if measured.is_large:
+        return _interval_of_many(measured, confidence_level)
     terms = measured.terms()
     if len(terms) < 2 or not np.isfinite(terms).all():
         return Evidence(note="there are fewer than two samples, or some are not finite")
@@ -110,6 +124,18 @@ def _interval_of_terms(measured: MeasuredValue, confidence_level: float) -> Evid
     count = measured.effective_count()
     lower, upper = mean_interval(terms, confidence_level, count)
     return Evidence(lower, upper, method=MEAN, risky=risky_end(terms, count))
+
+
+def _interval_of_many(measured: MeasuredValue, confidence_level: float) -> Evidence:
+    """`_interval_of_terms` of more samples than should be in memory."""
+    if not _is_finite(measured):
+        return Evidence(note="there are fewer than two samples, or some are not finite")
+    moments = SampleMoments.of(measured.term_chunks)
+    if moments.largest - moments.least <= _ALIKE * max(abs(moments.least), abs(moments.largest)):
+        return Evidence(note="all samples contribute the same, which says nothing of others")
+    count = measured.effective_count()
+    ends = skewed_ends(moments.mean, moments.error, moments.skewness, count, confidence_level)
+    return Evidence(*ends, method=MEAN, risky=risky_end_of_skewness(moments.skewness, count))
 
 
 MEAN = "Student's interval, corrected for skewness"
@@ -161,8 +187,7 @@ def difference(
         return _of_intervals(a, b, why, confidence_level) if why else _of_replicates(a, b, confidence_level)
     assert a.samples is not None, a.value.name
     assert b.samples is not None, b.value.name
-    terms = a.terms(), b.terms()
-    if not all(len(each) and np.isfinite(each).all() for each in terms):
+    if not _is_finite(a) or not _is_finite(b):
         return Evidence(note="no samples, or some contribute nothing finite")
     position = pair(a, b, whole)
     shares = _shares(a, b)
@@ -174,6 +199,14 @@ def difference(
         return evidence
     alone = "paired by ids alone: no targets, no name of the data"
     return replace(evidence, note=f"{evidence.note}; {alone}" if evidence.note else alone)
+
+
+def _is_finite(measured: MeasuredValue) -> bool:
+    """Whether there are samples, and all contribute something finite."""
+    if measured.is_of_booleans:
+        return bool(len(measured.samples or ()) if measured.members is None else measured.members.any())
+    sizes = [len(chunk) if np.isfinite(chunk).all() else -1 for chunk in measured.term_chunks()]
+    return -1 not in sizes and sum(sizes) > 0
 
 
 _Shares: TypeAlias = tuple[tuple[Array, Array], tuple[Array, Array]] | None
@@ -191,7 +224,7 @@ def _paired_shares(shares: _Shares, position: Array, confidence_level: float) ->
     """Two shares among the same samples; None where they are none."""
     if shares is None:
         return None
-    (a, among), (b, other) = shares[0], (each[position] for each in shares[1])
+    (a, among), (b, other) = shares[0], (reordered(each, position) for each in shares[1])
     if not np.array_equal(among, other):
         return None
     down, up = int((a & ~b).sum()), int((~a & b).sum())
@@ -213,6 +246,8 @@ def _unpaired_shares(shares: _Shares, confidence_level: float) -> Evidence | Non
 
 
 def _paired(a: MeasuredValue, b: MeasuredValue, position: Array, confidence_level: float, seed: int) -> Evidence:
+    if a.is_large and b.is_large:
+        return _paired_of_many(a, b, position, confidence_level)
     first, second = a.terms().astype(np.float64), b.terms()[position].astype(np.float64)
     apart = second - first
     if len(apart) < 2:
@@ -232,6 +267,31 @@ def _paired(a: MeasuredValue, b: MeasuredValue, position: Array, confidence_leve
         paired=True,
         risky=risky,
     )
+
+
+def _paired_of_many(a: MeasuredValue, b: MeasuredValue, position: Array, confidence_level: float) -> Evidence:
+    """`_paired` of more samples than should be in memory."""
+    order = None if are_in_order(position) else np.concatenate(list(b.term_chunks()))
+
+    def differences() -> Iterator[Array]:
+        start = 0
+        others = repeat(None) if order is not None else b.term_chunks()
+        for chunk, other in zip(a.term_chunks(), others, strict=order is None):
+            second = order[position[start : start + len(chunk)]] if other is None and order is not None else other
+            yield np.asarray(second) - chunk
+            start += len(chunk)
+
+    apart = SampleMoments.of(differences)
+    p, test = hypothesis_tests.paired_t_of(apart.mean, apart.error, apart.count), "paired t"
+    size = max(float(np.abs(chunk).max()) for each in (a, b) for chunk in each.term_chunks())
+    if apart.largest - apart.least <= _ALIKE * size:
+        differs = apart.least or apart.largest
+        note = "all samples differ by the same, which says nothing of others" if differs else "no sample differs"
+        return Evidence(p=p, method=test, paired=True, note=note)
+    count = min(a.effective_count(), b.effective_count())
+    ends = skewed_ends(apart.mean, apart.error, apart.skewness, count, confidence_level)
+    effect, risky = apart.mean / apart.deviation, risky_end_of_skewness(apart.skewness, count)
+    return Evidence(*ends, p, effect, "Cohen's dz", f"{test}, {MEAN}", paired=True, risky=risky)
 
 
 def _unpaired(a: MeasuredValue, b: MeasuredValue, confidence_level: float) -> Evidence:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from assay.report.packed_array import Array
+from assay.report.packed_array import Array, PackedArray
 from assay.report.resampling import Resampling
 from assay.report.samples import Samples
 from assay.report.section import Section
 from assay.report.slices import Slice
 from assay.report.value import Value, terms_of
+from assay.stats.moments import exact_sum
+
+IN_MEMORY = 1 << 20
+"""Samples up to which terms are in memory as floats."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +74,11 @@ class MeasuredValue:
         assert self.samples is not None, self.value.name
         if self.factor != 1:
             return None
-        yes = _yes_or_no(self.samples.column(self.value.numerator), 1 if lenient else 2)
+        yes = _yes_or_no(self.samples.packed(self.value.numerator), 1 if lenient else 2)
         if yes is None:
             return None
         among = (
-            _yes_or_no(self.samples.column(self.value.denominator), 1)
+            _yes_or_no(self.samples.packed(self.value.denominator), 1)
             if self.value.denominator
             else np.ones(len(yes), bool)
         )
@@ -89,8 +93,8 @@ class MeasuredValue:
         and, for many samples, its spread (Cochran 1977, Sampling Techniques, section 6.3).
         """
         assert self.samples is not None, self.value.name
-        column = self.samples.column(self.value.numerator)
-        if column.dtype.kind == "b" and not self.value.denominator and self.factor == 1:
+        if self.is_of_booleans:
+            column = self.samples.column(self.value.numerator)
             return column if self.members is None else column[self.members]
         terms, weights = terms_of(self.samples, self.value.numerator, self.value.denominator, self.members)
         if not self.value.denominator:
@@ -99,9 +103,49 @@ class MeasuredValue:
             quotient = terms.sum() / weights.sum()
             return np.asarray(self.factor * (quotient + (terms - quotient * weights) / weights.mean()))
 
+    @property
+    def is_large(self) -> bool:
+        """Whether it rests on more samples than should be in memory as floats."""
+        return self.samples is not None and self.members is None and len(self.samples) > IN_MEMORY
+
+    @property
+    def is_of_booleans(self) -> bool:
+        """Whether `terms` are booleans."""
+        if not self.has_terms() or self.value.denominator or self.factor != 1:
+            return False
+        assert self.samples is not None, self.value.name
+        return self.samples.packed(self.value.numerator).is_yes_or_no
+
+    def term_chunks(self) -> Iterator[Array]:
+        """`terms` as floats; where there are many samples, some thousand of them at a time."""
+        assert self.samples is not None, self.value.name
+        if not self.is_large:
+            yield self.terms().astype(np.float64)
+            return
+        if not self.value.denominator:
+            for chunk in self.samples.packed(self.value.numerator).chunks():
+                yield self.factor * chunk.astype(np.float64)
+            return
+        total = exact_sum(terms for terms, _ in self._term_pairs())
+        weight = exact_sum(weights for _, weights in self._term_pairs())
+        with np.errstate(all="ignore"):
+            quotient = float(np.divide(total, weight))
+            mean = weight / len(self.samples)
+            for terms, weights in self._term_pairs():
+                yield self.factor * (quotient + (terms - quotient * weights) / mean)
+
+    def _term_pairs(self) -> Iterator[tuple[Array, Array]]:
+        """Terms and weights of a quotient, some thousand at a time."""
+        assert self.samples is not None, self.value.name
+        columns = [self.samples.packed(name) for name in (self.value.numerator, self.value.denominator)]
+        for terms, weights in zip(*(each.chunks() for each in columns), strict=True):
+            yield terms.astype(np.float64), weights.astype(np.float64)
+
     def effective_count(self) -> float:
         """How many samples of equal weight say as much: ``(Σ w)² / Σ w²`` (Kish 1965, Survey Sampling, section 8.2)."""
         assert self.samples is not None, self.value.name
+        if self.is_large:
+            return self._effective_count_of_many()
         _, weights = terms_of(self.samples, self.value.numerator, self.value.denominator, self.members)
         largest = float(np.abs(weights).max(initial=0))
         if not largest or not math.isfinite(largest):
@@ -109,19 +153,33 @@ class MeasuredValue:
         scaled = weights / largest
         return float(scaled.sum() ** 2 / (scaled**2).sum())
 
+    def _effective_count_of_many(self) -> float:
+        assert self.samples is not None, self.value.name
+        if not self.value.denominator:
+            return float(len(self.samples))
+        largest = max(float(np.abs(weights).max(initial=0)) for _, weights in self._term_pairs())
+        if not largest or not math.isfinite(largest):
+            return 0.0
+        weight = exact_sum(weights / largest for _, weights in self._term_pairs())
+        return weight**2 / exact_sum((weights / largest) ** 2 for _, weights in self._term_pairs())
+
 
 def _first(values: Sequence[Value], name: str) -> Value:
     return next(value for value in values if value.name == name)
 
 
-def _yes_or_no(column: Array, least: int) -> Array | None:
+def _yes_or_no(column: PackedArray, least: int) -> Array | None:
     """A column as booleans; None where it holds other numbers than 0 and 1, or fewer different ones than ``least``."""
-    if column.dtype.kind == "b":
-        return column
-    yes = column == 1
-    if not (yes | (column == 0)).all() or len(np.unique(yes)) < least:
-        return None
-    return np.asarray(yes)
+    if column.is_yes_or_no:
+        return column.values
+    parts = [np.zeros(0, bool)]
+    for chunk in column.chunks():
+        yes = chunk == 1
+        if not (yes | (chunk == 0)).all():
+            return None
+        parts.append(yes)
+    yes = np.concatenate(parts)
+    return None if int(yes.any()) + int(not yes.all()) < least else yes
 
 
 def why_not_the_same(a: MeasuredValue, b: MeasuredValue) -> str:
@@ -148,6 +206,6 @@ def why_not_the_same(a: MeasuredValue, b: MeasuredValue) -> str:
 
 def _may_be_of_one_kind(a: MeasuredValue, b: MeasuredValue) -> bool:
     """False where the samples of one are booleans, and those of the other are numbers that are not all 0 or 1."""
-    columns = [each.samples.column(each.value.numerator) for each in (a, b) if each.samples is not None]
-    kinds = {column.dtype.kind == "b" for column in columns}
+    columns = [each.samples.packed(each.value.numerator) for each in (a, b) if each.samples is not None]
+    kinds = {column.is_yes_or_no for column in columns}
     return len(kinds) == 1 or all(_yes_or_no(column, 0) is not None for column in columns)

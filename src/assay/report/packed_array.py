@@ -214,6 +214,27 @@ class PackedArray(Record):
             for start in range(0, self.count, CHUNK_ROWS):
                 yield self._values[start : start + CHUNK_ROWS]
 
+    def take(self, rows: Array) -> Array:
+        """Some of the values, of which no more than `CHUNK_ROWS` are read into memory at a time.
+
+        Args:
+            rows: their positions.
+
+        Example:
+            >>> PackedArray.of([5, 7, 11]).take(np.array([2, 0]))
+            array([11,  5])
+        """
+        if self.form not in ("file", "range"):
+            return self.values[rows]
+        found, start = np.empty(len(rows), object if self.is_text else np.int64), 0
+        for number, chunk in enumerate(self.chunks()):
+            if not number:
+                found = found.astype(chunk.dtype)
+            inside = (rows >= start) & (rows < start + len(chunk))
+            found[inside] = chunk[rows[inside] - start]
+            start += len(chunk)
+        return found
+
     @property
     def kind(self) -> str:
         """The smallest dtype that holds every value exactly, or `"str"`."""

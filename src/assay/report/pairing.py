@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 
+from assay.report.aligned_chunks import aligned_chunks
 from assay.report.measured_value import MeasuredValue
-from assay.report.packed_array import Array
+from assay.report.packed_array import Array, PackedArray
 from assay.report.samples import Samples, align
 
 REPORT, SAMPLES = "report", "samples"
@@ -29,20 +32,23 @@ def have_equal_samples(a: Samples | None, b: Samples | None, position: Array | s
     """
     if a is None or b is None or position is None or isinstance(position, str):
         return False
-    columns = {column.name: column.values.values for column in a.columns}
-    others = {column.name: column.values.values for column in b.columns}
+    columns = {column.name: column.values for column in a.columns}
+    others = {column.name: column.values for column in b.columns}
     if columns.keys() != others.keys() or (a.decision is None) != (b.decision is None):
         return False
     pairs = [(values, others[name]) for name, values in columns.items()]
     if a.decision is not None and b.decision is not None:
-        pairs.append((a.decision.values, b.decision.values))
-    elif all(values.dtype.kind == "b" for values in columns.values()):
+        pairs.append((a.decision, b.decision))
+    elif all(values.is_yes_or_no for values in columns.values()):
         return False
-    return all(_are_equal(first, second[position]) for first, second in pairs)
+    return all(_are_equal(first, second, position) for first, second in pairs)
 
 
-def _are_equal(a: Array, b: Array) -> bool:
-    return np.array_equal(a, b, equal_nan=a.dtype.kind == b.dtype.kind == "f")
+def _are_equal(a: PackedArray, b: PackedArray, position: Array) -> bool:
+    return all(
+        np.array_equal(first, second, equal_nan=first.dtype.kind == second.dtype.kind == "f")
+        for first, second in aligned_chunks(a, b, position)
+    )
 
 
 def have_equal_inputs(a: MeasuredValue, b: MeasuredValue, whole: Array | str | None, equal: str) -> bool:
@@ -68,7 +74,7 @@ def _hold_numbers(samples: Samples | None) -> bool:
         return False
     series = [column.values for column in samples.columns]
     series += [] if samples.decision is None else [samples.decision]
-    return any(each.values.dtype.kind == "f" for each in series)
+    return any(chunk.dtype.kind == "f" for each in series for chunk in islice(each.chunks(), 1))
 
 
 def pair(a: MeasuredValue, b: MeasuredValue, whole: Array | str | None = None) -> Array | str:

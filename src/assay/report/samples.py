@@ -16,7 +16,8 @@ from assay._records import Record
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
 from assay.render.pictures import Picture
 from assay.render.token_strips import TokenStrip
-from assay.report.packed_array import Array, PackedArray
+from assay.report.aligned_chunks import aligned_chunks
+from assay.report.packed_array import CHUNK_ROWS, Array, PackedArray
 
 MOST_SAMPLES = 2_000_000
 """How many samples at most have their values in the JSON of a report, and are kept by default."""
@@ -138,9 +139,17 @@ class Samples(Record):
         Raises:
             ConfigError: there is no such column.
         """
+        return self.packed(name).values
+
+    def packed(self, name: str) -> PackedArray:
+        """A column whose values are not read yet.
+
+        Raises:
+            ConfigError: there is no such column.
+        """
         for column in self.columns:
             if column.name == name:
-                return column.values.values
+                return column.values
         there = ", ".join(repr(column.name) for column in self.columns) or "none"
         raise ConfigError(describe("column", repr(name), f"one of the columns ({there})", "Name a column of Samples"))
 
@@ -221,11 +230,11 @@ def align(a: Samples, b: Samples) -> Array | str:
     """
     if a.data and b.data and a.data != b.data:
         return f"other data: {a.data!r:.60} and {b.data!r:.60}"
-    ids_a, ids_b = a.ids.values, b.ids.values
-    if len(ids_a) and len(ids_b) and ids_a.dtype.kind != ids_b.dtype.kind:
+    if len(a) and len(b) and a.ids.is_text != b.ids.is_text:
         return "ids are numbers in one and texts in the other"
-    position = np.arange(len(ids_a))
-    if not np.array_equal(ids_a, ids_b):
+    position = np.arange(len(a), dtype=np.uint32 if CHUNK_ROWS < len(a) < 2**32 else np.int64)
+    if not _are_equal(a.ids, b.ids):
+        ids_a, ids_b = a.ids.values, b.ids.values
         if apart := _id_difference(ids_a, ids_b):
             return apart
         position[np.argsort(ids_a, kind="stable")] = np.argsort(ids_b, kind="stable")
@@ -236,6 +245,13 @@ def align(a: Samples, b: Samples) -> Array | str:
 def is_known_to_be_the_same(a: Samples, b: Samples) -> bool:
     """Whether two sets that `align` pairs share more than ids: targets, or the name of the data."""
     return bool(a.data and b.data) or (a.target is not None and b.target is not None)
+
+
+def _are_equal(a: PackedArray, b: PackedArray) -> bool:
+    """Whether two arrays have the same values in the same order."""
+    if len(a) != len(b) or (a.form == b.form == "range" and a.data != b.data):
+        return False
+    return all(np.array_equal(*pair) for pair in zip(a.chunks(), b.chunks(), strict=True))
 
 
 def _id_difference(ids_a: Array, ids_b: Array) -> str:
@@ -250,16 +266,19 @@ def _id_difference(ids_a: Array, ids_b: Array) -> str:
 def _other_targets(a: Samples, b: Samples, position: Array) -> str:
     if a.target is None or b.target is None:
         return ""
-    target_a, target_b = a.target.values, b.target.values[position]
-    same = target_a == target_b
-    if target_a.dtype.kind == target_b.dtype.kind == "f":
-        same |= np.isnan(target_a) & np.isnan(target_b)
-    if np.all(same):
+    count, first, start = 0, 0, 0
+    for target_a, target_b in aligned_chunks(a.target, b.target, position):
+        same = np.asarray(target_a == target_b, dtype=bool)
+        if target_a.dtype.kind == target_b.dtype.kind == "f":
+            same |= np.isnan(target_a) & np.isnan(target_b)
+        wrong = np.flatnonzero(np.broadcast_to(~same, target_a.shape))
+        if len(wrong) and not count:
+            first = start + int(wrong[0])
+        count, start = count + len(wrong), start + len(target_a)
+    if not count:
         return ""
-    wrong = np.flatnonzero(np.broadcast_to(~np.asarray(same, dtype=bool), target_a.shape))
-    first = a.ids.values[wrong[0]]
-    of = "sample has" if len(wrong) == 1 else "samples have"
-    return f"{len(wrong):,} {of} another target, the first is {first!s:.40}"
+    of = "sample has" if count == 1 else "samples have"
+    return f"{count:,} {of} another target, the first is {a.ids.take(np.array([first]))[0]!s:.40}"
 
 
 def _twice(sample: str) -> ConfigError:

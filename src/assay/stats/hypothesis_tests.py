@@ -90,10 +90,12 @@ def paired_t(differences: Array) -> float:
     """
     if len(differences) < 2:
         return math.nan
-    error, mean = _standard_error(differences), float(differences.mean())
-    if not error:
-        return float(mean == 0)
-    return student_two_sided(mean / error, len(differences) - 1)
+    return paired_t_of(float(differences.mean()), _standard_error(differences), len(differences))
+
+
+def paired_t_of(mean: float, error: float, count: int) -> float:
+    """`paired_t` of ``count`` differences with this mean and standard error of it."""
+    return student_two_sided(mean / error, count - 1) if error else float(mean == 0)
 
 
 def sign_flip(differences: Array, seed: int = 0, *, draws: int = DRAWS) -> float:

@@ -191,9 +191,13 @@ def risky_end(values: Array, count: float | None = None) -> str:
         ('', 'upper', 'both')
     """
     n = len(values) if count is None else count
+    return "both" if n < FEWEST else risky_end_of_skewness(_mean_and_error(values)[2], n)
+
+
+def risky_end_of_skewness(skewness: float, n: float) -> str:
+    """`risky_end` of ``n`` samples whose mean has a skewness."""
     if n < FEWEST:
         return "both"
-    skewness = _mean_and_error(values)[2]
     if n * (1 - 15 * skewness**2) >= 10:
         return ""
     return "upper" if skewness > 0 else "lower"
