@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,7 @@ def evaluated(rows: int, kept: bool) -> None:
 
     loader = DataLoader(Rows(), batch_size=8192, collate_fn=lambda batch: batch)
     metrics = {"accuracy": Accuracy(num_classes=3), "loss": LogLoss(num_classes=3)}
-    options = {"device": "cpu", "keep_samples": kept, "max_kept_samples": 10**9, "progress": False}
+    options: dict[str, Any] = {"device": "cpu", "keep_samples": kept, "max_kept_samples": 10**9, "progress": False}
     report = evaluate(lambda scores: scores, loader, metrics, inputs=0, target=1, **options)
     with tempfile.TemporaryDirectory() as folder:
         report.save(Path(folder, "report.json"))

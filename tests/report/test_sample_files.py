@@ -1,5 +1,6 @@
 """Samples of more than JSON should hold: in an Arrow file beside the report, and compared as others are."""
 
+import dataclasses
 import json
 import pickle
 import shutil
@@ -91,6 +92,52 @@ def test_a_report_is_saved_elsewhere_with_its_samples(saved):
     assert np.array_equal(column(Report.load(folder / "c"), "loss"), column(report, "loss"))
     shutil.move(folder / "c", folder / "d")
     assert np.array_equal(column(Report.load(folder / "d"), "loss"), column(report, "loss"))
+
+
+def test_a_report_that_is_written_again_leaves_no_older_file(saved, monkeypatch):
+    reports, folder = saved
+    path = folder / "a" / "report.json"
+    old, text = file_in(folder / "a"), path.read_bytes()
+
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("assay._records.write_text", refuse)
+        with pytest.raises(OSError, match="No space"):
+            reports[1].save(path)
+    assert path.read_bytes() == text
+    assert np.array_equal(column(Report.load(path), "loss"), column(reports[0], "loss"))
+    reports[1].save(path)
+    assert file_in(folder / "a") != old
+    assert np.array_equal(column(Report.load(path), "loss"), column(reports[1], "loss"))
+    shutil.copy(path, folder / "a" / "copy.json")
+    reports[0].save(path)  # its older file is still named by the copy
+    assert len(list((folder / "a").glob("*.arrow"))) == 2
+    for name, report in (("copy", reports[1]), ("report", reports[0])):
+        assert np.array_equal(column(Report.load(folder / "a" / f"{name}.json"), "loss"), column(report, "loss"))
+    reports[0].save(path)
+    assert len(list((folder / "a").glob("*.arrow"))) == 2
+    few = dataclasses.replace(reports[0], sections=())
+    few.save(path)
+    assert list((folder / "a").glob("*.arrow")) == [file_in_use(folder / "a" / "copy.json")]
+
+
+def file_in_use(path):
+    (name,) = {each["values"]["data"].partition("#")[0] for each in columns_of(path)}
+    return path.parent / name
+
+
+def columns_of(path):
+    return json.loads(path.read_text())["sections"][0]["samples"]["columns"]
+
+
+def test_an_older_file_at_a_url_is_removed(few):
+    fsspec = pytest.importorskip("fsspec")
+    for report in (run("a", seed=1), run("b", seed=2)):
+        report.save("memory://again/report.json")
+    assert len(fsspec.filesystem("memory").glob("/again/*.arrow")) == 1
+    assert column(Report.load("memory://again/report.json"), "loss")[0] == column(report, "loss")[0]
 
 
 def test_files_of_samples_may_be_at_urls(few):

@@ -75,11 +75,16 @@ class Report(Record, Viewable, schema=SCHEMA):
         """Write it as JSON, to a path or a URL; the file is whole or not there.
 
         More than `MOST_SAMPLES` samples are written to an Arrow file beside it, which the JSON names with its digest.
+        That of a report which was there under this name is removed once the new report is whole.
         """
-        from assay.report.sample_files import with_sample_files
+        from assay.report.sample_files import named_files, remove_files, with_sample_files
 
         file = location("path", path)
-        return Record.save(with_sample_files(self, file), file)
+        before = named_files(file)
+        written = Record.save(with_sample_files(self, file), file)
+        if before:
+            remove_files(before - named_files(file), file)
+        return written
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

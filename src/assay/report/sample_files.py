@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from assay._atomic import Location, kept_copy, link_or_copy, temporary_folder, write_whole
+from assay._atomic import Location, files_in, kept_copy, link_or_copy, temporary_folder, write_whole
 from assay._remote import RemotePath
 from assay.errors import MissingDependencyError, StateError, describe
 from assay.report.packed_array import CHUNK_ROWS, Array, PackedArray
@@ -138,6 +139,25 @@ def with_attached_files(report: AnyReport, folder: Location) -> AnyReport:
         return packed.attached(file(name, packed.digest), column)
 
     return replace(report, sections=tuple(_mapped(section, attached) for section in report.sections))
+
+
+def named_files(path: Location) -> set[str]:
+    """The names of the files with samples that the report at a path has; none where there is no report."""
+    try:
+        text = path.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return set()
+    return set(re.findall(rf'"({re.escape(Path(path.name).stem)}\.[0-9a-f]{{16}}\.arrow)#', text))
+
+
+def remove_files(names: Set[str], path: Location) -> None:
+    """Remove files with samples that the report at a path had before, unless another report beside it names them."""
+    others = [other for other in files_in(path.parent, "*.json") if other.name != path.name] if names else []
+    texts = [other.read_bytes() for other in others]
+    for name in sorted(names):
+        if not any(name.encode() in text for text in texts):
+            with suppress(OSError):  # the new report is whole: what is left over takes room, and does no harm
+                (path.parent / name).unlink()
 
 
 def without_temporary_files(report: AnyReport) -> AnyReport:
