@@ -159,8 +159,8 @@ def describe(what: str, got: object, expected: str, do: str) -> str:
 
 
 def calling_frame() -> FrameType:
-    """The frame that called assay: the first one outside of it and of torch, whose decorators may stand between."""
-    files = [__file__, getattr(sys.modules.get("torch"), "__file__", None)]
+    """The frame that called assay: the first one outside of it and of libraries whose decorators may stand between."""
+    files = [__file__, *(getattr(sys.modules.get(name), "__file__", None) for name in ("torch", "torchmetrics"))]
     inside = tuple(os.path.dirname(file) + os.sep for file in files if file)
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):

@@ -118,3 +118,24 @@ def test_what_is_done_with_one_member_is_done_with_no_other(name, step):
         metric.reset()
         metric.update(*BATCHES[1])
     same(ours.compute(), {each: metric.compute() for each, metric in alone.items()})
+
+
+def test_a_subclass_with_a_compute_of_its_own_is_no_part_of_a_group():
+    def made(kinds):
+        class Percent(kinds.classification.MulticlassAccuracy):
+            def compute(self):
+                return {"percent": 100 * super().compute()}
+
+        class Argmax(kinds.classification.MulticlassAccuracy):
+            def update(self, preds, target):
+                super().update(preds.argmax(1), 2 - target)
+
+        several = {"a": Percent(3), "b": kinds.classification.MulticlassAccuracy(3), "c": Argmax(3)}
+        return kinds.MetricCollection(several, compute_groups=kinds is torchmetrics)
+
+    ours, expected = made(torchmetrics), made(original)
+    for batch in BATCHES:
+        same(ours(*batch), expected(*batch))
+    ours.update(*BATCHES[0])
+    expected.update(*BATCHES[0])
+    same(ours.compute(), expected.compute())

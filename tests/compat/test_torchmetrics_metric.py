@@ -15,7 +15,7 @@ from assay.compat.torchmetrics.functional.classification import multiclass_accur
 
 from assay.compat import torchmetrics
 from assay.compat.torchmetrics import Accuracy, MetricCollection
-from assay.errors import AssayWarning, InvalidValuesError, ShapeError
+from assay.errors import AssayWarning, InvalidValuesError, InvalidValuesWarning, ShapeError
 from assay.migrate.table import library
 from assay.pretend import pretend
 from migrate.test_table import theirs
@@ -138,6 +138,41 @@ def test_a_value_before_the_first_update_warns_once():
         with pytest.warns(UserWarning, match="before the ``update``") as warned:
             metric.compute()
         assert len(warned) == 1
+
+
+@pytest.mark.parametrize("name", ["MaxMetric", "MeanMetric", "MinMetric", "SumMetric"])
+def test_nan_that_is_left_out_is_reported_once(name):
+    values = torch.tensor([1.0, float("nan"), 3.0])
+    metric = getattr(torchmetrics, name)()
+    expected = getattr(original, name)("ignore")
+    metric.update(values)
+    expected.update(values)
+    with pytest.warns(InvalidValuesWarning, match="Encountered `nan` values in tensor. Will be removed.*1 of") as given:
+        assert metric(values) == expected(values)
+    assert [warning.filename for warning in given] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert metric.compute() == expected.compute()
+
+
+@pytest.mark.parametrize("name", ["MaxMetric", "MeanMetric", "MinMetric", "SumMetric"])
+def test_no_other_values_than_nan_are_reported(name, recwarn):
+    values = torch.tensor([1.0, float("inf"), 3.0])
+    assert getattr(torchmetrics, name)()(values) == getattr(original, name)()(values)
+    assert getattr(torchmetrics, name)(nan_strategy="error")(values) == getattr(original, name)()(values)
+    values[1] = float("nan")
+    for nan_strategy in ("ignore", "disable", 2.0):
+        found, expected = (getattr(kinds, name)(nan_strategy)(values.clone()) for kinds in (torchmetrics, original))
+        torch.testing.assert_close(found, expected, equal_nan=True)
+    assert not recwarn.list
+
+
+def test_a_group_reports_nan_once():
+    collection = MetricCollection([torchmetrics.MaxMetric(), torchmetrics.MinMetric(), torchmetrics.SumMetric()])
+    collection.update(torch.tensor([1.0, float("nan")]))
+    with pytest.warns(InvalidValuesWarning) as given:
+        collection.compute()
+    assert len(given) == 1
 
 
 def test_nan_is_an_error_of_the_type_that_torchmetrics_raises():
@@ -271,6 +306,55 @@ def test_outputs_are_taken_from_the_first_batch():
     )
     with pytest.raises(RuntimeError, match="same shape"):
         torchmetrics.MeanSquaredError().update(preds, target.T)
+
+
+OUTPUTS = [tuple(torch.rand(2, 9, 3, generator=GENERATOR)) for _ in range(3)]
+
+
+def of_outputs(kinds):
+    return kinds.R2Score(multioutput="raw_values")
+
+
+def test_an_empty_metric_takes_over_how_many_outputs_there_are():
+    expected = updated(of_outputs(original), OUTPUTS).compute()
+    filled, empty = updated(of_outputs(torchmetrics), OUTPUTS[:1]), of_outputs(torchmetrics)
+    empty.merge_state(filled)
+    torch.testing.assert_close(updated(empty, OUTPUTS[1:]).compute(), expected)
+    filled.merge_state(of_outputs(torchmetrics))
+    torch.testing.assert_close(updated(filled, OUTPUTS[1:]).compute(), expected)
+    loaded = of_outputs(torchmetrics)
+    for each in (filled, loaded):
+        each.persistent(True)
+    loaded.load_state_dict(filled.state_dict())
+    torch.testing.assert_close(loaded.compute(), expected)
+    loaded.reset()
+    single = OUTPUTS[0][0][:, 0], OUTPUTS[0][1][:, 0]
+    torch.testing.assert_close(loaded(*single), of_outputs(original)(*single))
+
+
+def test_options_outlast_the_first_batch_of_several_outputs():
+    metric = of_outputs(torchmetrics)
+    metric.persistent(True)
+    metric.count_only(5)
+    metric.update(*OUTPUTS[0])
+    assert metric.state_dict()
+    expected = of_outputs(original)(OUTPUTS[0][0][:5], OUTPUTS[0][1][:5])
+    torch.testing.assert_close(metric.compute(), expected)
+
+
+@pytest.mark.parametrize("options", [{}, {"dist_sync_on_step": True}])
+def test_forward_of_a_subclass_of_several_outputs(options):
+    def made(kinds):
+        class Halved(type(of_outputs(kinds))):
+            def compute(self):
+                return super().compute() / 2
+
+        return Halved(multioutput="raw_values", **options)
+
+    ours, expected = made(torchmetrics), made(original)
+    for batch in OUTPUTS:
+        torch.testing.assert_close(ours(*batch), expected(*batch))
+    torch.testing.assert_close(ours.compute(), expected.compute())
 
 
 def test_repeated_samples_are_left_out_of_batches_of_any_shape():

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 import assay.compat.torchmetrics
+from assay.errors import InvalidValuesError
 from assay.migrate.table import library
 from migrate.test_draws import Drawn
 from migrate.test_draws import same as same_or_undefined
@@ -155,3 +156,23 @@ def test_scores_are_taken_as_torchmetrics_takes_them(entry, half):
         if entry.assay in ANOTHER_THRESHOLD:
             one, two = one[0], two[0]
         assert same(one, two, types=not half)
+
+
+@pytest.mark.parametrize("entry", CLASSES, ids=lambda entry: entry.name)
+def test_labels_may_be_floats(entry):
+    original, ours = both(entry.name)
+    given = arguments(entry)
+    scores, target = next(batches(entry, half=True))
+    expected = run(ours, given, [(scores, target)])
+    try:
+        there = run(original, given, [(scores, target.float())])
+    except (ValueError, RuntimeError):  # which only metrics of curves refuse
+        there = expected
+    found = run(ours, given, [(scores, target.float())])
+    for one, two, three in zip(found, expected, there, strict=True):
+        torch.testing.assert_close(one, two, rtol=0, atol=0, equal_nan=True)
+        assert entry.assay == "LogAUC" or same(one, three, types=False)
+    metric = ours(**given)
+    metric.update(scores, target + 0.5)
+    with pytest.raises(InvalidValuesError, match="24" if "Multilabel" not in entry.name else "72"):
+        metric.compute()

@@ -57,6 +57,10 @@ def test_nan_counts_or_is_left_out():
     assert [(p.what, p.count, p.fatal) for p in Extremes().invalid_values(state)] == [("values are NaN", 1, False)]
     assert Extremes(nan_policy="ignore").compute(state) == (3.0, -math.inf)
     assert Extremes(nan_policy="ignore").invalid_values(state) == []
+    (problem,) = Extremes(nan_policy="warn").invalid_values(state)
+    assert (problem.count, problem.fatal) == (int(state["nan"]), False)
+    assert Extremes(nan_policy="warn").compute(state) == Extremes(nan_policy="ignore").compute(state)
+    assert Extremes(nan_policy="warn").union(Extremes(nan_policy="ignore")) == Extremes(nan_policy="warn")
     only = counted(torch.tensor([math.nan]))
     assert all(map(math.isnan, Extremes(nan_policy="ignore").compute(only)))
 

@@ -187,6 +187,17 @@ def test_nan_is_left_out_when_asked(compiled):
     assert (read.weight, read[PREDS]) == ([Fraction(5, 2)], [4])
 
 
+def test_nan_is_left_out_with_a_warning_when_asked(compiled):
+    x = torch.tensor([1.0, math.nan, 4.0, math.nan])
+    tally = Sums(frozenset({PREDS}), arguments=("preds",), nan_policy="warn")
+    state = counted(tally, (x,), (x[:2],), compiled=compiled)
+    assert (tally.compute(state).weight, tally.compute(state)[PREDS]) == ([3], [6])
+    (problem,) = tally.invalid_values(state)
+    assert (problem.count, problem.fatal) == (3, False)
+    assert tally.invalid_values(counted(tally, (x[:1],), compiled=compiled)) == []
+    assert Sums(frozenset({PREDS}), arguments=("preds",), nan_policy="ignore").union(tally) is None
+
+
 def test_a_term_that_is_undefined_for_finite_values_is_an_error_and_one_that_overflows_a_warning():
     tally = Sums(frozenset({SquaredLogError()}))
     undefined = counted(tally, (torch.tensor([1.0, -3.0]), torch.tensor([1.0, 2.0])))

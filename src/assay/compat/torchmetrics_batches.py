@@ -20,6 +20,9 @@ from assay.tally.base import Batch
 _checks: Any = import_package("torchmetrics.utilities.checks", "metrics of its names")
 _check_same_shape: Any = _checks._check_same_shape
 
+_NO_LABEL = -(2**62)
+"""A label of no class, which `ignore_index` is not either."""
+
 BatchFormat = Callable[..., dict[str, Any]]
 """A function of the arguments of an `update` of TorchMetrics."""
 
@@ -36,7 +39,7 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
     if name.startswith("Binary"):
         return _labels if of_labels else _scores
     if name.startswith("Multiclass"):
-        return _as_it_is if of_labels else _class_scores
+        return _class_labels if of_labels else _class_scores
     if name.startswith("Multilabel"):
         return _labels if of_labels else _label_scores
     if name.startswith("Retrieval"):
@@ -63,12 +66,16 @@ def _categories(preds: Tensor, target: Tensor) -> dict[str, Any]:
 
 
 def _labels(preds: Tensor, target: Tensor) -> dict[str, Any]:
-    return {"preds": probabilities(preds), "target": target}
+    return {"preds": probabilities(preds), "target": labels_of(target)}
+
+
+def _class_labels(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    return {"preds": labels_of(preds) if preds.ndim == target.ndim else preds, "target": labels_of(target)}
 
 
 def _scores(preds: Tensor, target: Tensor) -> dict[str, Any]:
     _check_same_shape(preds, target)
-    return {"preds": probabilities(_floating(preds).flatten()), "target": target.flatten()}
+    return {"preds": probabilities(_floating(preds).flatten()), "target": labels_of(target).flatten()}
 
 
 def _class_scores(preds: Tensor, target: Tensor) -> dict[str, Any]:
@@ -76,13 +83,14 @@ def _class_scores(preds: Tensor, target: Tensor) -> dict[str, Any]:
         got = f"{preds.ndim} dimensions with {target.ndim} of target"
         raise ShapeError(describe("preds", got, "one more, of classes", "Pass the scores of all classes, not labels"))
     _check_same_shape(preds[:, 0], target)
-    return {"preds": probabilities(preds.movedim(1, -1).flatten(0, -2), Tensor.softmax), "target": target.flatten()}
+    scores = probabilities(preds.movedim(1, -1).flatten(0, -2), Tensor.softmax)
+    return {"preds": scores, "target": labels_of(target).flatten()}
 
 
 def _label_scores(preds: Tensor, target: Tensor) -> dict[str, Any]:
     _check_same_shape(preds, target)
     preds, target = (each.movedim(1, -1).flatten(0, -2) for each in (_floating(preds), target))
-    return {"preds": probabilities(preds), "target": target}
+    return {"preds": probabilities(preds), "target": labels_of(target)}
 
 
 def _numbers(preds: Tensor, target: Tensor) -> dict[str, Any]:
@@ -112,6 +120,18 @@ def _known_values(value: Any, weight: Any = None) -> dict[str, Any]:
     batch = _weighted_values(value, weight)
     is_nan = batch["preds"].isnan() | batch["weights"].isnan()
     return {"preds": batch["preds"].masked_fill(is_nan, math.nan), "weights": batch["weights"].masked_fill(is_nan, 1)}
+
+
+def labels_of(values: Tensor) -> Tensor:
+    """Labels as integers; a float that is none becomes a label that is invalid.
+
+    Example:
+        >>> labels_of(torch.tensor([0.0, 1.0])), labels_of(torch.tensor([0.5])) == _NO_LABEL
+        (tensor([0, 1]), tensor([True]))
+    """
+    if not values.is_floating_point():
+        return values
+    return torch.where(values == values.trunc(), values.long(), _NO_LABEL)
 
 
 def _floating(values: Tensor) -> Tensor:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any, ClassVar
 
@@ -15,13 +15,24 @@ from torch import Tensor
 from assay.compat.counterparts import counterpart
 from assay.compat.torchmetrics_batches import batch_format, sample_stats
 from assay.compat.torchmetrics_values import operating_points, original_value, placed, reduced_later
-from assay.errors import AssayWarning, ConfigError, InvalidValuesError, NoDataWarning, describe
+from assay.errors import (
+    AssayWarning,
+    ConfigError,
+    InvalidValuesError,
+    InvalidValuesWarning,
+    NoDataWarning,
+    StateError,
+    describe,
+    warn,
+)
 from assay.integrations.torchmetrics import AssayMetric, squeezed
 from assay.meter import Meter
+from assay.meter.file import ABOUT, described
 from assay.metrics.base import Metric
 from assay.metrics.classification.confusion import StatScores
 from assay.metrics.classification.ranking import ROC
 from assay.migrate.table import Counterpart, library
+from assay.tally.base import NAN_LEFT_OUT
 
 TABLE = library("torchmetrics")
 
@@ -55,7 +66,8 @@ class CompatibleMetric(AssayMetric):
         self._arguments = arguments
         metric = self._counterpart(arguments)
         self._average = arguments.get("average", getattr(metric, "average", None))
-        self._begin(self._counted(metric))
+        self._take(self._meter_of(self._counted(metric)))
+        self._update_signature = self.updates
         self._drop_states()
 
     @classmethod
@@ -79,13 +91,17 @@ class CompatibleMetric(AssayMetric):
         """What is counted, of the metric of assay that has these arguments."""
         return reduced_later(metric)
 
-    def _begin(self, metric: Any) -> None:
-        """Count this metric from now on."""
+    def _meter_of(self, metric: Any) -> Meter:
+        """An empty meter of this metric, which is the one of assay from now on."""
         self._metric = metric
         self._format = batch_format(self.entry, metric)
         self._name = "value"  # in the meter, which a compute group shares
-        self._take(Meter(weighted="weight" in self.updates.parameters, value=metric))
-        self._update_signature = self.updates
+        return Meter(weighted="weight" in self.updates.parameters, value=metric)
+
+    def _follow(self, metric: Any) -> None:
+        """Count as many outputs as this metric has, where data say how many there are and none were counted."""
+        if self.entry.by_shape and not self.meter.rows and self._metric.num_outputs != metric.num_outputs:
+            self.meter = self._meter_of(metric)
 
     def _drop_states(self) -> None:
         """Forget the states of TorchMetrics' class, in whose place the meter counts."""
@@ -121,13 +137,11 @@ class CompatibleMetric(AssayMetric):
 
     def compute(self) -> Any:
         """The value, as the class of TorchMetrics gives it."""
-        with _reported_as_there(self.entry):
-            return self._converted(self.meter.compute(only=[self._name])[self._name])
+        return self._converted(self._reported_as_there(self.meter.compute, only=[self._name])[self._name])
 
     def _count_batch(self, *args: Any, **kwargs: Any) -> Any:
         batch = self._batch(*args, **kwargs)
-        with _reported_as_there(self.entry):
-            return self._converted(self.meter.forward(**batch)[self._name])
+        return self._converted(self._reported_as_there(self.meter.forward, **batch)[self._name])
 
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -145,8 +159,8 @@ class CompatibleMetric(AssayMetric):
             "should_sync": self._to_sync,
             "should_unsync": self._should_unsync,
         }
-        with _reported_as_there(self.entry), self.sync_context(**options):
-            values = self.meter.compute()
+        with self.sync_context(**options):
+            values = self._reported_as_there(self.meter.compute)
             for each in group:
                 value = squeezed(each._converted(values[each._name]))
                 each.__dict__["_computed"] = value  # setattr of a module is slow
@@ -154,14 +168,13 @@ class CompatibleMetric(AssayMetric):
     def count_for(self, group: Sequence[CompatibleMetric], *args: Any, **kwargs: Any) -> None:
         """Count a batch for a compute group, which shares the meter; `forward` of each then gives its value."""
         batch = self._batch(*args, **kwargs)
-        with _reported_as_there(self.entry):
-            values = self.meter.forward(**batch)
-            for each in group:
-                each._device = self._device
-                value = each._converted(values[each._name])
-                count = each._update_count + 1
-                each.__dict__.update(_update_count=count, _updates_seen=count, _computed=None)
-                each.__dict__.update(_forward_cache=value, _of_batch_of_group=value)
+        values = self._reported_as_there(self.meter.forward, **batch)
+        for each in group:
+            each._device = self._device
+            value = each._converted(values[each._name])
+            count = each._update_count + 1
+            each.__dict__.update(_update_count=count, _updates_seen=count, _computed=None)
+            each.__dict__.update(_forward_cache=value, _of_batch_of_group=value)
 
     def _batch(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """A batch as assay's metric takes it."""
@@ -170,17 +183,39 @@ class CompatibleMetric(AssayMetric):
         preds = batch["preds"]
         if isinstance(preds, Tensor):
             self._device = preds.device
-            if (
-                self.entry.by_shape
-                and preds.ndim == 2
-                and not self.meter.rows
-                and self._metric.num_outputs != preds.shape[1]
-            ):
-                self._begin(replace(self._metric, num_outputs=preds.shape[1]))
+            if self.entry.by_shape and preds.ndim <= 2:
+                self._follow(replace(self._metric, num_outputs=preds.shape[1] if preds.ndim == 2 else 1))
         return batch
+
+    def merge_state(self, incoming_state: Any) -> None:
+        """Add what another one of equal metrics has counted."""
+        if self.entry.by_shape and isinstance(incoming_state, CompatibleMetric):
+            if not incoming_state.meter.rows:
+                return
+            self._follow(incoming_state._metric)
+        super().merge_state(incoming_state)
+
+    def _reduce_states(self, incoming_state: dict[str, Any]) -> None:
+        if self.entry.by_shape and "meter" in incoming_state and not incoming_state["meter"].rows:
+            incoming_state = {**incoming_state, "meter": self.meter.fresh()}
+        super()._reduce_states(incoming_state)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *more: Any) -> None:
+        if self.entry.by_shape and prefix + ABOUT in state_dict:
+            with suppress(StateError):  # which the base class reports
+                self.meter = self.meter.fresh()
+                description, _ = described({ABOUT: state_dict[prefix + ABOUT]}, "state_dict")
+                self._follow(*description.made((type(self._metric),), "state_dict").values())
+        super()._load_from_state_dict(state_dict, prefix, *more)
 
     def _converted(self, value: Any) -> Any:
         return placed(original_value(value, self._metric, self._average), self._dtype, self._device)
+
+    def _reported_as_there(self, values: Callable[..., dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Values by name. Where TorchMetrics has a number, there is no warning; elsewhere NaN is its value, too."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoDataWarning)
+            return values(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._arguments.items())})"
@@ -208,6 +243,28 @@ class CompatibleRate(CompatibleMetric):
         return placed(self.original.compute(self), self._dtype, self._device)
 
 
+class CompatibleAggregate(CompatibleMetric):
+    """An aggregate of numbers, whose `nan_strategy` says what becomes of NaN."""
+
+    _has_warned = False
+
+    def _reported_as_there(self, values: Callable[..., dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Values by name. NaN that are left out are reported once a metric; infinite values are values there."""
+        try:
+            with warnings.catch_warnings(record=True) as given:
+                warnings.simplefilter("always")
+                found = values(*args, **kwargs)
+        except InvalidValuesError as error:
+            raise NanValuesError(f"Encountered `nan` values in tensor. {error}") from error
+        for each in given:
+            if not issubclass(each.category, AssayWarning):
+                warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+            elif NAN_LEFT_OUT in str(each.message) and not self._has_warned:
+                self._has_warned = True
+                warn(f"Encountered `nan` values in tensor. Will be removed. {each.message}", InvalidValuesWarning)
+        return found
+
+
 class CompatibleOperatingPoint(CompatibleMetric):
     """The largest of two rates where the other has a minimum, and its threshold, on the curve that assay counts."""
 
@@ -229,16 +286,3 @@ def _with_fields(kind: Any, metric: Any) -> Any:
 
 class NanValuesError(InvalidValuesError, RuntimeError):
     """NaN under `nan_strategy="error"`, for which TorchMetrics raises a `RuntimeError`."""
-
-
-@contextmanager
-def _reported_as_there(entry: Counterpart) -> Iterator[None]:
-    """Where TorchMetrics has a number, it is given without a warning; elsewhere NaN is its value, too."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NoDataWarning)
-        try:
-            yield
-        except InvalidValuesError as error:
-            if "nan_strategy" not in entry.defaults():
-                raise
-            raise NanValuesError(f"Encountered `nan` values in tensor. {error}") from error

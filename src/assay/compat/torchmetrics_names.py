@@ -12,11 +12,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.compat.torchmetrics_metric import TABLE, CompatibleMetric, CompatibleOperatingPoint, CompatibleRate
+from assay.compat.torchmetrics_metric import (
+    TABLE,
+    CompatibleAggregate,
+    CompatibleMetric,
+    CompatibleOperatingPoint,
+    CompatibleRate,
+)
 from assay.compat.torchmetrics_retrieval import CompatibleRetrieval
 from assay.integrations.optional_packages import import_package
 from assay.migrate.table import Counterpart
 
+_aggregation: Any = import_package("torchmetrics.aggregation", "metrics of its names")
 _checks: Any = import_package("torchmetrics.utilities.checks", "metrics of its names")
 
 ClassificationTask: Any = import_package("torchmetrics.utilities.enums", "metrics").ClassificationTask
@@ -50,6 +57,8 @@ def compatible_class(original: Any) -> type:
     base: type[CompatibleMetric] = CompatibleRate if hasattr(original, "_final_state") else CompatibleMetric
     if entry.assay in ("SensitivityAtSpecificity", "SpecificityAtSensitivity"):
         base = CompatibleOperatingPoint
+    if "nan_strategy" in entry.defaults() and issubclass(original, _aggregation.BaseAggregator):
+        base = CompatibleAggregate
     if entry.name.startswith("Retrieval"):
         base = CompatibleRetrieval
     body |= {"entry": entry, "original": original, "updates": updates, "higher_is_better": original.higher_is_better}

@@ -30,8 +30,12 @@ Rule = Literal["sum", "max", "late", "samples"]
 * `samples`: a `SampleStore`; merged by concatenation.
 """
 
-NanPolicy = Literal["propagate", "ignore", "raise"] | float
-"""What a NaN among values does: counts, is left out, raises when the metric is computed, or is replaced by a number."""
+NanPolicy = Literal["propagate", "ignore", "warn", "raise"] | float
+"""What a NaN among values does: counts, is left out, is left out with a warning when the metric is computed, raises
+then, or is replaced by a number."""
+
+NAN_LEFT_OUT = "values are NaN, which were left out"
+"""What is invalid with `nan_policy="warn"`."""
 
 State = dict[str, Any]
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import DtypeError, ShapeError, describe
-from assay.tally.base import Batch, BatchLayout, InvalidValues, NanPolicy, Rule, State, Tally
+from assay.tally.base import NAN_LEFT_OUT, Batch, BatchLayout, InvalidValues, NanPolicy, Rule, State, Tally
 from assay.tally.layout_checks import check_weights
 
 _NONE = torch.iinfo(torch.int64).min
@@ -92,17 +92,21 @@ class Extremes(Tally):
         if isinstance(self.nan_policy, float) or isinstance(other.nan_policy, float):
             return self if self == other else None
         policies = self.nan_policy, other.nan_policy
-        return Extremes(next((each for each in ("raise", "propagate") if each in policies), "ignore"), self.argument)
+        return Extremes(
+            next((each for each in ("raise", "propagate", "warn") if each in policies), "ignore"), self.argument
+        )
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         nan = int(state["nan"])
-        fatal = self.nan_policy == "raise"
-        return [InvalidValues("values are NaN", nan, fatal)] if nan and self.nan_policy != "ignore" else []
+        if not nan or self.nan_policy == "ignore":
+            return []
+        what = NAN_LEFT_OUT if self.nan_policy == "warn" else "values are NaN"
+        return [InvalidValues(what, nan, fatal=self.nan_policy == "raise")]
 
     def compute(self, state: State) -> Range:
         """The extremes, decoded."""
         nan, count = int(state["nan"]), int(state["count"])
-        if nan == count or (nan and self.nan_policy != "ignore"):
+        if nan == count or (nan and self.nan_policy not in ("ignore", "warn")):
             return Range(math.nan, math.nan)
         largest, negated = (_largest(keys, k) for k, keys in enumerate(state["extremes"].T.tolist()))
         return Range(largest, -negated)

@@ -17,6 +17,7 @@ from assay.native.sums import DTYPES, PreparedSums, column_of, product_of, sum_p
 from assay.tally import exact, modular_sums
 from assay.tally.base import (
     BAD_WEIGHTS,
+    NAN_LEFT_OUT,
     Batch,
     BatchLayout,
     InvalidValues,
@@ -43,7 +44,8 @@ class Sums(Tally):
     finite in `invalid` of shape `(leaves, outputs)`, and in `special` of shape `(leaves, outputs, 3)` what is positive
     where +inf, -inf and NaN were met; and for each order of terms `sums<order>` of shape
     `(terms, outputs, num_limbs(order))`. Size: 0.6, 1.1 or 1.6 KiB per term and output for orders 1, 2 and 3. Weighted,
-    each term is multiplied by the weight of its sample, and `bad_weights` counts the weights that cannot be.
+    each term is multiplied by the weight of its sample, and `bad_weights` counts the weights that cannot be. With
+    `nan_policy="warn"`, `left_out` of shape `(outputs,)` counts the samples whose `preds` are NaN.
 
     With `num_outputs`, arguments are `(N, num_outputs)`, or `(N,)` for 1; without, every element of `(N, ...)` is a
     sample of one output. `nan_policy` says what becomes of samples whose `preds` are NaN.
@@ -84,7 +86,8 @@ class Sums(Tally):
     @property
     def fields(self) -> Mapping[str, Rule]:
         always = ["count", "invalid", "special", *(f"sums{order}" for order in self._by_order)]
-        return dict.fromkeys(always + ["bad_weights"] * self.weighted, "sum")
+        optional = ["bad_weights"] * self.weighted + ["left_out"] * (self.nan_policy == "warn")
+        return dict.fromkeys(always + optional, "sum")
 
     def check(self, layout: BatchLayout) -> None:
         columns = {"preds": layout.preds, "target": layout.target}
@@ -107,13 +110,16 @@ class Sums(Tally):
         state = {"count": zeros(outputs), "invalid": zeros(leaves, outputs), "special": zeros(leaves, outputs, 3)}
         for order, terms in self._by_order.items():
             state[f"sums{order}"] = zeros(len(terms), outputs, exact.num_limbs(order))
-        return state | {"bad_weights": zeros(1)} if self.weighted else state
+        state |= {"bad_weights": zeros(1)} if self.weighted else {}
+        return state | ({"left_out": zeros(outputs)} if self.nan_policy == "warn" else {})
 
     def add(self, state: State, batch: Batch) -> None:
         if self.weighted and batch.weights is not None:
             state["bad_weights"] += bad_weights(batch.weights).sum()
         columns, left_out = batch.memoize(self._layout, self._columns)
         state["count"] += len(columns.preds) if left_out is None else len(columns.preds) - left_out.sum(0)
+        if left_out is not None and "left_out" in state:
+            state["left_out"] += left_out.sum(0)
         if self._takes(columns):
             self._add_compiled(state, columns)
         elif not (columns.triton and self._add_in_triton(state, columns)):
@@ -134,6 +140,8 @@ class Sums(Tally):
         states["count"][: cells.count] += cells.sizes[:, None]
         if left_out is not None:
             cells.add_to(states["count"], -left_out.to(torch.int64))
+            if "left_out" in states:
+                cells.add_to(states["left_out"], left_out.to(torch.int64))
         if self._takes(columns):
             self._add_compiled(states, columns, cells)
             return
@@ -315,11 +323,11 @@ class Sums(Tally):
         return [self._leaves.index(leaf) for leaf in leaves]
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
+        problems = self._left_out_or_bad(state)
         if not exact.has_nonzero(state["invalid"]):
-            return self.weight_problems(state)
+            return problems
         invalid = dict(zip(self._leaves, state["invalid"].sum(1).tolist(), strict=True))
         values = sum(count for leaf, count in invalid.items() if isinstance(leaf, ArgumentValue))
-        problems = self.weight_problems(state)
         if values:
             fatal = self.nan_policy == "raise" and bool(state["special"][self._leaves.index(PREDS), :, 2].any())
             problems.append(InvalidValues("values are NaN or infinite", values, fatal))
@@ -329,6 +337,14 @@ class Sums(Tally):
                 what = f"terms of {leaf!r} are {'NaN' if undefined else 'NaN or infinite'}, which needs {leaf.needs}"
                 problems.append(InvalidValues(what, count - values, fatal=undefined))
         return problems
+
+    def _left_out_or_bad(self, state: State) -> list[InvalidValues]:
+        """What the canonical state says of NaN that were left out, and of the weights."""
+        left_out = int(state["left_out"].sum()) if "left_out" in state else 0
+        return [
+            *([InvalidValues(NAN_LEFT_OUT, left_out, fatal=False)] if left_out else []),
+            *self.weight_problems(state),
+        ]
 
     def weight_problems(self, state: State) -> list[InvalidValues]:
         """What the canonical state says of the weights."""
@@ -345,7 +361,7 @@ class Sums(Tally):
     def extract(self, state: State, wanted: Tally) -> State:
         assert isinstance(wanted, Sums)
         leaves = torch.tensor(self._index(wanted._leaves))
-        chosen: State = {name: state[name] for name in ("count", "bad_weights") if name in state}
+        chosen: State = {name: state[name] for name in ("count", "bad_weights", "left_out") if name in state}
         chosen |= {name: state[name].index_select(0, leaves) for name in ("invalid", "special")}
         for order, terms in wanted._by_order.items():
             index = torch.tensor([self._by_order[order].index(term) for term in terms])

@@ -18,6 +18,7 @@ from assay.compat.torchmetrics_names import (
     compatible_function,
     compatible_query_function,
 )
+from assay.compat.torchmetrics_running import CompatibleRunning
 from assay.integrations.optional_packages import import_package
 
 OTHER_ARGUMENTS = ("DiceScore", "MeanIoU", "ROUGEScore", "SQuAD", "dice_score", "mean_iou", "rouge_score", "squad")
@@ -32,8 +33,9 @@ def replace(original: Any) -> Any:
     A metric that assay has with other arguments only, or not at all, is the library's own, with a warning.
     """
     name = getattr(original, "__name__", "")
-    if original is CompatibleCollection.__base__:
-        return CompatibleCollection
+    for kind in (CompatibleCollection, CompatibleRunning):
+        if original is kind.__base__:
+            return kind
     if name in TABLE.entries and name not in OTHER_ARGUMENTS:
         return compatible_class(original) if isinstance(original, type) else compatible_function(original)
     if name in QUERY_FUNCTIONS:

@@ -43,12 +43,12 @@ class Aggregate(Metric):
 
     family: ClassVar[str] = "aggregation"
     inputs: ClassVar[str] = "values"
-    examples: ClassVar[Examples] = ({}, {"nan_policy": "ignore"}, {"nan_policy": 0.5})
+    examples: ClassVar[Examples] = ({}, {"nan_policy": "ignore"}, {"nan_policy": "warn"}, {"nan_policy": 0.5})
 
     nan_policy: Annotated[
         NanPolicy,
-        '"propagate": a NaN makes the value NaN, with a warning that says how many; "ignore" leaves them out; "raise" '
-        "raises when the value is computed; a number takes their place.",
+        '"propagate": a NaN makes the value NaN, with a warning that says how many; "ignore" leaves them out; "warn" '
+        'leaves them out, and warns when the value is computed; "raise" raises then; a number takes their place.',
     ] = "propagate"
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class Aggregate(Metric):
             number_given = math.nan
         if math.isnan(number_given):
             do = "Choose whether NaN makes the value NaN, is left out, raises or is replaced"
-            expected = '"propagate", "ignore", "raise" or a number'
+            expected = '"propagate", "ignore", "warn", "raise" or a number'
             raise ConfigError(describe("nan_policy", repr(self.nan_policy), expected, do))
         object.__setattr__(self, "nan_policy", number_given)
 
