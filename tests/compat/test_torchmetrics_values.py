@@ -105,7 +105,7 @@ def test_random_calls_give_the_values_of_torchmetrics(entry):
 CLASSES = [
     entry for entry in ENTRIES if not entry.function and entry.name.startswith(("Binary", "Multiclass", "Multilabel"))
 ]
-REQUIRED = {"num_classes": 3, "num_labels": 3, "beta": 0.5} | {
+REQUIRED = {"num_classes": 3, "num_labels": 3, "beta": 0.5, "p": 3, "threshold": 0.5} | {
     f"min_{each}": 0.5 for each in ("precision", "recall", "sensitivity", "specificity")
 }
 
@@ -176,3 +176,33 @@ def test_labels_may_be_floats(entry):
     metric.update(scores, target + 0.5)
     with pytest.raises(InvalidValuesError, match="24" if "Multilabel" not in entry.name else "72"):
         metric.compute()
+
+
+@pytest.mark.parametrize("entry", [each for each in ENTRIES if not each.function], ids=lambda entry: entry.name)
+def test_a_value_without_samples_is_that_of_torchmetrics(entry, recwarn):
+    original, ours = both(entry.name)
+    given = arguments(entry)
+    found = ours(**given).compute()
+    try:
+        expected = original(**given).compute()
+    except (IndexError, RuntimeError, ValueError):
+        expected = found  # there it is an error
+    torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["ROC", "PrecisionRecallCurve", "RecallAtFixedPrecision", "SensitivityAtSpecificity"])
+@pytest.mark.parametrize("kind", ["Binary", "Multiclass", "Multilabel"])
+def test_thresholds_of_float64_are_not_rounded(name, kind):
+    original, ours = both(kind + name)
+    given = arguments(library("torchmetrics").entries[kind + name])
+    generator = torch.Generator().manual_seed(5)
+    preds = torch.rand((20,) if kind == "Binary" else (20, 3), dtype=torch.float64, generator=generator)
+    shape = preds.shape if kind == "Multilabel" else (20,)
+    target = torch.randint(3 if kind == "Multiclass" else 2, shape, generator=generator)
+    expected = original(**given)(preds, target)
+    metrics = assay.compat.torchmetrics.MetricCollection({"a": ours(**given), "b": ours(**given)})
+    for found in (ours(**given)(preds, target), metrics(preds, target)["b"], metrics.compute()["b"]):
+        thresholds, wanted = (each[-1] if isinstance(each[-1], list) else [each[-1]] for each in (found, expected))
+        assert {each.dtype for each in thresholds} == {each.dtype for each in wanted} == {torch.float64}
+        if name != "RecallAtFixedPrecision":  # of several thresholds with the same recall, another one
+            assert all(map(torch.equal, thresholds, wanted))

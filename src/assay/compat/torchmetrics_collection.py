@@ -45,7 +45,7 @@ class MetricCollection(_collections.MetricCollection):  # type: ignore[misc]
         """Give all of a group the counts of the first, or a copy of them."""
         if not self._state_is_copy:
             for first, *others in self._members():
-                following = {name: first.__dict__[name] for name in _FOLLOWING} if others else {}
+                following = {name: getattr(first, name) for name in _FOLLOWING} if others else {}
                 for each in others:  # not by setattr of a module, which is slow
                     each.__dict__.update(following, meter=deepcopy(first.meter) if copy else first.meter)
         self._state_is_copy = copy
@@ -85,7 +85,7 @@ class MetricCollection(_collections.MetricCollection):  # type: ignore[misc]
         return values
 
 
-_FOLLOWING = ("_update_count", "_updates_seen", "_device")
+_FOLLOWING = ("_update_count", "_updates_seen", "_device", "_has_float64")
 """Attributes of the first metric of a group that the others take over."""
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from assay.compat.counterparts import counterpart
 from assay.compat.torchmetrics_batches import batch_format, sample_stats
-from assay.compat.torchmetrics_values import operating_points, original_value, placed, reduced_later
+from assay.compat.torchmetrics_values import has_thresholds, operating_points, original_value, placed, reduced_later
 from assay.errors import (
     AssayWarning,
     ConfigError,
@@ -47,6 +47,7 @@ class CompatibleMetric(AssayMetric):
     entry: ClassVar[Counterpart]
     original: ClassVar[Any]
     updates: ClassVar[inspect.Signature]
+    _has_float64 = False  # the last batch
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """An empty metric; that of TorchMetrics itself, with a warning, where an argument has no counterpart."""
@@ -137,11 +138,11 @@ class CompatibleMetric(AssayMetric):
 
     def compute(self) -> Any:
         """The value, as the class of TorchMetrics gives it."""
-        return self._converted(self._reported_as_there(self.meter.compute, only=[self._name])[self._name])
+        return self._value(self._reported_as_there(self.meter.compute, only=[self._name])[self._name])
 
     def _count_batch(self, *args: Any, **kwargs: Any) -> Any:
         batch = self._batch(*args, **kwargs)
-        return self._converted(self._reported_as_there(self.meter.forward, **batch)[self._name])
+        return self._value(self._reported_as_there(self.meter.forward, **batch)[self._name])
 
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -162,7 +163,7 @@ class CompatibleMetric(AssayMetric):
         with self.sync_context(**options):
             values = self._reported_as_there(self.meter.compute)
             for each in group:
-                value = squeezed(each._converted(values[each._name]))
+                value = squeezed(each._value(values[each._name]))
                 each.__dict__["_computed"] = value  # setattr of a module is slow
 
     def count_for(self, group: Sequence[CompatibleMetric], *args: Any, **kwargs: Any) -> None:
@@ -170,8 +171,8 @@ class CompatibleMetric(AssayMetric):
         batch = self._batch(*args, **kwargs)
         values = self._reported_as_there(self.meter.forward, **batch)
         for each in group:
-            each._device = self._device
-            value = each._converted(values[each._name])
+            each._device, each._has_float64 = self._device, self._has_float64
+            value = each._value(values[each._name])
             count = each._update_count + 1
             each.__dict__.update(_update_count=count, _updates_seen=count, _computed=None)
             each.__dict__.update(_forward_cache=value, _of_batch_of_group=value)
@@ -182,7 +183,7 @@ class CompatibleMetric(AssayMetric):
         batch = self._format(*args, **kwargs)
         preds = batch["preds"]
         if isinstance(preds, Tensor):
-            self._device = preds.device
+            self._device, self._has_float64 = preds.device, preds.dtype == torch.float64
             if self.entry.by_shape and preds.ndim <= 2:
                 self._follow(replace(self._metric, num_outputs=preds.shape[1] if preds.ndim == 2 else 1))
         return batch
@@ -208,8 +209,25 @@ class CompatibleMetric(AssayMetric):
                 self._follow(*description.made((type(self._metric),), "state_dict").values())
         super()._load_from_state_dict(state_dict, prefix, *more)
 
+    def _value(self, value: Any) -> Any:
+        """The value as the class of TorchMetrics gives it; without any sample its own, where it has one."""
+        if self.meter.rows:
+            return self._converted(value)
+        empty = self.original(**self._arguments)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = self.original.compute(empty)  # not by `empty.compute`, which synchronizes and warns
+        except (IndexError, RuntimeError, ValueError):
+            return self._converted(value)
+        return placed(squeezed(found), self._dtype, self._device)
+
     def _converted(self, value: Any) -> Any:
-        return placed(original_value(value, self._metric, self._average), self._dtype, self._device)
+        value = original_value(value, self._metric, self._average)
+        if not (self._has_float64 and has_thresholds(self._metric)):
+            return placed(value, self._dtype, self._device)
+        *rates, thresholds = placed(value, torch.float64, self._device)  # a rounded one is another threshold
+        return *placed(rates, self._dtype, self._device), thresholds
 
     def _reported_as_there(self, values: Callable[..., dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Values by name. Where TorchMetrics has a number, there is no warning; elsewhere NaN is its value, too."""

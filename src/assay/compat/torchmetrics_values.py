@@ -33,6 +33,11 @@ def reduced_later(metric: Any) -> Any:
     return metric
 
 
+def has_thresholds(metric: Any) -> bool:
+    """Whether the last part of a value is scores of the data."""
+    return type(metric).__name__ in ("ROC", "PrecisionRecallCurve", *_AT_A_MINIMUM) and metric.thresholds is None
+
+
 def original_value(value: Any, metric: Any, average: object) -> Any:
     """A value of a metric of assay as the number, or numbers, that TorchMetrics gives.
 
