@@ -10,8 +10,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
 
 from assay.encode import edits, extended_edits
+from assay.errors import InputError
 from assay.metrics import CharErrorRate, ExtendedEditDistance, WordErrorRate
 from assay.native import edits as native
 from assay.native.library import library
@@ -20,19 +22,22 @@ pytestmark = pytest.mark.skipif(library() is None, reason="assay was installed w
 
 SPACES = [chr(point) for point in range(sys.maxunicode + 1) if chr(point).isspace()]
 LETTERS = [*"abcabcabc", "ä", "a\u0301", "火", "😀", "\0", "\ud800", "\u200b", "\u180e"]
+ALPHABETS = [(LETTERS, SPACES), ([*"abc\0"], [*"   \t\r\n", "\r\n"]), ([*"abcäÿ\0"], [*"  \n\x1c\x1e\x85\xa0"])]
+"""Letters and white space whose characters have 4 bytes; and 1 byte, in ASCII and in Latin-1."""
 
 
-def text(chance: random.Random, most: int) -> str:
-    return "".join(chance.choice(SPACES if chance.random() < 0.2 else LETTERS) for _ in range(chance.randrange(most)))
+def text(chance: random.Random, most: int, letters: list[str] = LETTERS, spaces: list[str] = SPACES) -> str:
+    return "".join(chance.choice(spaces if chance.random() < 0.2 else letters) for _ in range(chance.randrange(most)))
 
 
 def drawn(seed: int, most_pairs: int = 6) -> tuple[list[str], list[str]]:
     """Pairs of a few characters or of several words of 64 bits, far from each other or near."""
     chance = random.Random(seed)
     most, count = chance.choice([2, 20, 150, 600]), chance.randrange(most_pairs + 1)
-    target = [text(chance, most) for _ in range(count)]
+    alphabet = chance.choice(ALPHABETS)
+    target = [text(chance, most, *alphabet) for _ in range(count)]
     if chance.random() < 0.5:
-        return [text(chance, most) for _ in range(count)], target
+        return [text(chance, most, *alphabet) for _ in range(count)], target
     return [
         each[: len(each) // 2] + chance.choice(["", "x ", "yy"]) + each[len(each) // 2 + 1 :] for each in target
     ], target
@@ -40,7 +45,7 @@ def drawn(seed: int, most_pairs: int = 6) -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize("metric", [WordErrorRate(), CharErrorRate()])
 def test_they_are_rapidfuzzs(metric, monkeypatch):
-    for seed in range(100):
+    for seed in range(200):
         preds, target = drawn(seed, most_pairs=20)
         compiled = metric.encoder.rows(preds, target)
         with monkeypatch.context() as patch:
@@ -83,6 +88,49 @@ def test_more_pairs_than_are_counted_together():
     for by_words in (True, False):
         alone = [native.edit_counts([a], [b], by_words)[0].tolist() for a, b in zip(preds, target, strict=True)]
         assert native.edit_counts(preds, target, by_words).tolist() == alone
+
+
+@pytest.mark.parametrize("letters", ["ab", "aä", "a火"])
+@pytest.mark.parametrize("spaces", [" ", "\x1e"])
+@pytest.mark.parametrize("by_words", [True, False])
+def test_long_texts_that_differ_here_and_there(letters, spaces, by_words):
+    """Texts of several strips, beside short and empty ones; with the character that lies between texts, or without."""
+    chance = random.Random(0)
+    preds, target = ["", "a", "", spaces], ["", "", "a", "a"]
+    for length in (30, 63, 64, 65, 127, 128, 129, 200, 500):
+        words = ["".join(chance.choices(letters, k=chance.randrange(1, 12))) for _ in range(length)]
+        wrong = [chance.choice(words) if chance.random() < 0.1 else word for word in words if chance.random() < 0.95]
+        target.append(spaces.join(words))
+        preds.append((2 * spaces).join(wrong) + spaces)
+    unit = (lambda text: text.split()) if by_words else (lambda text: text.strip())
+    wanted = [
+        [Levenshtein.distance(unit(a), unit(b)), len(unit(b)), len(unit(a))] for a, b in zip(preds, target, strict=True)
+    ]
+    assert native.edit_counts(preds, target, by_words).tolist() == wanted
+
+
+@pytest.mark.parametrize("metric", [WordErrorRate(), CharErrorRate()])
+@pytest.mark.parametrize("wrong", [None, b"a", 3, ["a"]])
+@pytest.mark.parametrize("argument", ["preds", "target"])
+def test_what_is_no_string_has_its_place_in_the_error(metric, wrong, argument):
+    lists = {"preds": ["a"] * 3, "target": ["a"] * 3}
+    lists[argument][1] = wrong
+    with pytest.raises(InputError, match=rf"{argument}\[1\]"):
+        metric(**lists)
+
+
+def test_strings_of_a_class_of_their_own():
+    class Name(str):
+        def __len__(self) -> int:
+            return 0
+
+    assert native.edit_counts([Name("a\x1eb")], [Name("a c")], by_words=True).tolist() == [[1, 2, 2]]
+
+
+def test_a_default_device_changes_nothing():
+    with torch.device("meta"):
+        counts = native.edit_counts(["a b\x1e"], ["a c"], by_words=True)
+    assert counts.tolist() == [[1, 2, 2]]
 
 
 def test_white_space_is_what_python_says():

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from assay.encode.strings import StringEncoder, load_package, table
@@ -36,9 +35,21 @@ class EditCounts(StringEncoder):
         counted = ("target", "predicted", *(("right", "aligned") if self.alignment else ()))
         return f"{self.unit.removesuffix('s')} errors", *(f"{each} {self.unit}" for each in counted)
 
+    def check(self, preds: Sequence[Any], target: Sequence[Any]) -> None:
+        if not self._is_compiled:  # else `rows` does, where joining them has failed
+            super().check(preds, target)
+
+    @property
+    def _is_compiled(self) -> bool:
+        return not self.alignment and library() is not None
+
     def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Tensor:
-        if not self.alignment and library() is not None:
-            return torch.from_numpy(edit_counts(preds, target, by_words=self.unit == "words"))
+        if self._is_compiled:
+            try:
+                return edit_counts(preds, target, by_words=self.unit == "words")
+            except TypeError:
+                super().check(preds, target)
+                raise
         split = str.split if self.unit == "words" else str.strip
         predicted, wanted = list(map(split, preds)), list(map(split, target))
         levenshtein = load_package("rapidfuzz.distance").Levenshtein

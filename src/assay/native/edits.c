@@ -1,32 +1,33 @@
 /* Levenshtein distances of pairs of texts by Myers' bit-parallel algorithm (Journal of the ACM 46, 1999), with the blocks
- * of Hyyrö (Nordic Journal of Computing 10, 2003). Elements of
- * texts are words or characters. */
+ * of Hyyrö (Nordic Journal of Computing 10, 2003). Elements of texts are words or characters. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clones.h"
 
-/* A strip of the pattern, one bit an element, is compared with the whole text at once; in lanes, those of several pairs. */
-enum { STRIP = 64, LANES = 8, SLOTS = 256, CLASSES = 512, ROWS = 128, BLOCK = 4096 };
+/* A strip of the pattern, one bit an element, is compared with the whole text at once; in lanes, those of several pairs.
+ * Two strips at once keep the processor busy: the second waits for the first, but not the first for the second. */
+enum { STRIP = 64, STRIPS = 2, LANES = 8, SLOTS = 256, CLASSES = 512, ROWS = 128, BLOCK = 4096, LONGEST_KEY = 7 };
 typedef uint64_t Bits;
 typedef Bits Lanes __attribute__((vector_size(LANES * sizeof(Bits))));
 
-/* Elements one after the other, each of 1, 4 or 8 bytes: characters of Latin-1 or UTF-32, or the keys of words. */
+/* Elements one after the other, each of 1, 4 or 8 bytes: characters of Latin-1 or UTF-32, numbers, or keys of words. */
 typedef struct {
     const uint8_t *start;
     int64_t width, count;
 } Elements;
 
-/* Two texts that differ at both ends, the shorter one as the pattern, as numbers of elements; and where their distance
- * goes. 1 <= m <= n. */
+/* Two texts that differ at both ends, the shorter one as the pattern; and where their distance goes. Their elements are
+ * characters of Latin-1, keys of words, or numbers of elements below SLOTS or four times the length of the pattern.
+ * 1 <= pattern.count <= text.count. */
 typedef struct {
-    const uint32_t *pattern, *text;
-    int64_t m, n, *result;
+    Elements pattern, text;
+    int64_t *result;
 } Pair;
 
 /* Eight bytes as a number, of which the first byte is the lowest. */
-static inline uint64_t eight(const uint8_t *bytes)
+INLINE uint64_t eight(const uint8_t *bytes)
 {
     uint64_t number;
     memcpy(&number, bytes, 8);
@@ -36,62 +37,117 @@ static inline uint64_t eight(const uint8_t *bytes)
     return number;
 }
 
-static inline uint32_t code_point(const uint8_t *bytes)
+INLINE uint32_t number_at(const uint8_t *bytes)
 {
     uint32_t c;
     memcpy(&c, bytes, 4);
     return c;
 }
 
-static inline uint64_t mixed(uint64_t key)
+INLINE uint64_t key_at(const uint8_t *bytes)
+{
+    uint64_t key;
+    memcpy(&key, bytes, 8);
+    return key;
+}
+
+INLINE uint64_t mixed(uint64_t key)
 {
     key *= 0x9E3779B97F4A7C15u;
     return key ^ key >> 32;
 }
 
 /* What str.isspace says is white space. */
-static inline int is_space(uint32_t c)
+INLINE int is_space(uint32_t c)
 {
     return (c == ' ') | (c - 0x09 < 5) | (c - 0x1C < 4) | (c == 0x85) | (c == 0xA0) | (c == 0x1680) |
            (c - 0x2000 < 11) | (c - 0x2028 < 2) | (c == 0x202F) | (c == 0x205F) | (c == 0x3000);
 }
 
-static inline int is_space_at(const uint8_t *bytes, int64_t width)
+INLINE int is_space_at(const uint8_t *bytes, int64_t width)
 {
-    return is_space(width == 1 ? *bytes : code_point(bytes));
+    return is_space(width == 1 ? *bytes : number_at(bytes));
+}
+
+/* A bit for each of 64 bytes that are 0 or 1: products move the lowest bits of eight bytes to the top. */
+INLINE uint64_t packed(const uint8_t *marks)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    Lanes eights;
+    memcpy(&eights, marks, sizeof eights);
+    typedef uint8_t Few __attribute__((vector_size(LANES)));
+    return (uint64_t)__builtin_convertvector(eights * 0x0102040810204080u >> 56, Few);
+#else
+    uint64_t bits = 0;
+    for (int k = 0; k < 8; k++)
+        bits |= (eight(marks + 8 * k) * 0x0102040810204080u >> 56) << 8 * k;
+    return bits;
+#endif
 }
 
 /* Writes a bit for each of up to BLOCK characters, whether it is white space; the bits behind the last are set. */
-VECTORISED static void mark_spaces(const uint8_t *bytes, int64_t width, int64_t count, uint8_t *bits)
+INLINE void mark_spaces(const uint8_t *bytes, int64_t width, int64_t count, uint64_t *bits)
 {
-    uint8_t spaces[BLOCK];
+    uint8_t marks[BLOCK];
     if (width == 1)
         for (int64_t k = 0; k < count; k++) {
             uint8_t c = bytes[k];
-            spaces[k] = (c == ' ') | ((uint8_t)(c - 0x09) < 5) | ((uint8_t)(c - 0x1C) < 4) | (c == 0x85) | (c == 0xA0);
+            marks[k] = (c == ' ') | ((uint8_t)(c - 0x09) < 5) | ((uint8_t)(c - 0x1C) < 4) | (c == 0x85) | (c == 0xA0);
         }
     else
         for (int64_t k = 0; k < count; k++)
-            spaces[k] = (uint8_t)is_space(code_point(bytes + 4 * k));
-    memset(spaces + count, 1, (size_t)(BLOCK - count));
-    for (int k = 0; k < BLOCK / 8; k++) /* the product moves the lowest bits of eight bytes to the top */
-        bits[k] = (uint8_t)(eight(spaces + 8 * k) * 0x0102040810204080u >> 56);
+            marks[k] = (uint8_t)is_space(number_at(bytes + 4 * k));
+    memset(marks + count, 1, (size_t)(BLOCK - count));
+    for (int k = 0; k < BLOCK / 64; k++)
+        bits[k] = packed(marks + 64 * k);
 }
 
-/* Writes where the words between white space begin and end, one after the other, and returns how many words there are. */
-static int64_t split(const uint8_t *bytes, int64_t width, int64_t length, int64_t *edges)
+/* Writes two bits for each character of some texts: whether it is white space, and whether a word begins there or has just
+ * ended. There is room for whole blocks, and for a character behind the last. */
+INLINE void find_edges(const uint8_t *bytes, int64_t width, int64_t length, uint64_t *spaces, uint64_t *edges)
 {
-    int64_t count = 0;
     uint64_t before = 1;
-    for (int64_t block = 0; block <= length; block += BLOCK) {
-        uint8_t bits[BLOCK / 8];
-        mark_spaces(bytes + width * block, width, length - block < BLOCK ? length - block : BLOCK, bits);
-        for (int64_t k = 0; k < BLOCK; k += 64) {
-            uint64_t mask = eight(bits + k / 8);
-            for (uint64_t rest = mask ^ (mask << 1 | before); rest; rest &= rest - 1)
-                edges[count++] = block + k + __builtin_ctzll(rest);
+    for (int64_t start = 0; start <= length; start += BLOCK) {
+        mark_spaces(bytes + width * start, width, length - start < BLOCK ? length - start : BLOCK, spaces);
+        for (int64_t k = 0; k < BLOCK / 64; k++) {
+            uint64_t mask = *spaces++;
+            *edges++ = mask ^ (mask << 1 | before);
             before = mask >> 63;
         }
+    }
+}
+
+/* The bits of word `k` that stand for `first` to `last`, of which it has some. */
+INLINE uint64_t bits_between(const uint64_t *bits, int64_t k, int64_t first, int64_t last)
+{
+    uint64_t rest = bits[k];
+    rest = k == first / 64 ? rest & ~(uint64_t)0 << first % 64 : rest;
+    return k == last / 64 ? rest & ~(uint64_t)0 >> (63 - last % 64) : rest;
+}
+
+/* How many words lie between two places; white space, or nothing, is before the first one and at the last. */
+INLINE int64_t count_words(const uint64_t *edges, int64_t first, int64_t last)
+{
+    int64_t count = 0;
+    for (int64_t k = first / 64; k <= last / 64; k++)
+        count += __builtin_popcountll(bits_between(edges, k, first, last));
+    return count / 2;
+}
+
+/* Writes where they begin and end, one after the other, and returns how many words there are. Up to 3 more numbers are
+ * written. */
+INLINE int64_t list_words(const uint64_t *edges, int64_t first, int64_t last, int64_t *out)
+{
+    int64_t count = 0;
+    for (int64_t k = first / 64; k <= last / 64; k++) {
+        uint64_t rest = bits_between(edges, k, first, last);
+        int found = __builtin_popcountll(rest);
+        for (int i = 0; i < found; i += 4)
+            for (int each = 0; each < 4; each++) {
+                out[count + i + each] = 64 * k + __builtin_ctzll(rest | (uint64_t)1 << 63);
+                rest &= rest - 1;
+            }
+        count += found;
     }
     return count / 2;
 }
@@ -124,7 +180,7 @@ static void number_long_words(const uint8_t *bytes, int64_t width, const int64_t
 }
 
 /* Writes the key of each word, another one for another word; 0 if there is no memory. */
-static int find_keys(const uint8_t *bytes, int64_t width, const int64_t *edges, int64_t count, uint64_t *keys)
+INLINE int find_keys(const uint8_t *bytes, int64_t width, const int64_t *edges, int64_t count, uint64_t *keys)
 {
     int64_t *words = malloc(sizeof *words * (size_t)(count + 1)), longs = 0;
     uint64_t size = 2, *table;
@@ -136,16 +192,17 @@ static int find_keys(const uint8_t *bytes, int64_t width, const int64_t *edges, 
     }
     while (size < 2 * (uint64_t)longs)
         size *= 2;
-    table = calloc(size, sizeof *table);
-    if (words && table)
+    table = words && longs ? calloc(size, sizeof *table) : NULL;
+    if (table)
         number_long_words(bytes, width, edges, words, longs, table, size - 1, keys);
+    int enough = words && (table || !longs);
     free(words);
     free(table);
-    return words && table;
+    return enough;
 }
 
 /* How many bytes two texts have in common at the start, or before both ends, of so many. */
-static int64_t common_start(const uint8_t *a, const uint8_t *b, int64_t size)
+INLINE int64_t common_start(const uint8_t *a, const uint8_t *b, int64_t size)
 {
     int64_t k = 0;
     for (; k + 8 <= size; k += 8) {
@@ -158,7 +215,7 @@ static int64_t common_start(const uint8_t *a, const uint8_t *b, int64_t size)
     return k;
 }
 
-static int64_t common_end(const uint8_t *a, const uint8_t *b, int64_t size)
+INLINE int64_t common_end(const uint8_t *a, const uint8_t *b, int64_t size)
 {
     int64_t k = 0;
     for (; k + 8 <= size; k += 8) {
@@ -172,7 +229,7 @@ static int64_t common_end(const uint8_t *a, const uint8_t *b, int64_t size)
 }
 
 /* Takes away what two texts have in common at their ends. */
-static void trim(Elements *a, Elements *b)
+INLINE void trim(Elements *a, Elements *b)
 {
     int64_t width = a->width, least = a->count < b->count ? a->count : b->count;
     int64_t start = common_start(a->start, b->start, width * least) / width;
@@ -183,13 +240,28 @@ static void trim(Elements *a, Elements *b)
     b->count -= start + end;
 }
 
+/* The same of whole words, of texts of characters: up to white space that both have. */
+INLINE void trim_words(Elements *a, Elements *b)
+{
+    int64_t width = a->width;
+    Elements first = *a, second = *b;
+    trim(&first, &second);
+    int64_t start = (first.start - a->start) / width, end = a->count - start - first.count;
+    if (first.count || second.count) {
+        while (start && !is_space_at(a->start + width * (start - 1), width))
+            start--;
+        while (end && !is_space_at(a->start + width * (a->count - end), width))
+            end--;
+    }
+    a->start += width * start;
+    b->start += width * start;
+    a->count -= start + end;
+    b->count -= start + end;
+}
+
 static uint64_t element_key(Elements elements, int64_t k) /* not 0 */
 {
-    uint64_t key;
-    if (elements.width == 4)
-        return (uint64_t)code_point(elements.start + 4 * k) + 1;
-    memcpy(&key, elements.start + 8 * k, 8);
-    return key;
+    return elements.width == 4 ? (uint64_t)number_at(elements.start + 4 * k) + 1 : key_at(elements.start + 8 * k);
 }
 
 static uint64_t slot_of(uint64_t key, const uint64_t *table, uint64_t mask)
@@ -200,18 +272,11 @@ static uint64_t slot_of(uint64_t key, const uint64_t *table, uint64_t mask)
     return slot;
 }
 
-/* Writes numbers of elements: equal ones for equal elements, below SLOTS or four times the length of the pattern. An
+/* Writes numbers of elements: equal ones for equal elements, below four times the length of the pattern. An
  * element of the text alone has a number that none of the pattern has. The table has room for that many. */
 static void number_elements(Elements pattern, Elements text, uint32_t *out, uint64_t *table)
 {
     uint64_t size = 4;
-    if (text.width == 1) {
-        for (int64_t k = 0; k < pattern.count; k++)
-            out[k] = pattern.start[k];
-        for (int64_t k = 0; k < text.count; k++)
-            out[pattern.count + k] = text.start[k];
-        return;
-    }
     while (size < 2 * (uint64_t)pattern.count)
         size *= 2;
     memset(table, 0, sizeof *table * size);
@@ -224,70 +289,114 @@ static void number_elements(Elements pattern, Elements text, uint32_t *out, uint
         out[pattern.count + k] = (uint32_t)slot_of(element_key(text, k), table, size - 1);
 }
 
-/* Writes which elements of a strip are those of each column, in one lane. The columns of a text are the last ones. The masks
- * are 0 before and after. */
-static void set_equal(Pair pair, int64_t start, int64_t columns, Bits *masks, Bits *equal)
+INLINE uint32_t small_element(Elements elements, int64_t k)
 {
-    int64_t height = pair.m - start < STRIP ? pair.m - start : STRIP, before = columns - pair.n;
-    for (int64_t k = 0; k < height; k++)
-        masks[pair.pattern[start + k]] |= (Bits)1 << k;
-    for (int64_t j = 0; j < before; j++)
-        equal[LANES * j] = 0;
-    equal += LANES * before;
-    for (int64_t j = 0; j < pair.n; j++)
-        equal[LANES * j] = masks[pair.text[j]];
-    for (int64_t k = 0; k < height; k++)
-        masks[pair.pattern[start + k]] = 0;
+    return elements.width == 1 ? elements.start[k] : number_at(elements.start + 4 * k);
 }
 
-/* Which vertical differences of a strip rise and fall behind the last column. deltas: the horizontal differences above it,
- * and afterwards below; above the first strip they rise in the columns of a text. Columns without differences and equal
- * elements change nothing. */
-VECTORISED static void compare_strip(const Lanes *equals, int64_t columns, Lanes *deltas, Lanes *ends)
+/* Writes which elements of a strip are those of each column of the text. The masks are 0 before and after. */
+INLINE void look_up(Elements strip, Elements text, Bits *masks, Bits *equal)
 {
-    Lanes up = ~(Lanes){0}, down = {0};
-    for (int64_t j = 0; j < columns; j++) {
-        Lanes equal = equals[j], rises = deltas[2 * j], falls = deltas[2 * j + 1];
-        Lanes vertical = equal | down;
-        equal |= falls;
-        Lanes horizontal = (((equal & up) + up) ^ up) | equal;
-        Lanes higher = down | ~(horizontal | up), lower = up & horizontal;
-        deltas[2 * j] = higher >> (STRIP - 1);
-        deltas[2 * j + 1] = lower >> (STRIP - 1);
-        higher = higher << 1 | rises;
-        lower = lower << 1 | falls;
-        up = lower | ~(vertical | higher);
-        down = higher & vertical;
+    for (int64_t k = 0; k < strip.count; k++)
+        masks[small_element(strip, k)] |= (Bits)1 << k;
+    for (int64_t j = 0; j < text.count; j++)
+        equal[LANES * j] = masks[small_element(text, j)];
+    for (int64_t k = 0; k < strip.count; k++)
+        masks[small_element(strip, k)] = 0;
+}
+
+/* The same of keys, each with each: of few that takes less time. */
+INLINE void look_at_all(Elements strip, Elements text, Bits *equal)
+{
+    for (int64_t j = 0; j < text.count; j += LANES) {
+        Lanes keys, found = {0};
+        int64_t columns = text.count - j < LANES ? text.count - j : LANES;
+        memcpy(&keys, text.start + 8 * j, sizeof keys);
+        for (int64_t k = 0; k < strip.count; k++)
+            found |= (Lanes)(keys == key_at(strip.start + 8 * k)) & (Bits)1 << k;
+        for (int64_t each = 0; each < columns; each++)
+            equal[LANES * (j + each)] = found[each];
     }
-    ends[0] = up;
-    ends[1] = down;
 }
 
-/* The distances of up to LANES pairs. equal and deltas: room for the longest text, and for two of it. */
-static void compare(const Pair *pairs, int count, Bits *masks, Lanes *equal, Lanes *deltas)
+/* Writes which elements of a strip are those of each column, in one lane. The columns of a text are the last ones. */
+INLINE void set_equal(const Pair *pair, int64_t start, int64_t columns, Bits *masks, Bits *equal)
+{
+    Elements strip = pair->pattern, text = pair->text;
+    strip.start += strip.width * start;
+    strip.count = strip.count - start < STRIP ? strip.count - start : STRIP;
+    for (int64_t j = 0; j < columns - text.count; j++)
+        equal[LANES * j] = 0;
+    equal += LANES * (columns - text.count);
+    if (strip.width == 8)
+        look_at_all(strip, text, equal);
+    else if (strip.width == 1)
+        look_up((Elements){strip.start, 1, strip.count}, (Elements){text.start, 1, text.count}, masks, equal);
+    else
+        look_up((Elements){strip.start, 4, strip.count}, (Elements){text.start, 4, text.count}, masks, equal);
+}
+
+/* Which vertical differences of strips rise and fall behind the last column. deltas: the horizontal differences above the
+ * first, and afterwards below the last. Columns without differences and equal elements change nothing. */
+INLINE void compare_strips(const Lanes *equals, int strips, int64_t columns, Lanes *deltas, Lanes *rising,
+                           Lanes *falling)
+{
+    Lanes up[STRIPS], down[STRIPS];
+    for (int k = 0; k < strips; k++)
+        up[k] = ~(Lanes){0}, down[k] = (Lanes){0};
+    for (int64_t j = 0; j < columns; j++) {
+        Lanes rises = deltas[2 * j], falls = deltas[2 * j + 1];
+        for (int k = 0; k < strips; k++) {
+            Lanes equal = equals[k * columns + j], vertical = equal | down[k];
+            equal |= falls;
+            Lanes horizontal = (((equal & up[k]) + up[k]) ^ up[k]) | equal;
+            Lanes higher = down[k] | ~(horizontal | up[k]), lower = up[k] & horizontal;
+            Lanes above = rises, below = falls;
+            rises = higher >> (STRIP - 1);
+            falls = lower >> (STRIP - 1);
+            higher = higher << 1 | above;
+            up[k] = (lower << 1 | below) | ~(vertical | higher);
+            down[k] = higher & vertical;
+        }
+        deltas[2 * j] = rises;
+        deltas[2 * j + 1] = falls;
+    }
+    for (int k = 0; k < strips; k++)
+        rising[k] = up[k], falling[k] = down[k];
+}
+
+/* The distances of up to LANES pairs. equal and deltas: room for two of the longest text each. */
+INLINE void compare(const Pair *pairs, int count, Bits *masks, Lanes *equal, Lanes *deltas)
 {
     int64_t m = 0, n = 0;
-    Lanes ends[2], lengths = {0};
+    Lanes rising[STRIPS], falling[STRIPS], lengths = {0};
     for (int k = 0; k < count; k++) {
-        m = pairs[k].m > m ? pairs[k].m : m;
-        n = pairs[k].n > n ? pairs[k].n : n;
-        lengths[k] = (Bits)pairs[k].n;
-        *pairs[k].result = pairs[k].n;
+        m = pairs[k].pattern.count > m ? pairs[k].pattern.count : m;
+        n = pairs[k].text.count > n ? pairs[k].text.count : n;
+        lengths[k] = (Bits)pairs[k].text.count;
+        *pairs[k].result = pairs[k].text.count;
     }
-    for (int64_t j = 0; j < n; j++) {
+    for (int64_t j = 0; j < n; j++) { /* above the first strip, they rise in the columns of a text */
         deltas[2 * j] = (Lanes)((Bits)(n - j) <= lengths) & 1;
         deltas[2 * j + 1] = (Lanes){0};
     }
-    for (int64_t start = 0; start < m; start += STRIP) {
-        for (int k = 0; k < count; k++)
-            if (start < pairs[k].m)
-                set_equal(pairs[k], start, n, masks, (Bits *)equal + k);
-        compare_strip(equal, n, deltas, ends);
-        for (int k = 0; k < count; k++) {
-            int64_t height = pairs[k].m - start;
-            Bits inside = height >= STRIP ? ~(Bits)0 : height > 0 ? ((Bits)1 << height) - 1 : 0;
-            *pairs[k].result += __builtin_popcountll(ends[0][k] & inside) - __builtin_popcountll(ends[1][k] & inside);
-        }
+    for (int64_t start = 0; start < m; start += STRIPS * STRIP) {
+        int strips = m - start > STRIP ? STRIPS : 1;
+        for (int i = 0; i < strips; i++)
+            for (int k = 0; k < count; k++)
+                if (start + STRIP * i < pairs[k].pattern.count)
+                    set_equal(pairs + k, start + STRIP * i, n, masks, (Bits *)(equal + n * i) + k);
+        if (strips == 1)
+            compare_strips(equal, 1, n, deltas, rising, falling);
+        else
+            compare_strips(equal, STRIPS, n, deltas, rising, falling);
+        for (int i = 0; i < strips; i++)
+            for (int k = 0; k < count; k++) {
+                int64_t height = pairs[k].pattern.count - start - STRIP * i;
+                Bits inside = height >= STRIP ? ~(Bits)0 : height > 0 ? ((Bits)1 << height) - 1 : 0;
+                *pairs[k].result += __builtin_popcountll(rising[i][k] & inside);
+                *pairs[k].result -= __builtin_popcountll(falling[i][k] & inside);
+            }
     }
 }
 
@@ -303,15 +412,15 @@ static void sort_pairs(const Pair *pairs, int64_t count, Pair *sorted)
 {
     int64_t starts[CLASSES + 1] = {0};
     for (int64_t k = 0; k < count; k++)
-        starts[length_class(pairs[k].n) + 1]++;
+        starts[length_class(pairs[k].text.count) + 1]++;
     for (int k = 0; k < CLASSES; k++)
         starts[k + 1] += starts[k];
     for (int64_t k = 0; k < count; k++)
-        sorted[starts[length_class(pairs[k].n)]++] = pairs[k];
+        sorted[starts[length_class(pairs[k].text.count)]++] = pairs[k];
 }
 
 /* Without the white space at both ends. */
-static Elements stripped(Elements text)
+INLINE Elements stripped(Elements text)
 {
     while (text.count && is_space_at(text.start, text.width))
         text.start += text.width, text.count--;
@@ -320,95 +429,170 @@ static Elements stripped(Elements text)
     return text;
 }
 
-/* The elements of each text: characters, or keys of words. 0 if there is no memory for the keys. */
-static int find_elements(const uint8_t *bytes, int64_t width, const int64_t *lengths, int64_t texts, int64_t *edges,
-                         uint64_t *keys, Elements *out)
+/* Rows whose texts and words fit the cache together, and room for what is found of them. */
+typedef struct {
+    const uint8_t *bytes;
+    int64_t width, rows, origin; /* of the first text */
+    const int64_t *ends;
+    int64_t length, longest; /* of all texts with what lies between them, and of two of a row */
+    uint64_t *spaces, *edges, *keys, *table;
+    int64_t *places;
+    uint32_t *numbers;
+    Bits *masks;
+    Lanes *columns;
+} Block;
+
+INLINE Elements text_of(const Block *block, int64_t k)
 {
-    int64_t start = 0, words = 0, length = -1;
-    for (int64_t k = 0; k < texts; k++)
-        length += lengths[k] + 1;
-    int64_t count = keys ? split(bytes, width, length, edges) : 0;
-    if (keys && !find_keys(bytes, width, edges, count, keys))
-        return 0;
-    for (int64_t k = 0; k < texts; start += lengths[k++] + 1) {
-        int64_t first = words;
-        while (words < count && edges[2 * words] < start + lengths[k])
-            words++;
-        out[k] = keys ? (Elements){(const uint8_t *)(keys + first), 8, words - first}
-                      : stripped((Elements){bytes + width * start, width, lengths[k]});
-    }
-    return 1;
+    int64_t start = k ? block->ends[k - 1] + 1 : block->origin;
+    return (Elements){block->bytes + block->width * start, block->width, block->ends[k] - start};
 }
 
-/* Counts elements and finds the pairs whose distance is still to be counted. Returns how many there are. */
-static int64_t find_pairs(int64_t *counts, const Elements *elements, int64_t rows, uint32_t *numbers, uint64_t *table,
-                          Pair *pairs)
+INLINE int open_block(Block *block, int64_t by_words)
 {
+    block->length = block->ends[2 * block->rows - 1] - block->origin;
+    block->longest = 0;
+    for (int64_t k = 0; k < block->rows; k++) {
+        int64_t both = text_of(block, 2 * k).count + text_of(block, 2 * k + 1).count;
+        block->longest = both > block->longest ? both : block->longest;
+    }
+    size_t length = (size_t)block->length + 2, longest = (size_t)block->longest + 1;
+    size_t slots = 2 * longest > SLOTS ? 2 * longest : SLOTS, words = by_words ? length / 2 + LANES : 1;
+    size_t bits = by_words ? (length / BLOCK + 1) * (BLOCK / 64) : 1;
+    block->spaces = malloc(sizeof *block->spaces * bits);
+    block->edges = malloc(sizeof *block->edges * bits);
+    block->keys = malloc(sizeof *block->keys * words);
+    block->places = malloc(sizeof *block->places * 2 * words);
+    block->table = malloc(sizeof *block->table * slots);
+    block->numbers = malloc(sizeof *block->numbers * length);
+    block->masks = calloc(slots, sizeof *block->masks);
+    block->columns = aligned_alloc(sizeof *block->columns, sizeof *block->columns * 4 * longest);
+    return block->spaces && block->edges && block->keys && block->places && block->table && block->numbers &&
+           block->masks && block->columns;
+}
+
+static void close_block(Block *block)
+{
+    free(block->spaces), free(block->edges), free(block->keys), free(block->places);
+    free(block->table), free(block->numbers), free(block->masks), free(block->columns);
+}
+
+/* Counts words, and finds the keys of those that differ; 0 if there is no memory. */
+INLINE int find_words(Block *block, int64_t *counts, Elements *elements)
+{
+    const uint8_t *bytes = block->bytes + block->width * block->origin;
+    int64_t width = block->width, words = 0;
+    find_edges(bytes, width, block->length, block->spaces, block->edges);
+    for (int64_t k = 0; k < block->rows; k++) {
+        Elements texts[2] = {text_of(block, 2 * k), text_of(block, 2 * k + 1)};
+        for (int i = 0; i < 2; i++) {
+            int64_t start = (texts[i].start - bytes) / width;
+            counts[3 * k + 1 + i] = count_words(block->edges, start, start + texts[i].count);
+        }
+        trim_words(texts, texts + 1);
+        for (int i = 0; i < 2; i++) {
+            int64_t start = (texts[i].start - bytes) / width;
+            int64_t count = list_words(block->edges, start, start + texts[i].count, block->places + 2 * words);
+            elements[2 * k + i] = (Elements){(const uint8_t *)(block->keys + words), 8, count};
+            words += count;
+        }
+    }
+    return find_keys(bytes, width, block->places, words, block->keys);
+}
+
+/* Counts characters, and finds those that differ. */
+INLINE void find_characters(const Block *block, int64_t *counts, Elements *elements)
+{
+    for (int64_t k = 0; k < block->rows; k++) {
+        Elements *target = elements + 2 * k, *pred = target + 1;
+        *target = stripped(text_of(block, 2 * k));
+        *pred = stripped(text_of(block, 2 * k + 1));
+        counts[3 * k + 1] = target->count;
+        counts[3 * k + 2] = pred->count;
+        trim(target, pred);
+    }
+}
+
+/* Finds the pairs whose distance is still to be counted. Returns how many there are. */
+INLINE int64_t find_pairs(const Block *block, int64_t *counts, const Elements *elements, Pair *pairs)
+{
+    uint32_t *numbers = block->numbers;
     int64_t found = 0;
-    for (int64_t k = 0; k < rows; k++) {
+    for (int64_t k = 0; k < block->rows; k++) {
         Elements target = elements[2 * k], pred = elements[2 * k + 1];
-        int64_t *result = counts + 3 * k;
-        result[1] = target.count;
-        result[2] = pred.count;
-        trim(&target, &pred);
-        *result = target.count + pred.count;
+        counts[3 * k] = target.count + pred.count;
         if (!target.count || !pred.count)
             continue;
         Elements pattern = target.count < pred.count ? target : pred, text = target.count < pred.count ? pred : target;
-        number_elements(pattern, text, numbers, table);
-        pairs[found++] = (Pair){numbers, numbers + pattern.count, pattern.count, text.count, result};
-        numbers += pattern.count + text.count;
+        if (text.width == 4 || (text.width == 8 && pattern.count > STRIP)) {
+            number_elements(pattern, text, numbers, block->table);
+            pattern = (Elements){(const uint8_t *)numbers, 4, pattern.count};
+            text = (Elements){(const uint8_t *)(numbers + pattern.count), 4, text.count};
+            numbers += pattern.count + text.count;
+        }
+        pairs[found++] = (Pair){pattern, text, counts + 3 * k};
     }
     return found;
 }
 
-/* `assay_edit_counts` of rows whose texts and words fit the cache together; 0 if there is no memory. */
-VECTORISED static int count_rows(int64_t *counts, const uint8_t *bytes, int64_t width, const int64_t *lengths, int64_t rows,
-                      int64_t by_words)
+/* `assay_edit_counts` of the rows of a block; 0 if there is no memory. */
+VECTORISED static int count_rows(Block *block, int64_t *counts, int64_t by_words)
 {
-    size_t length = 0, longest = 0;
-    for (int64_t k = 0; k < rows; k++) {
-        size_t both = (size_t)(lengths[2 * k] + lengths[2 * k + 1]);
-        length += both + 2;
-        longest = both > longest ? both : longest;
-    }
-    size_t slots = 2 * longest > SLOTS ? 2 * longest : SLOTS;
-    int64_t *edges = malloc(sizeof *edges * (by_words ? length + 2 : 1));
-    uint64_t *keys = malloc(sizeof *keys * (by_words ? length / 2 + 1 : 1));
-    uint64_t *table = malloc(sizeof *table * slots);
-    uint32_t *numbers = malloc(sizeof *numbers * length);
-    Bits *masks = calloc(slots, sizeof *masks);
-    Lanes *columns = aligned_alloc(sizeof *columns, sizeof *columns * 3 * (longest + 1));
     Elements elements[2 * ROWS];
     Pair pairs[ROWS], sorted[ROWS];
-    int enough = edges && keys && table && numbers && masks && columns &&
-                 find_elements(bytes, width, lengths, 2 * rows, edges, by_words ? keys : NULL, elements);
+    int enough = open_block(block, by_words);
+    if (enough && by_words)
+        enough = find_words(block, counts, elements);
+    else if (enough)
+        find_characters(block, counts, elements);
     if (enough) {
-        int64_t found = find_pairs(counts, elements, rows, numbers, table, pairs);
+        int64_t found = find_pairs(block, counts, elements, pairs);
         sort_pairs(pairs, found, sorted);
         for (int64_t k = 0; k < found; k += LANES)
-            compare(sorted + k, found - k < LANES ? (int)(found - k) : LANES, masks, columns, columns + longest + 1);
+            compare(sorted + k, found - k < LANES ? (int)(found - k) : LANES, block->masks, block->columns,
+                    block->columns + 2 * (block->longest + 1));
     }
-    free(edges), free(keys), free(table), free(numbers), free(masks), free(columns);
+    close_block(block);
     return enough;
 }
 
+/* Writes where the first characters `mark` are, up to `most`, and how many there are, `most` + 1 for more. */
+VECTORISED void assay_find_ends(const uint8_t *bytes, int64_t width, int64_t length, int64_t mark, int64_t most,
+                                int64_t *ends, int64_t *found)
+{
+    int64_t count = 0;
+    for (int64_t start = 0; start < length && count <= most; start += BLOCK) {
+        uint8_t marks[BLOCK];
+        int64_t size = length - start < BLOCK ? length - start : BLOCK;
+        if (width == 1)
+            for (int64_t k = 0; k < size; k++)
+                marks[k] = bytes[start + k] == (uint8_t)mark;
+        else
+            for (int64_t k = 0; k < size; k++)
+                marks[k] = number_at(bytes + 4 * (start + k)) == (uint32_t)mark;
+        memset(marks + size, 0, (size_t)(BLOCK - size));
+        for (int64_t k = 0; k < BLOCK && count <= most; k += 64)
+            for (uint64_t rest = packed(marks + k); rest && count <= most; rest &= rest - 1, count++)
+                if (count < most)
+                    ends[count] = start + k + __builtin_ctzll(rest);
+    }
+    *found = count;
+}
+
 /* counts: (rows, 3), the errors, and the elements of targets and of predictions. The texts, of each row the target and the
- * prediction, have `lengths` characters of `width` bytes, a line feed between two texts, and 8 at the end. Without memory,
- * `done` is smaller than `rows`. */
-void assay_edit_counts(int64_t *counts, const uint8_t *bytes, int64_t width, const int64_t *lengths, int64_t rows,
+ * prediction, have characters of `width` bytes; they lie one behind the other and end at `ends`, each before a character of
+ * white space, which belongs to none; 8 bytes follow. Without memory, `done` is smaller than `rows`. */
+void assay_edit_counts(int64_t *counts, const uint8_t *bytes, int64_t width, const int64_t *ends, int64_t rows,
                        int64_t by_words, int64_t *done)
 {
     for (int64_t k = 0; k < rows; k += ROWS) {
-        int64_t count = rows - k < ROWS ? rows - k : ROWS;
-        if (!count_rows(counts + 3 * k, bytes, width, lengths + 2 * k, count, by_words))
+        Block block = {.bytes = bytes, .width = width, .rows = rows - k < ROWS ? rows - k : ROWS,
+                       .origin = k ? ends[2 * k - 1] + 1 : 0, .ends = ends + 2 * k};
+        if (!count_rows(&block, counts + 3 * k, by_words))
             return;
-        for (int64_t i = 2 * k; i < 2 * (k + count); i++)
-            bytes += width * (lengths[i] + 1);
-        *done = k + count;
+        *done = k + block.rows;
     }
 }
-
 /* The recurrence of the extended edit distance (Stanchev, Wang, Ney, WMT 2019), with the operations of
  * `encode.extended_edits`. visits: (m + 1), all -1 before; row and next: room for m + 1. Returns the cost of the path. */
 double assay_extended_edits(const uint32_t *pred, int64_t m, const uint32_t *target, int64_t n, double alpha,
