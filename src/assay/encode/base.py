@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -36,7 +37,7 @@ class Encoder(ABC):
     columns: ClassVar[frozenset[str]] = frozenset()
     function: ClassVar[Callable[..., Any] | None] = None
 
-    @property
+    @cached_property
     def column(self) -> str:
         """The name of its rows among the columns of a batch."""
         return repr(self)

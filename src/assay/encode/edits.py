@@ -29,6 +29,7 @@ class EditCounts(StringEncoder):
     alignment: bool = False
 
     package: ClassVar[str] = "rapidfuzz"
+    counts: ClassVar[bool] = True
 
     @property
     def names(self) -> tuple[str, ...]:

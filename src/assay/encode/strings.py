@@ -27,11 +27,13 @@ class StringEncoder(Encoder):
     Attributes:
         several: whether a target may be a list of references.
         package: the optional package that it needs.
+        counts: whether its rows count parts of the strings: they are int64, and their sums over a batch are, too.
     """
 
     takes: ClassVar[str] = "strings"
     several: ClassVar[bool] = False
     package: ClassVar[str] = ""
+    counts: ClassVar[bool] = False
 
     @property
     @abstractmethod

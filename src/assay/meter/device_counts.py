@@ -81,9 +81,11 @@ class DeviceCounts:
         rows = tuple(None if t is None else (t.dtype, t.shape[1:]) for t in batch.tensors), batch.names
         if rows != self._staged_rows:
             self._flush()
-            tensors = [t for t in batch.tensors if t is not None]
-            row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in tensors)
-            self._capacity = 0 if batch.ragged else self._stage_bytes // max(1, row_bytes)
+            self._capacity = 0
+            if self._stage_bytes and not batch.ragged:
+                tensors = [t for t in batch.tensors if t is not None]
+                row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in tensors)
+                self._capacity = self._stage_bytes // max(1, row_bytes)
             self._staged_rows, self._buffers = rows, []
         self._slots: dict[int, list[Tensor]] = {}
         self.rows_of_layout = len(batch.preds)

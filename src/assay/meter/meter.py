@@ -36,7 +36,7 @@ from assay.metrics.classification.confusion import ConfusionMatrix
 from assay.render.plots import choose_plot
 from assay.render.svg import to_axes
 from assay.tally.base import State, Tally, merge
-from assay.tally.inputs import check_inputs, match_shapes, type_name
+from assay.tally.inputs import check_inputs, layout, match_shapes, type_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -293,7 +293,12 @@ class Meter:
         if not batch.names:
             self._plan.check_columns(())
         names = ("preds", "target", "weights", *batch.names)
-        tensors = check_inputs(dict(zip(names, batch.tensors, strict=True)), self.weighted, self.strict)
+        arguments = dict(zip(names, batch.tensors, strict=True))
+        if self._plan.counts_one_encoder and not self.weighted and arguments["weights"] is None:
+            made = {name: tensor for name, tensor in arguments.items() if tensor is not None}
+            self._plan.check(layout(made))  # no tensor is the caller's: nothing else can be wrong
+            return batch
+        tensors = check_inputs(arguments, self.weighted, self.strict)
         tensors = match_shapes(tensors, self._plan.check)
         return batch._replace(tensors=[tensors.get(name) for name in names])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from assay.errors import ConfigError, ShapeError, describe
-from assay.meter.raw_samples import shared_encoders
+from assay.meter.raw_samples import shared_encoders, takes_raw
 from assay.metrics.base import Metric
 from assay.tally.base import BatchLayout, State, Tally
 from assay.tally.composite import CompositeTally, components
@@ -59,6 +59,14 @@ class TallyPlan:
         """The names of the columns that an update must be given."""
         self.counts_tensors = not all(metric.encoders for metric in metrics.values())
         """Whether a metric is computed from `preds` and `target` themselves, and not from what encoders give."""
+        self.counts_one_encoder = (
+            len(self.encoders) == 1
+            and takes_raw(self.encoders)
+            and self.encoders[0].on_cpu
+            and self.encoders[0].function is None
+            and not self.counted_columns
+        )
+        """Whether rows that one encoder makes on the CPU are all that is counted, besides weights."""
 
     @property
     def uses_target(self) -> bool:

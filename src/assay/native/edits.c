@@ -6,6 +6,14 @@
 
 #include "clones.h"
 
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define HAS_MASKS 1
+#include <immintrin.h>
+#define MASKED __attribute__((target("avx512f,avx512bw")))
+#else
+#define HAS_MASKS 0
+#endif
+
 /* A strip of the pattern, one bit an element, is compared with the whole text at once; in lanes, those of several pairs.
  * Two strips at once keep the processor busy: the second waits for the first, but not the first for the second. */
 enum { STRIP = 64, STRIPS = 2, LANES = 8, SLOTS = 256, CLASSES = 512, ROWS = 128, BLOCK = 4096, LONGEST_KEY = 7 };
@@ -319,21 +327,54 @@ INLINE void look_at_all(Elements strip, Elements text, Bits *equal)
     }
 }
 
-/* Writes which elements of a strip are those of each column, in one lane. The columns of a text are the last ones. */
-INLINE void set_equal(const Pair *pair, int64_t start, int64_t columns, Bits *masks, Bits *equal)
+#if HAS_MASKS
+/* The same of two strips of characters of one byte; those of the second follow. */
+MASKED static void look_at_characters(const uint8_t *pattern, int64_t count, Elements text, Bits *first, Bits *second)
 {
-    Elements strip = pair->pattern, text = pair->text;
-    strip.start += strip.width * start;
-    strip.count = strip.count - start < STRIP ? strip.count - start : STRIP;
-    for (int64_t j = 0; j < columns - text.count; j++)
-        equal[LANES * j] = 0;
-    equal += LANES * (columns - text.count);
-    if (strip.width == 8)
-        look_at_all(strip, text, equal);
-    else if (strip.width == 1)
-        look_up((Elements){strip.start, 1, strip.count}, (Elements){text.start, 1, text.count}, masks, equal);
-    else
-        look_up((Elements){strip.start, 4, strip.count}, (Elements){text.start, 4, text.count}, masks, equal);
+    Bits inside = count >= STRIP ? ~(Bits)0 : ((Bits)1 << count) - 1;
+    Bits beyond = count >= 2 * STRIP ? ~(Bits)0 : count > STRIP ? ((Bits)1 << (count - STRIP)) - 1 : 0;
+    __m512i low = _mm512_maskz_loadu_epi8(inside, pattern), high = _mm512_maskz_loadu_epi8(beyond, pattern + STRIP);
+    for (int64_t j = 0; j < text.count; j++) {
+        __m512i character = _mm512_set1_epi8((char)text.start[j]);
+        first[LANES * j] = _mm512_cmpeq_epi8_mask(low, character);
+        if (beyond)
+            second[LANES * j] = _mm512_cmpeq_epi8_mask(high, character);
+    }
+}
+#endif
+
+/* Writes which elements of each of some strips are those of each column, in one lane. The columns of a text are the last
+ * ones. */
+INLINE void set_equal(const Pair *pair, int64_t start, int strips, int64_t columns, Bits *masks, Bits *equal)
+{
+    Elements text = pair->text;
+    int64_t before = columns - text.count;
+    int masked = 0;
+#if HAS_MASKS
+    masked = text.width == 1 && __builtin_cpu_supports("avx512bw");
+    if (masked && start < pair->pattern.count)
+        look_at_characters(pair->pattern.start + start, pair->pattern.count - start, text, equal + LANES * before,
+                           equal + LANES * (columns + before));
+#endif
+    for (int k = 0; k < strips; k++, start += STRIP, equal += LANES * columns) {
+        Elements strip = pair->pattern;
+        strip.start += strip.width * start;
+        strip.count = strip.count - start < STRIP ? strip.count - start : STRIP;
+        if (strip.count <= 0)
+            break;
+        for (int64_t j = 0; j < before; j++)
+            equal[LANES * j] = 0;
+        if (masked)
+            continue;
+        if (text.width == 8)
+            look_at_all(strip, text, equal + LANES * before);
+        else if (text.width == 1)
+            look_up((Elements){strip.start, 1, strip.count}, (Elements){text.start, 1, text.count}, masks,
+                    equal + LANES * before);
+        else
+            look_up((Elements){strip.start, 4, strip.count}, (Elements){text.start, 4, text.count}, masks,
+                    equal + LANES * before);
+    }
 }
 
 /* Which vertical differences of strips rise and fall behind the last column. deltas: the horizontal differences above the
@@ -382,10 +423,8 @@ INLINE void compare(const Pair *pairs, int count, Bits *masks, Lanes *equal, Lan
     }
     for (int64_t start = 0; start < m; start += STRIPS * STRIP) {
         int strips = m - start > STRIP ? STRIPS : 1;
-        for (int i = 0; i < strips; i++)
-            for (int k = 0; k < count; k++)
-                if (start + STRIP * i < pairs[k].pattern.count)
-                    set_equal(pairs + k, start + STRIP * i, n, masks, (Bits *)(equal + n * i) + k);
+        for (int k = 0; k < count; k++)
+            set_equal(pairs + k, start, strips, n, masks, (Bits *)equal + k);
         if (strips == 1)
             compare_strips(equal, 1, n, deltas, rising, falling);
         else

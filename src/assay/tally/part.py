@@ -43,6 +43,12 @@ class PartTally(Tally):
     def zero(self, device: torch.device) -> State:
         return self.tally.zero(device)
 
+    def zero_of_batch(self, device: torch.device) -> State:
+        return self.tally.zero_of_batch(device)
+
+    def absorb(self, state: State, other: State) -> None:
+        self.tally.absorb(state, other)
+
     def add(self, state: State, batch: Batch) -> None:
         self.tally.add(state, batch.memoize(self.place, self.select))
 

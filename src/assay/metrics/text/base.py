@@ -14,6 +14,7 @@ from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
+from assay.tally.count_sums import CountSums
 from assay.tally.exact import Number
 from assay.tally.row_sums import RowSums, RowTotals
 from assay.tally.row_terms import RowNumbers
@@ -49,7 +50,8 @@ class TextMetric(Metric):
         """What counts each pair of strings."""
 
     def tally(self, weighted: bool) -> Tally:
-        return RowSums(RowNumbers(len(self.encoder.names)), weighted)
+        encoder = self.encoder
+        return (CountSums if encoder.counts else RowSums)(RowNumbers(len(encoder.names)), weighted)
 
     def totals(self, counts: RowTotals) -> Mapping[str, Number]:
         """The sum of each column."""
