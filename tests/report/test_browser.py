@@ -87,7 +87,7 @@ def test_a_report_on_a_phone(report, look):
     assert console == []
     assert (found["needed"], found["wide"]) == (found["width"], [])
     assert found["width"] <= PHONE
-    assert len(found["tables"]) == 3  # slices, worst errors, the table
+    assert len(found["tables"]) == 5  # slices, worst errors, worst queries, documents of one, the table
 
 
 def test_the_widest_of_reports_on_a_phone(look):
@@ -104,7 +104,7 @@ def test_hostile_words_run_nothing(hostile, look):
 
 def test_a_click_sorts_a_table(report, look):
     found, _ = look(report.to_html, 1200)
-    slices, _, table = found["tables"]
+    slices, *_, table = found["tables"]
     assert slices["before"] == ["2", "2", "1"]
     assert table["before"] == ["1", f"{2**70:,}", "-1"]
     assert table["once"] == [f"{2**70:,}", "1", "-1"]

@@ -80,7 +80,7 @@ def sample_observers(
     ranking = ranking_metric(like.metrics)
     if options.show and ranking is None:
         got = f"{options.show!r} with {', '.join(like.metrics)}"
-        do = "Measure retrieval_normalized_dcg, say, or leave show out"
+        do = "Measure ndcg, say, or leave show out"
         raise ConfigError(describe("show", got, "a metric of retrieval with a number a query", do))
     if options.keep_samples and expected is not None and ranking is not None:
         name, metric = ranking
