@@ -77,3 +77,21 @@ def test_a_kept_binary_score_takes_five_bytes():
     tally = ScoreTally(score_spec(None))
     state = counted(tally, (torch.rand(1000), torch.ones(1000, dtype=torch.long)))
     assert state["samples"].nbytes == 5000
+
+
+@pytest.mark.parametrize("keep", [5, 100])
+@pytest.mark.parametrize("num_classes", [None, 3])
+def test_what_is_read_depends_on_no_order(keep: int, num_classes: int | None):
+    """So samples are not sorted to compute a value; zeros of both signs are one score."""
+    scores = torch.randn(20, *(() if num_classes is None else (3,)), generator=torch.Generator().manual_seed(0)).round()
+    scores = torch.where(torch.arange(20).view(-1, *[1] * (scores.ndim - 1)) % 2 == 0, scores.abs() * -0.0, scores)
+    target = torch.arange(20) % (num_classes or 2)
+    tally = ScoreTally(score_spec(num_classes, logits=True), keep)
+    found = []
+    for order in (torch.arange(20), torch.arange(19, -1, -1), torch.randperm(20)):
+        state = tally.zero(torch.device("cpu"))
+        tally.add(state, Batch(scores[order], target[order]))
+        for ready in (tally.settle(state, 20), tally.canonicalize(state, 20)):
+            rankings = tally.compute(ready)
+            found.append([(r.thresholds.tobytes(), r.positives.tobytes(), r.negatives.tobytes()) for r in rankings])
+    assert all(each == found[0] for each in found)

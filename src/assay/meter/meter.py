@@ -322,7 +322,7 @@ class Meter:
             got = f"no metric {', '.join(sorted(wanted - set(self.metrics)))}"
             raise ConfigError(describe("compute", got, f"some of {', '.join(self.metrics)}", "Correct the names"))
         names = [name for name in self.metrics if name in wanted]
-        return compute_values(self.metrics, names, self._plan, *self._canonical(*self._counts_to_read()))
+        return compute_values(self.metrics, names, self._plan, *self._settled(*self._counts_to_read()))
 
     def counts_of(self, name: str) -> Any:
         """What was counted for one metric, as its `compute` takes it.
@@ -366,6 +366,10 @@ class Meter:
         """The canonical form of the states of so many rows."""
         return [tally.canonicalize(state, rows) for tally, state in zip(self._plan.tallies, states, strict=True)], rows
 
+    def _settled(self, states: Sequence[State], rows: int) -> tuple[list[State], int]:
+        """The states of so many rows in a form to compute from, and to add to any number of others."""
+        return [tally.settle(state, rows) for tally, state in zip(self._plan.tallies, states, strict=True)], rows
+
     def _counts(self) -> tuple[list[State], int]:
         """The same, in a form that depends on how it was counted; the value does not."""
         with self._alone():
@@ -387,7 +391,7 @@ class Meter:
         with self._alone():
             parts, rows = self._parts(), self.rows
             states = parts[0] if len(parts) == 1 else self._merged_parts(parts)
-            return (states, rows) if self._merged.states is None else self._canonical(states, rows)
+            return (states, rows) if self._merged.states is None else self._settled(states, rows)
 
     def _parts(self) -> list[list[State]]:
         """The states of each device, and those that were merged."""

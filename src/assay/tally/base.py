@@ -217,6 +217,13 @@ class Tally(ABC):
         """The one form, on the CPU, that every state of the same samples has; `rows` is how many were counted."""
         return state
 
+    def settle(self, state: State, rows: int) -> State:
+        """A form that any number of others may be added to, and of which `compute` gives the bits of the canonical one.
+
+        By default that is the canonical one; where the order of samples changes no value, they need not be sorted.
+        """
+        return self.canonicalize(state, rows)
+
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         """What the canonical state says of values that should not have been there."""
         return ()

@@ -122,7 +122,8 @@ def sort_samples(scores: Array, positive: Array) -> SortedSamples:
     order = np.argsort(scores)[::-1]
     falling = scores[order]
     starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(falling)), bool), falling[1:] != falling[:-1]]))
-    return SortedSamples(order, positive[order], starts, falling[starts].astype(np.float64))
+    distinct = falling[starts].astype(np.float64) + 0.0  # the zero of both signs is one score
+    return SortedSamples(order, positive[order], starts, distinct)
 
 
 def pooled(rankings: Sequence[Ranking]) -> Ranking:

@@ -226,18 +226,18 @@ class ScoreTally(Tally):
                 self._histogram.count(state, scores, known, compiled)
 
     def canonicalize(self, state: State, rows: int) -> State:
-        if not self._keeps:
+        done = self.settle(state, rows)
+        return done | {"samples": canonical(done["samples"])} if self._keeps else done
+
+    def settle(self, state: State, rows: int) -> State:
+        if not self._keeps or self._fits(int(state["count"])):
             return state
         done = dict(state)
-        store = done["samples"]
-        if self._fits(int(done["count"])):
-            done["samples"] = canonical(store)
-            return done
-        if store.rows:
+        if done["samples"].rows:
             for name in ("histogram", "unclear"):
                 if name in done:
                     done[name] = done[name].clone()
-            self._pour(store, done)
+            self._pour(done["samples"], done)
         done["samples"] = self._store()
         return done
 
