@@ -10,11 +10,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from assay.devices import policy
 from assay.errors import InvalidValuesError
 from assay.meter import Meter
 from assay.meter.cells import CellMeters
 from assay.metrics import AUROC, Accuracy, AveragePrecision
 from assay.metrics.base import Metric
+from assay.pretend import pretend
 from assay.tally.base import Batch
 from assay.tally.labelled_scores import score_spec
 from assay.tally.row_cells import RowCells
@@ -130,6 +132,27 @@ def test_compiled_code_counts_as_torch_does(task: Task, keep: int | None):
             states.add(Batch(*task.draw(90, seed), compiled=compiled), cells)
         found.append([bits(tally.canonicalize(states.state(cell), 270)) for cell in range(CELLS)])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("limit", [0, 60, 10**6])
+@pytest.mark.parametrize("device", ["mps", "cuda:1", "xpu"])
+def test_devices_count_the_bits_of_the_cpu_and_are_not_read(device: str, limit: int):
+    task = TASKS[2]
+    like = Meter(**metrics_of(task, limit))
+    batches = [(like.arguments(*task.draw(rows, rows), None, {}), drawn_cells(rows)) for rows in (80, 30, 90)]
+    expected = CellMeters(like)
+    for batch, cells in batches:
+        expected.count(batch, cells, CELLS, {})
+    with pretend(device) as pretended:
+        policy(pretended.device)  # the self-test at the first use of a device reads what it computed
+        counted, moved = CellMeters(like), [each.map(lambda tensor: tensor.to(pretended.device)) for each, _ in batches]
+        pretended.events.clear()
+        for batch, (_, cells) in zip(moved, batches, strict=True):
+            counted.count(batch, cells, CELLS, {})
+        copies = {event.where.function for event in pretended.events if event.where}
+        assert copies <= {"_to", "CellMeters._count_chunks"}, "the numbers of rows and cells go to the device"
+        for cell in range(CELLS):
+            assert bits(counted.meter(cell).states()) == bits(expected.meter(cell).states())
 
 
 @pytest.mark.parametrize("limit", [0, 10, 10**6])

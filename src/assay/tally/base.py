@@ -118,7 +118,7 @@ class CellStates(ABC):
 
     @abstractmethod
     def add(self, batch: Batch, cells: RowCells) -> None:
-        """Count each row of a batch into the state of its cell, without synchronizing with the device."""
+        """Count each row of a batch into the state of its cell; no value is read from the device."""
 
     @abstractmethod
     def state(self, cell: int) -> State:
