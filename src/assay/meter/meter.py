@@ -205,7 +205,7 @@ class Meter:
         with self._alone():
             counts, batch = self._ready(batch)
             counted, rows = counts.states_of(batch, reuse=is_counted), counts.rows_of_layout
-            states, _ = self._canonical(counted.states if isinstance(counted, FlatStates) else counted, rows)
+            states, _ = self._settled(counted.states if isinstance(counted, FlatStates) else counted, rows)
             values = compute_values(self.metrics, self.metrics, self._plan, states, rows)
             if is_counted:
                 self._merged.add_in_place(counted if isinstance(counted, FlatStates) else states, rows)

@@ -14,6 +14,7 @@ from assay.devices.policies import policy
 from assay.errors import ConfigError, describe
 from assay.native import bins as native
 from assay.native.library import takes
+from assay.native.rankings import rank_scores
 from assay.tally.base import (
     Batch,
     BatchLayout,
@@ -251,34 +252,52 @@ class ScoreTally(Tally):
             return tuple(self._of_bins(counts, plain, float32) for counts in state["histogram"].numpy())
         store = state["samples"]
         if not self._keeps:
-            return self._of_few_bins(store.column("scores"), store.column("target").numpy())
-        values = {name: store.column(name).numpy() for name in store.columns}
+            return self._of_few_bins(store.column("scores"), store.column("target"))
+        columns = {name: store.column(name) for name in store.columns}
+        if not self.weighted and takes(columns["scores"]) and columns["target"].dtype == torch.int8:
+            return tuple(self._rank(columns["scores"], columns["target"], group) for group in range(self.data.groups))
+        values = {name: column.numpy() for name, column in columns.items()}
         if self.weighted:  # of one unit, as rankings of several labels are added up
             values["weights"] = integer_weights(np.where(values["target"] >= 0, values["weights"], 0))[0]
         return tuple(self._of_samples(values, group) for group in range(self.data.groups))
 
     def _of_bins(self, counts: Array, plain: bool, float32: bool) -> Ranking:
         filled = np.flatnonzero(counts.any(0))[::-1]
-        return self._ranking(filled, counts[:, filled], plain, float32)
+        return self._ranking(filled, list(counts[:, filled]), plain, float32)
 
-    def _of_few_bins(self, scores: Tensor, target: Array) -> tuple[Ranking, ...]:
+    def _of_few_bins(self, scores: Tensor, target: Tensor) -> tuple[Ranking, ...]:
         """The rankings of the bins of these scores, which are few beside all bins."""
         place, unclear = native.place_scores(scores, self.bins.layout) if takes(scores) else self.bins.place(scores)
         plain, float32 = (not count for count in unclear.tolist())
+        if takes(scores) and target.dtype == torch.int8:
+            bins = place.float()  # of which there are fewer than 2 ** 24
+            ranked = (self._ranked_values(bins, target, group) for group in range(self.data.groups))
+            return tuple(self._ranking(each[0].astype(np.int64), each[:0:-1], plain, float32) for each in ranked)
+        labels = target.numpy()
         rankings = []
         for group, bins in enumerate(place.numpy().T):
-            labels = target[:, group if self.data.labels.num_labels else 0]
-            known = labels >= 0
+            classes = labels[:, group if self.data.labels.num_labels else 0]
+            known = classes >= 0
             filled, where = np.unique(bins[known], return_inverse=True)
-            positive = labels[known] == (group if self.data.labels.multiclass else 1)
+            positive = classes[known] == (group if self.data.labels.multiclass else 1)
             counts = np.bincount(where + len(filled) * positive, minlength=2 * len(filled)).reshape(2, -1)
-            rankings.append(self._ranking(filled[::-1], counts[:, ::-1], plain, float32))
+            rankings.append(self._ranking(filled[::-1], list(counts[:, ::-1]), plain, float32))
         return tuple(rankings)
 
-    def _ranking(self, bins: Array, counts: Array, plain: bool, float32: bool) -> Ranking:
+    def _ranking(self, bins: Array, counts: Sequence[Array], plain: bool, float32: bool) -> Ranking:
         """The ranking of bins in falling order, with their negatives and positives."""
         single = self.bins.single(bins, plain, float32)
         return Ranking(lambda: self.bins.thresholds(bins, single), counts[1], counts[0], single)
+
+    def _rank(self, scores: Tensor, target: Tensor, group: int) -> Ranking:
+        """The ranking of a group in compiled code."""
+        ranked = self._ranked_values(scores, target, group)
+        return Ranking(*ranked, np.ones(len(ranked[0]), bool))
+
+    def _ranked_values(self, values: Tensor, target: Tensor, group: int) -> tuple[Array, Array, Array]:
+        """The distinct values of a group, which are float32, in falling order, with their positives and negatives."""
+        classes = target[:, group if self.data.labels.num_labels else 0]
+        return rank_scores(values[:, group], classes, group if self.data.labels.multiclass else 1)
 
     def _of_samples(self, values: Mapping[str, Array], group: int) -> Ranking:
         rows, positive = self._ranked(values, group)

@@ -1,0 +1,97 @@
+"""Rankings in compiled code against those that NumPy gives."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from assay import Meter
+from assay.metrics import AUROC, ROC, AveragePrecision, PrecisionRecallCurve
+from assay.native.library import MISSING, library
+from assay.native.rankings import rank_scores
+from assay.tally import scores as tally_of_scores
+from assay.tally.curves import of_samples
+
+pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
+
+
+def drawn(kind, rows):
+    generator = torch.Generator().manual_seed(rows)
+    match kind:
+        case "uniform":
+            return torch.rand(rows, generator=generator)
+        case "tied":
+            return torch.randint(0, 5, (rows,), generator=generator) / 4
+        case "logits":
+            return 5 * torch.randn(rows, generator=generator)
+        case "any bits":
+            bits = torch.randint(-(2**31), 2**31 - 1, (rows,), generator=generator, dtype=torch.int32)
+            return bits.view(torch.float32).nan_to_num(0.5, math.inf, -math.inf)
+        case "ends":
+            ends = torch.tensor([0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, 2.0**-149, -(2.0**-149), 3.4e38, -3.4e38])
+            return ends[torch.randint(0, len(ends), (rows,), generator=generator)]
+    raise AssertionError(kind)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 31, 3_000, 70_001])
+@pytest.mark.parametrize("kind", ["uniform", "tied", "logits", "any bits", "ends"])
+@pytest.mark.parametrize("positive", [0, 1, 2])
+def test_rankings_are_those_of_numpy(kind, rows, positive):
+    scores, classes = drawn(kind, rows), torch.randint(-1, 3, (rows,), generator=torch.Generator().manual_seed(1))
+    counted = (classes >= 0).numpy()
+    expected = of_samples(scores.numpy()[counted], (classes == positive).numpy()[counted])
+    thresholds, positives, negatives = rank_scores(scores, classes.to(torch.int8), positive)
+    assert (thresholds.dtype, positives.dtype, negatives.dtype) == (np.float64, np.int64, np.int64)
+    assert thresholds.tolist() == expected.thresholds.tolist()
+    assert positives.tolist() == expected.positives.tolist()
+    assert negatives.tolist() == expected.negatives.tolist()
+
+
+def test_columns_of_a_table():
+    scores, classes = torch.rand(50, 3), torch.randint(0, 2, (50, 3), dtype=torch.int8)
+    expected = rank_scores(scores[:, 1].clone(), classes[:, 1].clone(), 1)
+    for ours, plain in zip(rank_scores(scores[:, 1], classes[:, 1], 1), expected, strict=True):
+        assert ours.tolist() == plain.tolist()
+
+
+def same(ours, theirs):
+    if isinstance(ours, torch.Tensor):
+        return ours.dtype == theirs.dtype and ours.numpy().tobytes() == theirs.numpy().tobytes()
+    return type(ours) is type(theirs) and len(ours) == len(theirs) and all(map(same, ours, theirs))
+
+
+def batches(kind):
+    generator = torch.Generator().manual_seed(3)
+    for rows in (1, 40, 500):
+        match kind:
+            case "binary":
+                yield drawn("tied", rows), torch.randint(0, 2, (rows,), generator=generator)
+            case "labels":
+                yield torch.rand(rows, 4, generator=generator), torch.randint(0, 2, (rows, 4), generator=generator)
+            case "classes":
+                logits = torch.randn(rows, 4, generator=generator)
+                yield logits.softmax(1), torch.randint(0, 4, (rows,), generator=generator)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("metric", [AUROC, AveragePrecision, ROC, PrecisionRecallCurve])
+@pytest.mark.parametrize("limit", [{"exact": True}, {"exact_up_to": 0}, {"exact_up_to": 100}])
+@pytest.mark.parametrize("kind", ["binary", "labels", "classes"])
+def test_values_have_the_bits_of_those_by_numpy(metric, limit, kind, monkeypatch):
+    task = {"labels": {"num_labels": 4}, "classes": {"num_classes": 4}}.get(kind, {})
+    given = list(batches(kind))
+
+    def values():
+        steps, whole = Meter(value=metric(**task, **limit)), Meter(value=metric(**task, **limit))
+        found = [steps.forward(*batch)["value"] for batch in given]
+        for batch in reversed(given):
+            whole.update(*batch)
+        assert same(steps.compute()["value"], whole.compute()["value"])
+        return [*found, steps.compute()["value"]]
+
+    ours = values()
+    monkeypatch.setattr(tally_of_scores, "takes", lambda *tensors: False)
+    assert same(ours, values())
