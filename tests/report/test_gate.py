@@ -140,7 +140,7 @@ def test_what_is_not_finite_fails(kind, value, point):
 @pytest.mark.parametrize("point", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_missing_metric_fails(kind, point):
-    found = gate(run(9, 10), {kind: {"f1": 0.0}}, run(9, 10), point=point)
+    found = gate(run(9, 10), {kind: {"f1": 0.5}}, run(9, 10), point=point)
     assert found.exit_code == 1
     assert "missing: there is " in found.checks[0].reason
 

@@ -77,3 +77,10 @@ def test_a_baseline_that_is_not_positive_fails(baseline):
 def test_the_direction_must_fit(kind, higher, instead):
     with pytest.raises(ConfigError, match=f"{kind} score: .*Use {instead}"):
         outcome(kind, 1.0, report(AFTER, higher), report(BEFORE, higher))
+
+
+@pytest.mark.parametrize(("kind", "instead"), [("min-ratio", "max-drop"), ("max-ratio", "max-rise")])
+@pytest.mark.parametrize("bound", [0.0, -1.0, float("-inf")])
+def test_a_ratio_that_nothing_can_miss_is_refused(kind, instead, bound):
+    with pytest.raises(ConfigError, match=f"{kind} m: got .*above 0.*{instead}"):
+        gate(stored(0.5), {kind: {"m": bound}}, stored(0.5))

@@ -10,6 +10,8 @@ from assay.errors import ConfigError, describe
 from assay.render import Document, Viewable
 from assay.report.gate_view import gate_document
 
+RATIOS = {"min-ratio": "max-drop", "max-ratio": "max-rise"}
+"""The rules of ratios, and those that bound the change instead."""
 KINDS = ("min", "max", "max-drop", "max-rise", "min-ratio", "max-ratio", "worst-slice", "worst-slice-max")
 EXIT_CODES = {"pass": 0, "fail": 1, "not enough evidence": 2}
 
@@ -43,6 +45,11 @@ class GateRule(Record):
             )
         if not self.metric.strip():
             raise ConfigError(describe(f"GateRule.metric of {self.kind}", repr(self.metric), "a name", "Name a metric"))
+        if self.kind in RATIOS and self.bound <= 0:
+            got, do = f"{self.bound:g}", f"Pass a ratio such as 0.99, or bound the change with {RATIOS[self.kind]}"
+            raise ConfigError(
+                describe(f"{self.kind} {self.metric}", got, "a number above 0, as ratios of positive values are", do)
+            )
         if not math.isfinite(self.bound):
             raise ConfigError(
                 describe(f"{self.kind} {self.metric}", self.bound, "a finite number", "Correct the bound")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from assay.errors import ConfigError, describe
-from assay.report.gate_result import GateCheck, GateRule
+from assay.report.gate_result import RATIOS, GateCheck, GateRule
 from assay.report.inference import Evidence, difference, interval_of
 from assay.report.measured_value import MeasuredValue, why_not_the_same
 from assay.report.packed_array import Array
@@ -22,7 +22,6 @@ from assay.report.slices import Slice
 from assay.report.value import Value
 
 BY_POINT = "judge by the number alone with --point"
-RATIOS = ("min-ratio", "max-ratio")
 CHANGES = ("max-drop", "max-rise", *RATIOS)
 FROM_ABOVE = ("max", "max-rise", "max-ratio", "worst-slice-max")
 
