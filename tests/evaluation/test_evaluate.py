@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, SubsetRandomS
 
 import assay
 from assay import Accuracy, ConfusionMatrix, Mean, Meter
-from assay.errors import ConfigError, ShapeError
+from assay.errors import AssayWarning, ConfigError, ShapeError
 from assay.evaluation import BatchError, evaluate
 from assay.evaluation.options import EvaluateOptions
 from assay.metrics import ClassReport, StatScores
@@ -445,6 +445,28 @@ def test_nested_batches_are_split_with_all_their_parts():
     report = evaluate(Names(), data, METRIC, device="cpu")
     assert seen == names
     assert value(report) == truth(NET, X, Y)
+
+
+class Returning(nn.Module):
+    """Puts a part of itself into training mode while it predicts."""
+
+    def __init__(self, part):
+        super().__init__()
+        self.body, self.part = nn.Sequential(nn.Linear(4, CLASSES), nn.Dropout(0.5)), part
+
+    def forward(self, x):
+        self.get_submodule(self.part).train()
+        return self.body(x).softmax(1)
+
+
+@pytest.mark.parametrize(("part", "named"), [("", "the model itself"), ("body.1", "'body.1'")])
+def test_a_model_that_returns_to_training_mode_is_named_once(part, named):
+    net = Returning(part)
+    with pytest.warns(AssayWarning, match=f"model: got .*training mode after the first batch.*({named})") as caught:
+        evaluate(
+            net, TensorDataset(torch.randn(40, 4), torch.zeros(40).long()), Accuracy(num_classes=CLASSES), batch_size=8
+        )
+    assert len([each for each in caught if "training mode" in str(each.message)]) == 1
 
 
 def test_compiled_models_are_measured():

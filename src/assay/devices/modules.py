@@ -17,6 +17,12 @@ def locations(model: Any) -> set[torch.device]:
     return {tensor.device for tensors in (model.parameters(), model.buffers()) for tensor in tensors}
 
 
+def in_training_mode(model: Any) -> list[str]:
+    """The names of the modules of a model that are in training mode, outer ones first; empty for the model itself."""
+    modules = model.named_modules() if isinstance(model, nn.Module) else ()
+    return [name for name, module in modules if module.training]
+
+
 @contextmanager
 def evaluation_mode(model: Any) -> Iterator[None]:
     """A module in evaluation mode, and afterwards as it was, whatever happened.

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from assay.devices.assign import DeviceAssignment
-from assay.devices.modules import evaluation_mode, locations
+from assay.devices.modules import evaluation_mode, in_training_mode, locations
 from assay.devices.placement import move
 from assay.devices.policies import can_hold
-from assay.errors import ConfigError, describe
+from assay.errors import AssayWarning, ConfigError, describe, warn
 from assay.evaluation.batch import Reader, as_column
 from assay.evaluation.nested_batch import mapped
 from assay.evaluation.pictures import find_image
@@ -68,12 +68,15 @@ class Forward:
     def __call__(self, batch: Any) -> Predicted:
         """The predictions, the target, the weights and the columns of a batch, on one device."""
         (args, kwargs), target, weights = self._reader.read(batch)
-        if self.takes_images is None:
+        is_first = self.takes_images is None
+        if is_first:
             self.takes_images = find_image((args, kwargs)) is not None
         if len(args) == 1 and not kwargs and type(args[0]) is Tensor and args[0].device == self.device:
             outputs = self._run(args, kwargs)
         else:
             outputs = self._run(*move(mapped((args, kwargs), self._on_device_dtype), self.device))
+        if is_first:
+            _check_mode(self._model)
         preds = self._reader.preds(outputs)
         if target is not None and not self._reader.raw:
             target = as_column(target, "target")
@@ -104,6 +107,18 @@ class Forward:
             return preds, move(target, preds.device)
         self.on_host.add(target.dtype)
         return move(preds, "cpu"), move(target, "cpu")
+
+
+def _check_mode(model: Any) -> None:
+    """Warn where a model put itself back into training mode."""
+    names = in_training_mode(model)
+    if names:
+        first = f"{names[0]!r}" if names[0] else "the model itself"
+        got = f"{len(names):,} modules in training mode after the first batch, such as {first}"
+        do = (
+            "Do not call train() in forward, where dropout and batch norm are not meant to be measured in training mode"
+        )
+        warn(describe("model", got, "evaluation mode, in which it was called", do), AssayWarning)
 
 
 @contextmanager
