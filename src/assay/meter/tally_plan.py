@@ -111,6 +111,8 @@ class TallyPlan:
             )
         for tally in self._wanted.values():
             tally.check(layout)
+        for metric in self._metrics.values():
+            metric.check(layout)
 
     def readings(self, names: Iterable[str]) -> list[tuple[TallySource, Tally, list[str]]]:
         """What is read for metrics: what is counted for it, the tally to read, and which metrics do."""

@@ -18,7 +18,7 @@ from assay.metrics.classification.ranking import AUROC
 from assay.metrics.classification.rates import Accuracy, Recall
 from assay.metrics.composition import tally_of, values_of, without_data
 from assay.metrics.operators import Operation
-from assay.tally.base import Tally
+from assay.tally.base import BatchLayout, Tally
 
 __all__ = ["Arithmetic"]
 
@@ -125,6 +125,10 @@ class Arithmetic(Metric):
         Comparisons, trackers and reports ask for it. It does not follow from the operations.
         """
         return replace(self, higher_is_better=higher_is_better)
+
+    def check(self, layout: BatchLayout) -> None:
+        for metric in self._metrics:
+            metric.check(layout)
 
     def tally(self, weighted: bool) -> Tally:
         return tally_of(self._metrics, weighted)

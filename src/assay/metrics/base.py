@@ -21,7 +21,7 @@ from assay.metrics.documentation import docstring, field_hints, sections
 from assay.metrics.operators import Operators
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends
-from assay.tally.base import Batch, Tally
+from assay.tally.base import Batch, BatchLayout, Tally
 from assay.tally.column import of_column
 from assay.tally.ragged import Ragged
 
@@ -121,6 +121,9 @@ class Metric(Operators, ABC):
 
         With an encoder, its rows are the `preds` of the tally, and there is no target.
         """
+
+    def check(self, layout: BatchLayout) -> None:
+        """Raise an `InputError` for a batch whose metadata contradict the arguments; its tally can count it."""
 
     @property
     def encoders(self) -> tuple[Encoder, ...]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 from assay.encode.base import Encoder
 from assay.errors import AssayWarning, ConfigError, describe
 from assay.metrics.base import Metric
-from assay.tally.base import compute_batches
+from assay.tally.base import BatchLayout, compute_batches
 from assay.tally.composite import CompositeTally, combine, components
 
 
@@ -35,6 +35,9 @@ class WrapperMetric(Metric):
     @property
     def encoders(self) -> tuple[Encoder, ...]:
         return self.metric.encoders
+
+    def check(self, layout: BatchLayout) -> None:
+        self.metric.check(layout)
 
 
 def tally_of(metrics: Iterable[Metric], weighted: bool) -> CompositeTally:

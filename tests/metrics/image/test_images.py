@@ -11,7 +11,7 @@ import pytest
 import torch
 import torchmetrics.functional.image as torchmetrics_image
 
-from assay.errors import ConfigError, InputError, InvalidValuesError, ShapeError
+from assay.errors import ConfigError, DtypeError, InputError, InvalidValuesError, ShapeError
 from assay.meter import Meter
 from assay.metrics import (
     ErrorRelativeGlobalDimensionlessSynthesis,
@@ -307,3 +307,30 @@ def test_arguments_out_of_range_are_refused():
 def test_a_correlation_needs_more_than_one_pixel_in_a_window():
     with pytest.raises(ConfigError, match="window_size"):
         SpatialCorrelationCoefficient(window_size=1)
+
+
+RANGED = {
+    "PSNR": PeakSignalNoiseRatio,
+    "PSNR of images": lambda **options: PeakSignalNoiseRatio(per_image=True, **options),
+    "PSNR of blocks": PeakSignalNoiseRatioWithBlockedEffect,
+    "SSIM": StructuralSimilarityIndexMeasure,
+    "MS-SSIM": lambda **options: MultiScaleStructuralSimilarityIndexMeasure(betas=(0.5, 0.5), **options),
+    "sum": lambda **options: PeakSignalNoiseRatio(**options) + 1,
+}
+
+
+@pytest.mark.parametrize("name", RANGED)
+@pytest.mark.parametrize("which", ["preds", "target"])
+def test_integers_do_not_fit_a_range_of_one(name, which):
+    random = torch.Generator().manual_seed(1)
+    images = {each: torch.randint(256, (2, 1, 32, 32), generator=random) for each in ("preds", "target")}
+    meter = Meter(RANGED[name](data_range=1.0))
+    wrong = {each: values / 255 for each, values in images.items()} | {which: images[which].to(torch.uint8)}
+    with pytest.raises(DtypeError, match=rf"{which}: got torch.uint8, .*data_range=1 .*data_range=255"):
+        meter.update(**wrong)
+    assert meter.rows == 0
+    (expected,) = meter.values_of(*(each / 255 for each in images.values())).values()
+    bytes_ = [each.to(torch.uint8) for each in images.values()]
+    (found,) = Meter(RANGED[name](data_range=255.0)).values_of(*bytes_).values()
+    assert found == pytest.approx(expected.item(), rel=1e-4)
+    meter.update(images["preds"] > 127, images["target"] > 127)  # masks are 0 or 1

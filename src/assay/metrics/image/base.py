@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
-from assay.errors import ConfigError, describe
+from assay.errors import ConfigError, DtypeError, describe
 from assay.metrics.base import Examples, Metric
 from assay.metrics.exact_arithmetic import means, result
 from assay.metrics.per_sample import SampleTerms
-from assay.tally.base import Batch, Tally
+from assay.tally.base import Batch, BatchLayout, Tally
 from assay.tally.image_terms import MEAN_BITS, ImageTerm
 from assay.tally.row_sums import RowSums, RowTotals
 
@@ -38,6 +39,7 @@ class ImageMetric(Metric):
     Raises:
         ConfigError: an argument that is out of range.
         ShapeError: `preds` and `target` of different shapes, or too small.
+        DtypeError: integers with a `data_range` of 1 or less.
         InvalidValuesError: by `compute`, for images with values that are NaN or infinite.
     """
 
@@ -60,6 +62,17 @@ class ImageMetric(Metric):
             value = getattr(self, name, None)
             if value is not None and value < least:
                 raise ConfigError(describe(name, value, f"{least} or more", f"Leave {name} out"))
+
+    def check(self, layout: BatchLayout) -> None:
+        """Raise a `DtypeError` for integers that `data_range` has no room for."""
+        data_range = getattr(self, "data_range", None)
+        if data_range is None or data_range > 1:
+            return
+        for name, images in (("preds", layout.preds), ("target", layout.target)):
+            if images is not None and not images.dtype.is_floating_point and images.dtype != torch.bool:
+                expected = f"floats, as data_range={data_range:g} is the span of the values"
+                do = "Pass data_range=255 for 8-bit images, or divide the images by 255"
+                raise DtypeError(describe(name, images.dtype, expected, do))
 
     @property
     @abstractmethod

@@ -59,6 +59,7 @@ class PeakSignalNoiseRatio(ImageMetric):
 
     Raises:
         ConfigError: a `data_range` that is not above 0.
+        DtypeError: integers with a `data_range` of 1 or less.
         InvalidValuesError: by `compute`, with `per_image`, for images with values that are NaN or infinite.
 
     Example:
