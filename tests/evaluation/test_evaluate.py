@@ -461,11 +461,9 @@ class Returning(nn.Module):
 
 @pytest.mark.parametrize(("part", "named"), [("", "the model itself"), ("body.1", "'body.1'")])
 def test_a_model_that_returns_to_training_mode_is_named_once(part, named):
-    net = Returning(part)
+    net, data = Returning(part), TensorDataset(torch.randn(40, 4), torch.zeros(40).long())
     with pytest.warns(AssayWarning, match=f"model: got .*training mode after the first batch.*({named})") as caught:
-        evaluate(
-            net, TensorDataset(torch.randn(40, 4), torch.zeros(40).long()), Accuracy(num_classes=CLASSES), batch_size=8
-        )
+        evaluate(net, data, Accuracy(num_classes=CLASSES), batch_size=8)
     assert len([each for each in caught if "training mode" in str(each.message)]) == 1
 
 

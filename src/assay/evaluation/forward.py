@@ -115,9 +115,7 @@ def _check_mode(model: Any) -> None:
     if names:
         first = f"{names[0]!r}" if names[0] else "the model itself"
         got = f"{len(names):,} modules in training mode after the first batch, such as {first}"
-        do = (
-            "Do not call train() in forward, where dropout and batch norm are not meant to be measured in training mode"
-        )
+        do = "Remove the call of train() in forward, unless dropout and batch norm are to be measured in training mode"
         warn(describe("model", got, "evaluation mode, in which it was called", do), AssayWarning)
 
 
