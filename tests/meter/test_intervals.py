@@ -18,6 +18,7 @@ from assay.meter.intervals import (
     closed_forms,
     group_count,
     needing_bootstrap,
+    replicate_interval,
 )
 from assay.metrics import (
     AUROC,
@@ -268,3 +269,14 @@ def test_intervals_cover_the_truth_as_often_as_they_say(metric, draw, count):
     truth = float(metric(*draw(2_000_000, 10**6)))
     share = covered(lambda: Meter(metric), draw, truth, 1000, count)
     assert 0.90 <= share <= 0.99
+
+
+def test_the_skewness_of_normal_replicates_is_taken_for_chance():
+    random = np.random.default_rng(8)
+    ratios = []
+    for _ in range(400):
+        found = replicate_interval(0.5, (0.5 + 0.02 * random.normal(size=100)).tolist(), 0.95, 32)
+        ratios.append((found.upper - 0.5) / (0.5 - found.lower))
+    assert np.mean(np.abs(np.log(ratios)) > 0.05) < 0.08  # of one standard error 0.32, of two 0.05
+    skewed = replicate_interval(0.5, (0.5 + 0.02 * (random.exponential(size=100) - 1)).tolist(), 0.95, 32)
+    assert skewed.upper - 0.5 > 2 * (0.5 - skewed.lower)
