@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, IterableDataset, default_collate
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.coverage import Lists, SampleAssignment, assign_samples
 from assay.evaluation.errors import BatchError
+from assay.evaluation.mosaic_streaming import by_index
 from assay.evaluation.nested_batch import digest, structure
 from assay.evaluation.ranks import Ranks
 
@@ -152,6 +153,9 @@ def open_source(
     Raises:
         ConfigError: the data are nothing of that, or ranks cannot tell whether they have the same.
     """
+    given, data = data, by_index(data)
+    if data is not given:
+        sharded = None  # all processes read all samples of it by index, also where its iterator splits them
     if isinstance(data, DataLoader) and _has_indices(data):
         return _indexed(data, ranks, pin, sharded)
     if not isinstance(data, DataLoader) and is_dataset(data):
