@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import random
 
 import pytest
 import torch
@@ -139,3 +140,74 @@ def test_a_subclass_with_a_compute_of_its_own_is_no_part_of_a_group():
     ours.update(*BATCHES[0])
     expected.update(*BATCHES[0])
     same(ours.compute(), expected.compute())
+
+
+class Confident(original.Metric):
+    """A metric of the user's own, which keeps its states itself."""
+
+    full_state_update = False
+
+    def __init__(self):
+        super().__init__()
+        self.add_state("highest", default=torch.tensor(0.0), dist_reduce_fx="max")
+        self.add_state("targets", default=[], dist_reduce_fx="cat")
+
+    def update(self, preds, target):
+        self.highest = torch.maximum(self.highest, preds.max())
+        self.targets.append(target.flatten().float())
+
+    def compute(self):
+        return self.highest + original.utilities.dim_zero_cat(self.targets).mean()
+
+
+def used(kinds, seed):
+    """What a collection gives while it is used at random; the order is that of the seed."""
+    order = random.Random(seed)
+    task = {"task": "multiclass", "num_classes": 3}
+    metrics = {
+        **{name: each.clone() for name, each in collection(kinds).items() if name != "samplewise"},
+        "own": Confident(),
+        "smallest": kinds.MinMaxMetric(kinds.Accuracy(**task)),
+        "classes": kinds.ClasswiseWrapper(kinds.Recall(**task, average=None), labels=["a", "b", "c"]),
+        "twice": 2 * kinds.Precision(**task),
+        "last": kinds.wrappers.Running(kinds.Accuracy(**task), window=2),
+        "stepwise": kinds.Specificity(**task, dist_sync_on_step=True),
+    }
+    chosen = {name: metrics[name] for name in order.sample(sorted(metrics), 5)}
+    groups = kinds is torchmetrics  # those of TorchMetrics count some batches twice after add_metrics
+    several = kinds.MetricCollection(chosen, prefix="val_", compute_groups=groups)
+    several.update(*BATCHES[0])
+    for step in range(12):
+        kind = order.choice(
+            ["update", "forward", "forward", "compute", "reset", "copy", "rename", "add", "items", "member"]
+        )
+        if kind == "update":
+            several.update(*order.choice(BATCHES))
+        elif kind == "forward":
+            yield kind, several(*order.choice(BATCHES))
+        elif kind == "reset":
+            several.reset()
+            several.update(*BATCHES[0])
+        elif kind == "copy":
+            several = order.choice(list(COPIES.values()))(several)
+        elif kind == "rename":
+            several = several.clone(prefix=f"{step}_", postfix="_x")
+        elif kind == "add":
+            several.add_metrics({f"new{step}": kinds.CohenKappa(**task)})
+            several.update(*BATCHES[1])
+        elif kind == "items":
+            yield kind, [list(several.keys(keep_base)) for keep_base in (False, True)]
+            yield kind, [type(each).__name__ for each in several.values()]
+        elif kind == "member":
+            yield kind, several[order.choice(list(several.keys(keep_base=True)))].compute()
+        yield kind, several.compute()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(8))
+def test_random_use_gives_what_torchmetrics_gives(seed):
+    for (step, ours), (_, expected) in zip(used(torchmetrics, seed), used(original, seed), strict=True):
+        if isinstance(expected, list):
+            assert ours == expected, step
+        else:
+            torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)

@@ -263,8 +263,10 @@ def test_values_have_the_dtype_that_is_set():
     metric = updated(Accuracy(task="multiclass", num_classes=3))
     assert metric.half().compute().dtype == torch.float32
     assert metric.set_dtype(torch.float64).dtype == torch.float64
-    metric.update(*BATCHES[0])
     assert metric.compute().dtype == torch.float64
+    collection = updated(MetricCollection([Accuracy(task="multiclass", num_classes=3), MulticlassF1Score(3)]))
+    collection.compute()
+    assert {each.dtype for each in collection.set_dtype(torch.float64).compute().values()} == {torch.float64}
 
 
 def test_batches_come_from_any_device():
