@@ -13,7 +13,12 @@ import sys
 import torchmetrics
 from others_tests import OthersTests
 
-FAMILIES = ("classification", "clustering", "nominal", "regression", "retrieval", "text", "segmentation")
+FAMILIES = (
+    *("classification", "clustering", "nominal", "pairwise", "regression", "retrieval", "segmentation", "text"),
+    *("audio", "detection", "image", "multimodal", "shape", "utilities"),
+)
+WRAPPERS = ("bootstrapping", "classwise", "minmax", "multioutput", "multitask", "running", "tracker", "transformations")
+BASES = ("aggregation", "collections", "composition", "hashing", "metric", "saving_loading")
 CACHIER = "def cachier(**options):\n    return lambda function: function\n"
 """In the place of a package that keeps values of references between runs."""
 
@@ -22,7 +27,11 @@ TORCHMETRICS = OthersTests(
     tag=f"v{torchmetrics.__version__}",
     root="tests",
     folder="tests/unittests",
-    families=(*FAMILIES, "audio", "image", "detection", "bases/test_aggregation.py"),
+    families=(
+        *FAMILIES,
+        *(f"wrappers/test_{name}.py" for name in WRAPPERS),
+        *(f"bases/test_{name}.py" for name in BASES),
+    ),
     library="torchmetrics",
     imports="torchmetrics",
     left_out=r"\[True|ddp|script",

@@ -13,7 +13,7 @@ import torch
 from assay.errors import InvalidValuesError
 from assay.meter import Meter
 from assay.meter.cells import CellMeters, put_together, uncounted
-from assay.metrics import Accuracy, ConfusionMatrix, LogLoss, MeanAbsoluteError, R2Score
+from assay.metrics import Accuracy, ConfusionMatrix, LogLoss, Mean, MeanAbsoluteError, R2Score
 from assay.tally.base import Batch, State, Tally
 from assay.tally.row_cells import RowCells
 from laws import bits, feed
@@ -131,3 +131,16 @@ def test_reading_a_value_changes_no_count(case: TallyCase):
         with suppress(InvalidValuesError):
             merged.compute()
     assert bits(merged.states()) == before
+
+
+@pytest.mark.parametrize("nan_policy", ["ignore", "warn"])
+def test_nan_is_left_out_of_its_cell(nan_policy):
+    values, cells = torch.randn(40), cells_of(40)
+    values[::7] = math.nan
+    whole = Meter(mean=Mean(nan_policy=nan_policy))
+    counted = CellMeters(whole)
+    counted.count(whole.arguments(values, None, None, {}), cells, CELLS, {})
+    for cell in range(CELLS):
+        meter = whole.fresh()
+        meter.update(values[torch.from_numpy(cells == cell)])
+        assert bits(counted.meter(cell).states()) == bits(meter.states())
