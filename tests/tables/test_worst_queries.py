@@ -197,8 +197,10 @@ def test_columns_that_cannot_be_shown(table):
         score(table, NDCG, **{**SCORED, "show": {"a": np.sum}})
     with pytest.raises(ConfigError, match="show: got"):
         score(table, "mean_absolute_error", preds="score", target="relevance", show="text")
-    renamed = worst_of(score(table, NDCG, **{**SCORED, "show": {"body": "text"}}))
-    assert renamed.document_columns == ("body",)
+    missing = table.append_column("note", pa.array([None] * len(table), pa.string()))
+    renamed = worst_of(score(missing, NDCG, **{**SCORED, "show": {"body": "text", "remark": "note"}}))
+    assert (renamed.query_columns, renamed.document_columns) == (("remark",), ("body",))
+    assert {query.shown for query in renamed.queries} == {("",)}
 
 
 def call(monkeypatch, *arguments):

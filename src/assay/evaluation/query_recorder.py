@@ -49,11 +49,6 @@ class QueryRecorder:
         """Whether there were too many documents on this process already."""
         return not self.metric.by_row and self._counts[0] > self.most
 
-    @property
-    def takes_ids(self) -> bool:
-        """Whether it looks at the ids of samples."""
-        return not self.idle
-
     def empty(self) -> QueryRecorder:
         """One that has kept nothing."""
         return QueryRecorder(self.name, self.metric, self.most)

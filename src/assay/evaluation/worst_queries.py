@@ -18,7 +18,7 @@ from assay.metrics.retrieval.base import QueryMean
 from assay.report.worst import severity, worst_rows
 from assay.report.worst_queries import MOST_DOCUMENTS, MOST_QUERIES, QueryDocument, QueryRanking, WorstQueries
 
-_BEST = 1.0  # of each metric of which more is better
+_BEST = 1 - 1e-6  # of each metric of which more is better, up to the rounding of float32
 
 
 def ranking_metric(metrics: Mapping[str, Metric]) -> tuple[str, QueryMean] | None:
@@ -161,13 +161,15 @@ class ChosenQueries:
 
 
 def _text(value: Any, place: int | None, count: int) -> str:
-    """A value as a short string; of a list that has one for each document, that of one of them."""
+    """A value as a short string, empty for None; of a list that has one for each document, that of one of them."""
     if isinstance(value, Tensor):
         value = to_host(value)
     if isinstance(value, Tensor | np.ndarray):
         value = value.tolist()
     if place is not None and isinstance(value, list | tuple) and len(value) >= max(count, place + 1):
         value = value[place]
+    if value is None:
+        return ""
     return excerpt(value if isinstance(value, str | list | tuple) else str(value))
 
 
