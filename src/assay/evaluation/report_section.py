@@ -13,7 +13,7 @@ from assay.evaluation.per_sample import PerSampleValues
 from assay.evaluation.report_values import IntervalSources, rest_of, values_of
 from assay.evaluation.slices import Slicer, SliceResult
 from assay.meter import Meter
-from assay.meter.intervals import closed_forms
+from assay.meter.intervals import closed_forms, resampled_queries
 from assay.meter.resample import READ_ELEMENTS
 from assay.metrics.base import Metric
 from assay.report import Section, Slice, Table
@@ -54,7 +54,9 @@ def build_section(
         drawn = Resampled()
         if groups is not None:
             drawn = groups.resampled(options.confidence_level, options.n_resamples, per_sample.terms)
-        sources = replace(sources, closed=closed_forms(total, options.confidence_level), drawn=drawn)
+        closed = closed_forms(total, options.confidence_level)
+        closed |= resampled_queries(total, options.confidence_level, options.n_resamples, options.seed)
+        sources = replace(sources, closed=closed, drawn=drawn)
     values = tuple(sources.with_interval(value) for _, value in values_of(results, metrics, total.rows))
     slicer: Slicer | None = observed.get("slices")
     slices: tuple[Slice, ...] = ()
@@ -106,7 +108,8 @@ def _slices(
         sources = replace(of_all, members=each.members, closed={}, drawn=Resampled(), terms=terms)
         if level is not None:
             drawn = each.resampled(level, n_resamples, terms, READ_ELEMENTS // len(results))
-            sources = replace(sources, closed=closed_forms(each.meter, level), drawn=drawn)
+            closed = closed_forms(each.meter, level) | resampled_queries(each.meter, level, n_resamples)
+            sources = replace(sources, closed=closed, drawn=drawn)
         values = tuple(sources.with_interval(value) for _, value in values_of(each.values(names), metrics, rows))
         members = None if each.members is None else PackedArray.of(each.members)
         slices.append(Slice(each.name, rows, values, members, sources.drawn.resampling))

@@ -15,9 +15,10 @@ from assay.errors import AssayWarning, ConfigError, InvalidValuesError, StateErr
 from assay.meter.meter import Meter
 from assay.meter.resample import GroupStates
 from assay.metrics.base import Metric, named_numbers
+from assay.metrics.retrieval.curves import RetrievalRecallAtFixedPrecision
 from assay.stats.bootstrap import LEAST, Floats, Whole, expanded_tail, poisson_draws, replicate_error
 from assay.stats.distributions import student_quantile
-from assay.stats.intervals import skewed_ends
+from assay.stats.intervals import FEWEST, skewed_ends
 from assay.tally.base import InvalidValues
 
 GROUPS = 128
@@ -25,6 +26,8 @@ GROUPS = 128
 FEWEST_GROUPS = 10
 """Groups with samples, below which nothing is drawn."""
 FEW_DRAWS = 200
+MOST_QUERY_GROUPS = 1024
+"""Of queries that are resampled."""
 FEWEST_BEYOND = 4
 """Replicates beyond an end: with fewer of them, or fewer than `FEW_DRAWS`, percentiles are too uncertain."""
 
@@ -89,6 +92,77 @@ def closed_forms(meter: Meter, confidence_level: float = 0.95) -> dict[str, Conf
         if ends is not None and not any(map(math.isnan, ends)):
             intervals[name] = ConfidenceInterval(*ends, confidence_level, metric.closed_form)
     return intervals
+
+
+def resampled_queries(
+    meter: Meter, confidence_level: float = 0.95, n_resamples: int = 400, seed: int = 0
+) -> dict[str, ConfidenceInterval]:
+    """The intervals of the recall of `RetrievalRecallAtFixedPrecision`, by drawing the queries again.
+
+    Documents that are given with the number of their query depend on those of the same query, queries do not. More than
+    1,024 queries are drawn in so many groups. The ends are percentiles, moved outwards for the number of groups as
+    Student's t is. Where precision is near `min_precision`, the recall jumps from replicate to replicate, and the
+    interval is wide.
+
+    Args:
+        meter: what was counted, without weights.
+        confidence_level: between 0 and 1.
+        n_resamples: how often is drawn.
+        seed: where the draws start.
+
+    Returns:
+        Intervals by `"name recall"`. There is none where there are fewer than 12 queries, or too few replicates beyond
+        an end; where all replicates are equal; and where the value is not between the ends.
+
+    Raises:
+        ConfigError: the confidence level is invalid.
+
+    Example:
+        >>> from assay.metrics import RetrievalRecallAtFixedPrecision
+        >>> meter = Meter(r=RetrievalRecallAtFixedPrecision(max_k=3, min_precision=0.2))
+        >>> target, scores = (torch.arange(300) % 7 < 2).long(), torch.arange(300) * 37 % 101 / 100
+        >>> meter.update(scores, target, indexes=torch.arange(300) // 6)
+        >>> found = resampled_queries(meter)["r recall"]
+        >>> round(found.lower, 2), round(found.upper, 2), found.method
+        (0.38, 0.61, 'bootstrap: 400 draws of 50 queries')
+    """
+    _check_confidence_level(confidence_level)
+    intervals: dict[str, ConfidenceInterval] = {}
+    for name, metric in meter.metrics.items():
+        if not isinstance(metric, RetrievalRecallAtFixedPrecision) or metric.by_row or metric.aggregation != "mean":
+            continue
+        blocks = None if meter.weighted or not meter.rows else meter.counts_of(name)
+        if blocks is None:
+            continue
+        metric = metric.of_width(blocks.most_documents)
+        found, _ = blocks.values(metric.measure)
+        values = found.values[found.counted[:, 0]].numpy()
+        if len(values) < FEWEST:
+            continue
+        groups, sums = _summed_in_groups(values)
+        draws = np.concatenate([np.ones((1, groups), np.int64), poisson_draws(n_resamples, groups, seed)])
+        counts = draws @ np.bincount(np.arange(len(values)) % groups)
+        value, *others = [_recall(metric, total / count) for total, count in zip(draws @ sums, counts, strict=True)]
+        known, beyond = np.sort(others), math.floor((n_resamples + 1) * expanded_tail(confidence_level, groups))
+        if beyond < FEWEST_BEYOND or not known[beyond - 1] <= value <= known[-beyond] > known[beyond - 1]:
+            continue
+        method = f"bootstrap: {n_resamples} draws of {len(values):,} queries"
+        ends = float(known[beyond - 1]), float(known[-beyond])
+        intervals[f"{name} recall"] = ConfidenceInterval(*ends, confidence_level, method)
+    return intervals
+
+
+def _recall(metric: RetrievalRecallAtFixedPrecision, means: Floats) -> float:
+    """The recall from the means of precision and recall over queries; 0 where a replicate has no query."""
+    return float(np.nan_to_num(float(metric.value(means.tolist()).recall)))
+
+
+def _summed_in_groups(values: Floats) -> tuple[int, Floats]:
+    """Rows added up in at most `MOST_QUERY_GROUPS` groups, and how many these are."""
+    groups = min(len(values), MOST_QUERY_GROUPS)
+    sums = np.zeros((groups, values.shape[1]))
+    np.add.at(sums, np.arange(len(values)) % groups, values)
+    return groups, sums
 
 
 def needing_bootstrap(

@@ -10,8 +10,14 @@ import torch
 
 from assay import evaluate
 from assay.meter import Meter
-from assay.meter.intervals import closed_forms, needing_bootstrap
-from assay.metrics import RetrievalMAP, RetrievalMRR, RetrievalNormalizedDCG, RetrievalPrecision
+from assay.meter.intervals import closed_forms, needing_bootstrap, resampled_queries
+from assay.metrics import (
+    RetrievalMAP,
+    RetrievalMRR,
+    RetrievalNormalizedDCG,
+    RetrievalPrecision,
+    RetrievalRecallAtFixedPrecision,
+)
 from assay.metrics.per_sample import per_sample_values
 from assay.stats.intervals import mean_interval, order_statistics
 
@@ -85,3 +91,60 @@ def test_a_report_shows_them():
     (value,) = report.sections[0].values
     assert (value.lower, value.upper) == ends(RetrievalMAP(), scores, grades)
     assert value.note == "Student's interval of queries, corrected for skewness"
+
+
+RECALL = RetrievalRecallAtFixedPrecision(max_k=8, min_precision=0.45)
+
+
+def recall_meter(queries, seed, metric=RECALL, **options):
+    scores, grades = drawn(queries, seed)
+    numbers = torch.arange(queries).repeat_interleave(8)
+    meter = Meter(r=metric, weighted=bool(options))
+    meter.update(scores.reshape(-1), grades.reshape(-1), indexes=numbers, **options)
+    return meter
+
+
+def test_recall_at_a_precision_resamples_queries():
+    meter = recall_meter(60, 5)
+    found = resampled_queries(meter)
+    assert list(found) == ["r recall"]
+    interval, value = found["r recall"], meter.compute()["r"].recall.item()
+    assert 0 <= interval.lower < value < interval.upper <= 1
+    assert interval.method == "bootstrap: 400 draws of 60 queries"
+    wider = resampled_queries(meter, 0.98, 1000)["r recall"]
+    assert (wider.lower, wider.upper) != (interval.lower, interval.upper)
+    assert wider.upper - wider.lower >= interval.upper - interval.lower
+    whole = recall_meter(60, 5, replace(RECALL, max_k=None))
+    assert resampled_queries(whole) == found  # no query has more than 8 documents
+
+
+def test_recall_at_a_precision_has_none_where_queries_say_nothing_of_others():
+    assert resampled_queries(recall_meter(11, 5)) == {}
+    assert resampled_queries(recall_meter(40, 5, replace(RECALL, aggregation="median"))) == {}
+    assert resampled_queries(recall_meter(40, 5, weights=torch.ones(320))) == {}
+    assert resampled_queries(Meter(r=RECALL)) == {}
+    every = Meter(r=RECALL)
+    every.update(torch.arange(160.0), torch.ones(160, dtype=torch.int64), indexes=torch.arange(160) // 8)
+    assert resampled_queries(every) == {}  # all replicates are alike
+
+
+def test_recall_at_a_precision_covers_the_value_of_all_queries():
+    true = recall_meter(50_000, 10**6).compute()["r"].recall.item()
+    hits = [
+        found.lower <= true <= found.upper
+        for seed in range(60)
+        if (found := resampled_queries(recall_meter(50, seed)).get("r recall"))
+    ]
+    assert len(hits) == 60
+    assert 0.88 <= np.mean(hits) < 1
+
+
+def test_a_report_has_the_interval_of_recall_at_a_precision():
+    scores, grades = drawn(60, 5)
+    numbers = torch.arange(60).repeat_interleave(8)
+    data = [{"x": scores.reshape(-1), "target": grades.reshape(-1), "indexes": numbers}]
+    report = evaluate(lambda x: x, data, {"r": RECALL}, inputs="x", device="cpu")
+    found = resampled_queries(recall_meter(60, 5))["r recall"]
+    values = {each.name: each for each in report.sections[0].values}
+    assert (values["r recall"].lower, values["r recall"].upper) == (found.lower, found.upper)
+    assert values["r top_k"].lower is None

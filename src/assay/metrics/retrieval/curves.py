@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -55,10 +55,13 @@ class RetrievalCurveMetric(RetrievalMetric):
     def term(self) -> QueryTerm:
         return QueryCurve(self.max_k or 1, self.adaptive_k)
 
+    def of_width(self, most_documents: int) -> Self:
+        """The metric with a `max_k`: that of the longest query where none was given."""
+        return self if self.max_k is not None else replace(self, max_k=max(1, most_documents))
+
     def compute(self, counts: Any) -> Any:
-        if self.max_k is None and isinstance(counts, QueryBlocks):
-            return replace(self, max_k=max(1, counts.most_documents)).compute(counts)
-        return super().compute(counts)
+        metric = self.of_width(counts.most_documents) if isinstance(counts, QueryBlocks) else self
+        return super(RetrievalCurveMetric, metric).compute(counts)
 
     def value(self, numbers: Sequence[float]) -> Any:
         k = len(numbers) // 2
