@@ -116,6 +116,20 @@ def test_a_partial_goes_through_a_url(memory):
     assert again.report().sections == partial.report().sections
 
 
+def test_parts_at_urls_are_merged_by_a_pattern(memory, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    pa = pytest.importorskip("pyarrow")
+    pq.write_table(pa.table({"p": [0, 1, 1], "y": [0, 1, 0]}), tmp_path / "t.parquet", row_group_size=1)
+    scored = ["score", str(tmp_path / "t.parquet"), "--preds", "p", "--target", "y", "-m", "accuracy:num_classes=2"]
+    for part in ("1/2", "2/2"):
+        assert CliRunner().invoke(app, [*scored, "--part", part, "--out", f"{memory}/parts"]).exit_code == 0
+    merged = ["merge", f"{memory}/parts/*.safetensors", "--out", f"{memory}/merged"]
+    assert CliRunner().invoke(app, merged).exit_code == 0
+    assert Report.load(f"{memory}/merged").sections[0].values[0].count == 3
+    with pytest.raises(ConfigError, match="no file that matches"):
+        CliRunner().invoke(app, ["merge", f"{memory}/other/*.safetensors"], catch_exceptions=False)
+
+
 NET = nn.Linear(4, 3)
 DATA = TensorDataset(torch.randn(60, 4), torch.randint(3, (60,)))
 
