@@ -18,6 +18,7 @@ from assay.stats.sampling import numbers_of, numbers_of_texts
 from assay.tables.arrow import arrow
 from assay.tables.bad_rows import combined
 from assay.tables.columns import TableColumns
+from assay.tables.number_lists import sample_tensors
 
 Mask = NDArray[np.bool_]
 _INTEGER = re.compile("-?[0-9]+")
@@ -238,10 +239,11 @@ class RowReader:
         return codes.fill_null(0).cast(pa.int64())
 
     def _raw(self, array: Any, name: str, masks: dict[str, Mask]) -> list[Any]:
-        """Raw samples as they are, such as strings."""
+        """Raw samples as they are, such as strings, or with tensors, such as boxes."""
         if pa_null := array.null_count:
             _note(masks, f"no value in {name}", array.is_null().to_numpy(zero_copy_only=False))
-        values: list[Any] = array.to_pylist()
+        values, is_bad = sample_tensors(array)
+        _note(masks, f"a list with a missing number, or lists of different lengths in {name}", is_bad)
         return ["" if each is None else each for each in values] if pa_null else values
 
     def _ids(self, array: Any, masks: dict[str, Mask]) -> Any:
