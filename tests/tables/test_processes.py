@@ -17,7 +17,7 @@ import pytest
 from assay.errors import AssayWarning, ConfigError, StateError
 from assay.metrics import Accuracy, Mean
 from assay.report import Report
-from assay.tables import Partial, processes, score
+from assay.tables import Partial, count, merge, processes, score
 from assay.tables.counting import CountTask
 from killing import BATCHES, KillingMean
 
@@ -164,3 +164,23 @@ def test_a_killed_process_changes_no_bit(path, tmp_path, monkeypatch):
         report = score(path, metric, **options, workers=2)
     assert len(os.listdir(tmp_path / "noted")) > BATCHES
     assert contents(report) == contents(score(path, metric, **options))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("metrics", ["accuracy:num_classes=2", "auroc", "mean"])
+def test_partials_in_memory_that_cannot_be_written_are_merged(path, metrics):
+    """As those that Ray shares between processes."""
+    table = pq.read_table(path).set_column(0, "p", pa.array(np.linspace(0, 1, 400)))
+    if "num_classes" in metrics:
+        table = pq.read_table(path)
+    options = {**OPTIONS, "target": None if metrics == "mean" else "y"}
+    parts = [count(table.slice(k, 200), metrics, f"part {k}", **options) for k in (0, 200)]
+    shared = []
+    for part in parts:
+        buffers = []
+        data = pickle.dumps(part, protocol=5, buffer_callback=buffers.append)
+        shared.append(pickle.loads(data, buffers=[bytes(buffer.raw()) for buffer in buffers]))
+    manifest = ["part 0", "part 200"]
+    expected = contents(merge(parts, manifest).report())
+    assert contents(merge([Partial.from_bytes(each.to_bytes()) for each in shared], manifest).report()) == expected
+    assert contents(merge(shared, manifest).report()) == expected
