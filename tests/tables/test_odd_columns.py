@@ -145,3 +145,9 @@ def test_truth_values_have_the_numbers_of_their_names(labels):
     rows = {str(name).lower(): each for name, each in report.sections[0].tables[0].rows}
     assert list(rows.values()) == ([0.5, 0] if labels == "True,False" else [0, 0.5])
     assert rows.get("true", 0.5) == 0.5
+
+
+def test_a_slice_of_too_many_values_says_what_a_table_can_do():
+    table = pa.table({"p": [0] * 101, "y": [0] * 101, "age": np.arange(101) / 7})
+    with pytest.raises(ConfigError, match=r"slices: age: got more than 100 .*in a table add a column of ranges"):
+        score(table, Accuracy(num_classes=2), preds="p", target="y", slices=["age"])

@@ -18,7 +18,10 @@ MOST_CROSSED = 9
 BASE = 128
 """Above the number of any value: the numbers of a crossing are digits to this base, of which 9 fit 63 bits."""
 MISSING = "missing"
-_BIN = 'Bin it by a function, such as slices={"decade": lambda batch: batch["age"] // 10 * 10}'
+_BIN = (
+    'Bin it by a function, such as slices={"decade": lambda batch: batch["age"] // 10 * 10}; '
+    "in a table add a column of ranges, and slice by that"
+)
 _LISTS = (list, tuple, set, frozenset, np.ndarray)
 
 

@@ -71,7 +71,7 @@ def parse_slices(written: tuple[str, ...], data: Any = None) -> Any:
     Args:
         written: ``region``, ``sex,age`` for both, ``sex*age`` for both crossed, ``age:bins=5``, or
             ``decade=module:function``.
-        data: what `assay.evaluate` gets; the edges of bins come from all of its samples.
+        data: what `assay.evaluate` gets; the edges of bins come from all of its samples. None: there are no bins.
 
     Example:
         >>> parse_slices(("region,sex", "sex*age"))
@@ -122,6 +122,10 @@ def _slice(written: str, data: Any) -> tuple[str, Any]:
 
 
 def _bins(column: str, count: int, data: Any) -> ColumnBins:
+    if data is None:
+        query = f"select *, ntile({count}) over (order by {column}) as {column}_bin from 'predictions.parquet'"
+        do = f'Slice by a column of ranges, as --slice {column}_bin with --sql "{query}"'
+        raise ConfigError(describe("--slice", f"bins of {column!r}", "columns, as a table is read once", do))
     parts = data.dataset.parts if isinstance(getattr(data, "dataset", None), Columns) else {}
     if column not in parts:
         do = "Slice a column of a table or an array, or name a function, as in --slice age=module:function"
