@@ -61,6 +61,19 @@ def test_a_metric_without_a_counterpart_is_that_of_torchmetrics_and_says_what_as
     assert warned[0].filename == __file__
 
 
+@pytest.mark.filterwarnings("ignore::assay.errors.AssayWarning")  # of the metrics that stay those of the library
+@pytest.mark.parametrize(
+    "module",
+    ["torchmetrics", "torchmetrics.classification", "torchmetrics.functional", "ignite.metrics", "ignite.engine"],
+)
+def test_all_names_are_imported_with_a_star(module):
+    expected, here = {}, {}
+    exec(f"from {module} import *", expected)
+    exec(f"from assay.compat.{module} import *", here)
+    assert set(here) >= set(expected) > {"__builtins__"}
+    assert import_module(f"assay.compat.{module.partition('.')[0]}").__version__
+
+
 def test_names_that_are_no_metrics_are_those_of_torchmetrics():
     assert issubclass(torchmetrics.MetricCollection, original.MetricCollection)
     assert torchmetrics.wrappers.MinMaxMetric is original.wrappers.MinMaxMetric

@@ -81,7 +81,9 @@ class _CompatibleModules(MetaPathFinder, Loader):
 
 
 def _member(module: ModuleType, name: str, replace: Replace) -> Any:
-    if name.startswith("__"):
+    if name == "__all__":  # asked by `from ... import *`, which finds no names in a module that looks them up
+        return getattr(module, name, None) or [each for each in dir(module) if not each.startswith("_")]
+    if name.startswith("__") and name != "__version__":
         raise AttributeError(f"module {PACKAGE}.{module.__name__} has no attribute {name!r}")
     original = getattr(module, name)
     if not isinstance(original, ModuleType):
