@@ -60,3 +60,12 @@ def test_the_catalogue_has_formulas_and_counterparts() -> None:
     assert "`tp / (tp + fn)`" in recall
     assert "`MulticlassRecall`" in recall
     assert page.count("### ") == sum(len(kinds) for kinds in assay.metrics.catalogue.families().values())
+    for name, counterpart in (
+        ("Precision", "TorchMetrics: `BinaryPrecision`"),
+        ("SignalNoiseRatio", "TorchMetrics: `SignalNoiseRatio`"),
+        ("FrechetDistance", "TorchMetrics: `FrechetInceptionDistance`; PyTorch Ignite: `FID`"),
+        ("GroupDifference", "PyTorch Ignite: `SubgroupDifference`"),
+        ("PeakSignalNoiseRatio", "TorchEval: `PeakSignalNoiseRatio`"),
+    ):  # with the same arguments, and with others
+        assert counterpart in page.partition(f"### [{name}](")[2].partition("###")[0]
+    assert "`CompositionalMetric`" not in page  # an expression, whose example names metrics

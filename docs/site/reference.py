@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from importlib import import_module
 from pathlib import Path
 
 import assay
 from assay.metrics.catalogue import families
 from assay.metrics.documentation import sections
-from assay.migrate.catalogue import catalogue
+from assay.migrate.catalogue import CatalogueRow, catalogue
 from assay.migrate.table import LIBRARIES, library
 
 SRC = Path(assay.__file__).parent
@@ -49,8 +49,10 @@ def pages() -> dict[str, str]:
 def catalogue_page() -> str:
     """Every metric with its formula and its counterparts in other libraries."""
     counterparts: dict[str, dict[str, list[str]]] = {}
+    names = {name for kinds in families().values() for name in kinds}
     for row in catalogue(LIBRARIES):
-        counterparts.setdefault(row.assay, {}).setdefault(library(row.library).title, []).append(f"`{row.name}`")
+        for name in _counterparts(row, names):
+            counterparts.setdefault(name, {}).setdefault(library(row.library).title, []).append(f"`{row.name}`")
     parts = [
         "# Catalogue of metrics\n\nEvery metric with its formula and its counterparts in other libraries. The "
         "reference has its arguments, shapes, rounding and the source of the definition; [The metrics](metrics.md) "
@@ -76,6 +78,14 @@ def navigation(paths: Iterable[str]) -> list[dict[str, object]]:
         else:
             packages.append({name: path})
     return [*packages, {METRICS: kinds}]
+
+
+def _counterparts(row: CatalogueRow, names: Collection[str]) -> list[str]:
+    """The metrics of these names that a class of another library has: that of its arguments, or those to write instead."""
+    if row.assay or re.search("metric of (this|that|the same) name", row.instead):
+        return [row.assay or row.name]
+    code = re.split(r",? (?:with|such as|where|which)\b|: ", row.instead)[0]
+    return [name for name in dict.fromkeys(re.findall(r"\w+", code)) if name in names]
 
 
 def _formula(text: str) -> str:
