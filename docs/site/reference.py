@@ -81,7 +81,7 @@ def navigation(paths: Iterable[str]) -> list[dict[str, object]]:
 
 
 def _counterparts(row: CatalogueRow, names: Collection[str]) -> list[str]:
-    """The metrics of these names that a class of another library has: that of its arguments, or those to write instead."""
+    """Those of the metrics that take the place of a class: with its arguments, or with others."""
     if row.assay or re.search("metric of (this|that|the same) name", row.instead):
         return [row.assay or row.name]
     code = re.split(r",? (?:with|such as|where|which)\b|: ", row.instead)[0]

@@ -145,6 +145,14 @@ def test_a_data_set_of_hugging_face_names_its_classes():
         evaluate(NET, datasets.DatasetDict({"train": data, "test": data}), "accuracy")
 
 
+def test_an_estimator_takes_vectors_in_one_column():
+    frame = pytest.importorskip("pandas").DataFrame({"x": X.tolist(), "y": NAMES[Y]})
+    assert values(OF_IRIS, frame, "accuracy", inputs="x") == {"accuracy": OF_IRIS.score(X, NAMES[Y])}
+    unequal = frame.assign(x=[row[: 2 + k % 2] for k, row in enumerate(X.tolist())])
+    with pytest.raises(ConfigError, match="column 'x': got no numbers"):
+        evaluate(OF_IRIS, unequal, "accuracy", inputs="x")
+
+
 def test_strings_in_one_column_go_to_a_pipeline():
     texts, target = np.array(["good film", "bad film", "good"]), ["pos", "neg", "neg"]
     model = make_pipeline(CountVectorizer(), LogisticRegression()).fit(["good film", "bad film"], ["pos", "neg"])

@@ -200,3 +200,14 @@ def test_mosaic_streaming_resumes(mosaic_folder, tmp_path):
     found = run(second, tmp_path / "stopped").sections[0]
     assert (first.counters.rows, second.counters.rows) == (24, ROWS + 1 - 24)
     assert (found.values, found.samples) == (expected.values, expected.samples)
+
+
+@pytest.mark.parametrize("kind", [None, "numpy", "torch"])
+def test_a_stream_needs_no_format(kind):
+    data = pytest.importorskip("datasets").Dataset.from_dict({"x": X.tolist(), "y": Y.tolist()})
+    stream = data.to_iterable_dataset(num_shards=SHARDS)
+    options = {"inputs": "x", "target": "y", "device": "cpu", "progress": False}
+    report = evaluate(
+        torch.nn.Identity(), stream.with_format(kind) if kind else stream, "accuracy:num_classes=3", **options
+    )
+    assert report.sections[0].values[0].value == (X.argmax(1) == Y).mean()

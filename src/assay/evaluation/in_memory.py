@@ -110,8 +110,14 @@ def _of_hugging_face(data: Any, needs: ModelNeeds) -> Any:
         raise ConfigError(describe("data", got, "one of them", f"Pass data[{str(first)!r}]"))
     if needs.is_estimator and hasattr(data, "to_pandas"):
         return data.to_pandas()
-    is_plain = hasattr(data, "with_format") and getattr(data, "format", {}).get("type", "") is None
-    return data.with_format("torch") if is_plain else data
+    return data.with_format("torch") if _gives_lists(data) else data
+
+
+def _gives_lists(data: Any) -> bool:
+    """Whether a data set of Hugging Face has no format, so that a sample holds lists; a stream keeps it elsewhere."""
+    if hasattr(data, "format"):
+        return hasattr(data, "with_format") and data.format.get("type", "") is None
+    return hasattr(data, "with_format") and getattr(data, "_formatting", False) is None
 
 
 def _of_tuple(data: tuple[Any, ...], options: EvaluateOptions, needs: ModelNeeds) -> tuple[Any, EvaluateOptions]:
@@ -183,11 +189,12 @@ def _features(frame: Any, names: Sequence[Any], needs: ModelNeeds) -> Any:
     arrays = [np.asarray(each) for each in columns]
     if len(arrays) == 1 and _is_text(arrays[0]):
         return arrays[0].astype(object)
+    is_vectors = len(arrays) == 1 and _is_vectors(arrays[0])
     bad = next((name for name, array in zip(names, arrays, strict=True) if array.dtype.kind not in "biuf"), None)
-    if bad is not None:
+    if bad is not None and not is_vectors:
         do = "Name columns of numbers with inputs=, or one of strings"
         raise ConfigError(describe(f"data: column {bad!r}", "no numbers", "a number in each row", do))
-    matrix = np.stack(arrays, 1)
+    matrix = np.stack(arrays[0].tolist()) if is_vectors else np.stack(arrays, 1)
     return _tensor(matrix if needs.is_estimator else matrix.astype(np.float64), needs.dtype or torch.float64)
 
 
@@ -223,6 +230,14 @@ def _tensor(array: Any, dtype: torch.dtype | None = None) -> Tensor:
 
 def _is_text(array: np.ndarray[Any, Any]) -> bool:
     return array.dtype.kind in "US" or (array.dtype.kind in "OT" and all(isinstance(each, str) for each in array.flat))
+
+
+def _is_vectors(array: np.ndarray[Any, Any]) -> bool:
+    """Whether a column holds a row of so many numbers for each sample, as data sets of Hugging Face keep them."""
+    if array.dtype.kind != "O" or not all(isinstance(each, list | np.ndarray) for each in array):
+        return False
+    rows = [np.asarray(each) for each in array]
+    return len({each.shape for each in rows}) == 1 and rows[0].ndim == 1 and rows[0].dtype.kind in "biuf"
 
 
 def _loader(columns: Columns, options: EvaluateOptions) -> DataLoader[Any]:
