@@ -13,7 +13,7 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 from assay import Meter
-from assay.errors import ConfigError, MissingDependencyError
+from assay.errors import ConfigError, MissingDependencyError, ShapeError
 from assay.metrics import (
     ROC,
     Accuracy,
@@ -146,3 +146,27 @@ def test_a_metric_is_written_with_the_arguments_that_it_was_given():
     assert repr(Accuracy()) == "Accuracy()"
     for metric in MULTICLASS.values():
         assert eval(repr(metric), globals()) == metric
+
+
+@pytest.mark.parametrize("metric", [ROC(num_classes=3), ConfusionMatrix(num_classes=3)], ids=repr)
+def test_a_metric_draws_what_a_meter_of_one_batch_does(metric, axes):
+    preds, target = torch.eye(3).repeat(4, 1), torch.arange(12) // 4
+    drawn = metric.plot(preds, target, axes=axes, classes=CLASSES)
+    meter = Meter(metric)
+    meter.update(preds, target)
+    expected = meter.plot(axes=Figure().subplots(), classes=CLASSES)
+    assert drawn is axes
+    assert drawn.get_title() == expected.get_title() != ""
+    assert [line.get_xydata().tolist() for line in drawn.lines] == [
+        line.get_xydata().tolist() for line in expected.lines
+    ]
+    assert words(drawn) == words(expected)
+    with pytest.raises(ShapeError):
+        metric.plot(preds, target[:3])
+
+
+@pytest.mark.parametrize(("normalize", "weights"), [("true", None), (None, torch.tensor([0.5, 1.5, 2.0]))])
+def test_a_matrix_of_shares_or_of_weights_has_no_plot(normalize, weights):
+    metric = ConfusionMatrix(num_classes=3, normalize=normalize)
+    with pytest.raises(ConfigError, match=r"\bplot\b|\bdraw"):
+        metric.plot(torch.eye(3), torch.tensor([0, 1, 1]), weights=weights)

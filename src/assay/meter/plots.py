@@ -28,7 +28,7 @@ def plots_of(values: Mapping[str, Any], matrices: set[str], classes: Sequence[st
             plots.append(curves(name, value, classes))
         elif isinstance(value, ReliabilityDiagram):
             plots.append(reliability(name, value))
-        elif name in matrices and isinstance(value, Tensor) and value.ndim == 2:
+        elif name in matrices and isinstance(value, Tensor) and value.ndim == 2 and not value.is_floating_point():
             plots.append(ConfusionPlot(name, _names(classes, len(value)), tuple(map(tuple, value.tolist()))))
         elif isinstance(value, Tensor) and value.ndim == 1 and len(value):
             plots.append(Bars(name, _names(classes, len(value)), tuple(value.double().tolist())))

@@ -6,10 +6,10 @@ import inspect
 import math
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin
 
 import numpy as np
 import torch
@@ -24,6 +24,11 @@ from assay.stats.intervals import Ends
 from assay.tally.base import Batch, BatchLayout, Tally
 from assay.tally.column import of_column
 from assay.tally.ragged import Ragged
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from assay.meter import Meter
 
 __all__ = ["Metric"]
 
@@ -212,11 +217,45 @@ class Metric(Operators, ABC):
         Raises:
             InputError: shapes, dtypes or values that cannot be measured.
         """
+        (value,) = self._meter(weights).values_of(preds, target, weights=weights, **columns).values()
+        return value
+
+    def plot(
+        self,
+        preds: Any,
+        target: Any = None,
+        *,
+        weights: Tensor | None = None,
+        axes: Axes | None = None,
+        classes: Sequence[str] = (),
+        **columns: Tensor | None,
+    ) -> Axes:
+        """Draw the value of this metric on one batch with Matplotlib; `Meter.plot` draws that of many.
+
+        Args:
+            preds: predictions, on any device; raw samples where the metric takes those.
+            target: what they are compared with, of the shape that the metric's description states.
+            weights: one weight per sample, shape `(N,)`, or one per target.
+            axes: where to draw; by default on axes of a new figure of pyplot.
+            classes: the names of the classes.
+            **columns: the named columns that the metric takes besides.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ConfigError: there is nothing to draw of the value.
+            InputError: shapes, dtypes or values that cannot be measured.
+        """
+        meter = self._meter(weights)
+        meter.update(preds, target, weights=weights, **columns)
+        return meter.plot(axes=axes, classes=classes)
+
+    def _meter(self, weights: Tensor | None) -> Meter:
+        """A meter for one batch, which needs no stage."""
         from assay.meter import Meter  # the meter knows metrics; a metric meets it only when it is called
 
-        meter = Meter(self, weighted=weights is not None, stage_bytes=0)  # one batch needs no stage
-        (value,) = meter.values_of(preds, target, weights=weights, **columns).values()
-        return value
+        return Meter(self, weighted=weights is not None, stage_bytes=0)
 
 
 def plain(name: str, value: Any, kind: str) -> Any:

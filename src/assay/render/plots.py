@@ -398,9 +398,11 @@ def choose_plot(plots: Sequence[Plot], name: str) -> Plot:
     for plot in plots:
         if name in ("", plot.name):
             return plot
-    there = ", ".join(repr(plot.name) for plot in plots) or "no plot"
-    got = repr(name) if name else "nothing that can be drawn"
-    raise ConfigError(describe("name", got, f"one of {there}", "Pass the title of a plot"))
+    if not plots:
+        expected = "numbers, a curve, or a confusion matrix of counts"
+        raise ConfigError(describe("plot", "no value that can be drawn", expected, "Print the value instead"))
+    there = ", ".join(repr(plot.name) for plot in plots)
+    raise ConfigError(describe("name", repr(name), f"one of {there}", "Pass the title of a plot"))
 
 
 def _edges(values: Floats, bins: int | Sequence[float]) -> Floats:
