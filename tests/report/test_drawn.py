@@ -93,7 +93,7 @@ def test_a_curve_of_two_classes_is_one_line(axes):
 def test_what_cannot_be_drawn_says_what_can(meter):
     with pytest.raises(ConfigError, match=r"'mattrix'.*'matrix', 'roc'"):
         meter.plot("mattrix")
-    with pytest.raises(ConfigError, match="nothing that can be drawn"):
+    with pytest.raises(ConfigError, match="no value that can be drawn"):
         Report("r").plot()
 
 

@@ -400,7 +400,8 @@ def choose_plot(plots: Sequence[Plot], name: str) -> Plot:
             return plot
     if not plots:
         expected = "numbers, a curve, or a confusion matrix of counts"
-        raise ConfigError(describe("plot", "no value that can be drawn", expected, "Print the value instead"))
+        do = "Add a metric with such a value, or print what there is"
+        raise ConfigError(describe("plot", "no value that can be drawn", expected, do))
     there = ", ".join(repr(plot.name) for plot in plots)
     raise ConfigError(describe("name", repr(name), f"one of {there}", "Pass the title of a plot"))
 
