@@ -317,6 +317,24 @@ INLINE void look_up(Elements strip, Elements text, Bits *masks, Bits *equal)
 INLINE void look_at_all(Elements strip, Elements text, Bits *equal)
 {
     for (int64_t j = 0; j < text.count; j += LANES) {
+        Bits keys[LANES], found[LANES] = {0};
+        int64_t columns = text.count - j < LANES ? text.count - j : LANES;
+        memcpy(keys, text.start + 8 * j, sizeof keys);
+        for (int64_t k = 0; k < strip.count; k++) {
+            Bits key = key_at(strip.start + 8 * k);
+            for (int each = 0; each < LANES; each++)
+                found[each] |= (Bits)(keys[each] == key) << k;
+        }
+        for (int64_t each = 0; each < columns; each++)
+            equal[LANES * (j + each)] = found[each];
+    }
+}
+
+#if HAS_MASKS
+/* The same where eight keys are compared at once; compilers for other processors compare such keys one by one. */
+MASKED static void look_at_keys(Elements strip, Elements text, Bits *equal)
+{
+    for (int64_t j = 0; j < text.count; j += LANES) {
         Lanes keys, found = {0};
         int64_t columns = text.count - j < LANES ? text.count - j : LANES;
         memcpy(&keys, text.start + 8 * j, sizeof keys);
@@ -327,7 +345,6 @@ INLINE void look_at_all(Elements strip, Elements text, Bits *equal)
     }
 }
 
-#if HAS_MASKS
 /* The same of two strips of characters of one byte; those of the second follow. */
 MASKED static void look_at_characters(const uint8_t *pattern, int64_t count, Elements text, Bits *first, Bits *second)
 {
@@ -351,8 +368,11 @@ INLINE void set_equal(const Pair *pair, int64_t start, int strips, int64_t colum
     int64_t before = columns - text.count;
     int masked = 0;
 #if HAS_MASKS
-    masked = text.width == 1 && __builtin_cpu_supports("avx512bw");
-    if (masked && start < pair->pattern.count)
+    masked = text.width != 4 && __builtin_cpu_supports("avx512bw");
+    int counts = start < pair->pattern.count;
+    if (masked && counts && text.width == 8)
+        look_at_keys(pair->pattern, text, equal + LANES * before); /* of one strip: more have numbers */
+    else if (masked && counts)
         look_at_characters(pair->pattern.start + start, pair->pattern.count - start, text, equal + LANES * before,
                            equal + LANES * (columns + before));
 #endif
