@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import warnings
 
@@ -11,6 +12,7 @@ import torch
 
 from assay.errors import NoDataWarning
 from assay.meter import Meter
+from assay.metrics.base import named_numbers
 from invariances import INVARIANCES, comparable
 from laws import (
     CASES,
@@ -133,6 +135,14 @@ def test_a_call_is_a_meter_of_one_batch(case):
         assert bits(case.metric(data.preds, data.target, weights=data.weights, **data.columns)) == bits(
             read(case.counted(data))["value"]
         )
+
+
+@every_case
+def test_no_value_is_out_of_the_range_that_the_metric_declares(case):
+    least, most = case.metric.value_range
+    for seed in range(3):
+        numbers = [number for _, number in named_numbers("value", read(case.counted(case.data(seed, 12)))["value"])]
+        assert all(least <= number <= most for number in numbers if not math.isnan(number))
 
 
 def collections() -> dict[str, list[Case]]:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from assay import Meter
 from assay.errors import ConfigError, InvalidValuesError, StateError
 from assay.meter.intervals import (
+    ConfidenceInterval,
     bootstrap,
     closed_forms,
     group_count,
@@ -34,6 +35,7 @@ from assay.metrics import (
     Quantile,
     R2Score,
     RecallAtFixedPrecision,
+    RetrievalMRR,
     StatScores,
     Sum,
 )
@@ -280,3 +282,24 @@ def test_the_skewness_of_normal_replicates_is_taken_for_chance():
     assert np.mean(np.abs(np.log(ratios)) > 0.05) < 0.08  # of one standard error 0.32, of two 0.05
     skewed = replicate_interval(0.5, (0.5 + 0.02 * (random.exponential(size=100) - 1)).tolist(), 0.95, 32)
     assert skewed.upper - 0.5 > 2 * (0.5 - skewed.lower)
+
+
+def test_intervals_end_where_values_do():
+    """Student's interval of a mean near 1, and replicates near 1 with their correction for skewness."""
+    target = torch.zeros(40, 10, dtype=torch.long)
+    target[:, 0] = 1
+    preds = torch.linspace(1, 0, 10).repeat(40, 1)
+    preds[0] = preds[0].flip(0)
+    meter = Meter(RetrievalMRR())
+    meter.update(preds.reshape(-1), target.reshape(-1), indexes=torch.arange(40).repeat_interleave(10))
+    interval = closed_forms(meter)["RetrievalMRR"]
+    assert interval.lower < 1 - 0.9 / 40 < interval.upper == 1
+    generator = torch.Generator().manual_seed(0)
+    groups = [Meter(AUROC()) for _ in range(20)]
+    for group in groups:
+        labels = torch.randint(2, (8,), generator=generator)
+        group.update((labels + 0.5 * torch.rand(8, generator=generator)) / 2, labels)
+    groups[0].update(torch.tensor([0.9, 0.1]), torch.tensor([0, 1]))
+    found = bootstrap(groups)["AUROC"]
+    assert found.lower < found.upper <= 1
+    assert ConfidenceInterval(0.8, 1.1, 0.95, "").within((0, 1)) == ConfidenceInterval(0.8, 1, 0.95, "")

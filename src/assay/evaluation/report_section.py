@@ -57,7 +57,10 @@ def build_section(
         closed = closed_forms(total, options.confidence_level)
         closed |= resampled_queries(total, options.confidence_level, options.n_resamples, options.seed)
         sources = replace(sources, closed=closed, drawn=drawn)
-    values = tuple(sources.with_interval(value) for _, value in values_of(results, metrics, total.rows))
+    values = tuple(
+        sources.with_interval(value, metrics[name].value_range)
+        for name, value in values_of(results, metrics, total.rows)
+    )
     slicer: Slicer | None = observed.get("slices")
     slices: tuple[Slice, ...] = ()
     if slicer is not None:
@@ -110,7 +113,10 @@ def _slices(
             drawn = each.resampled(level, n_resamples, terms, READ_ELEMENTS // len(results))
             closed = closed_forms(each.meter, level) | resampled_queries(each.meter, level, n_resamples)
             sources = replace(sources, closed=closed, drawn=drawn)
-        values = tuple(sources.with_interval(value) for _, value in values_of(each.values(names), metrics, rows))
+        values = tuple(
+            sources.with_interval(value, metrics[name].value_range)
+            for name, value in values_of(each.values(names), metrics, rows)
+        )
         members = None if each.members is None else PackedArray.of(each.members)
         slices.append(Slice(each.name, rows, values, members, sources.drawn.resampling))
     return tuple(slices)

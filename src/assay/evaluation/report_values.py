@@ -44,16 +44,17 @@ class IntervalSources:
     closed: Mapping[str, ConfidenceInterval] = field(default_factory=dict)
     drawn: Resampled = field(default_factory=Resampled)
 
-    def with_interval(self, value: Value) -> Value:
-        """A value with its column or its replicates, and its interval, as far as there are any."""
+    def with_interval(self, value: Value, value_range: tuple[float, float]) -> Value:
+        """A value with its column or its replicates, and its interval within a range, as far as there are any."""
         value = self._with_replicates(self._with_terms(value))
         if self.confidence_level is None or math.isnan(value.value):
             return value
-        if value.name in self.closed:
-            return _between(value, self.closed[value.name])
-        if value.numerator and (ends := self._of_terms(value, self.confidence_level)) is not None:
-            return _between(value, ends)
-        return _between(value, self.drawn.intervals[value.name]) if value.name in self.drawn.intervals else value
+        interval = self.closed.get(value.name)
+        if interval is None and value.numerator:
+            interval = self._of_terms(value, self.confidence_level)
+        if interval is None:
+            interval = self.drawn.intervals.get(value.name)
+        return value if interval is None else _between(value, interval.within(value_range))
 
     def _with_replicates(self, value: Value) -> Value:
         replicates = self.drawn.replicates.get(value.name)

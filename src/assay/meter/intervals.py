@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 from assay.errors import AssayWarning, ConfigError, InvalidValuesError, StateError, describe
 from assay.meter.meter import Meter
 from assay.meter.resample import GroupStates
-from assay.metrics.base import Metric, named_numbers
+from assay.metrics.base import ANY_NUMBER, Metric, named_numbers
 from assay.metrics.retrieval.curves import RetrievalRecallAtFixedPrecision
 from assay.stats.bootstrap import LEAST, Floats, Whole, expanded_tail, poisson_draws, replicate_error
 from assay.stats.distributions import student_quantile
@@ -51,6 +51,16 @@ class ConfidenceInterval:
     upper: float
     confidence_level: float
     method: str
+
+    def within(self, value_range: tuple[float, float]) -> ConfidenceInterval:
+        """The interval without what no value can be.
+
+        Example:
+            >>> ConfidenceInterval(0.79, 1.02, 0.95, "Student's t").within((0.0, 1.0)).upper
+            1.0
+        """
+        lower, upper = max(self.lower, value_range[0]), min(self.upper, value_range[1])
+        return replace(self, lower=lower, upper=upper) if lower <= upper else self
 
 
 def closed_forms(meter: Meter, confidence_level: float = 0.95) -> dict[str, ConfidenceInterval]:
@@ -90,7 +100,8 @@ def closed_forms(meter: Meter, confidence_level: float = 0.95) -> dict[str, Conf
         metric = meter.metrics[name]
         ends = metric.interval(tally.compute(state), confidence_level, rows)
         if ends is not None and not any(map(math.isnan, ends)):
-            intervals[name] = ConfidenceInterval(*ends, confidence_level, metric.closed_form)
+            interval = ConfidenceInterval(*ends, confidence_level, metric.closed_form)
+            intervals[name] = interval.within(metric.value_range)
     return intervals
 
 
@@ -291,8 +302,14 @@ def bootstrap(
     for name, (value, *others) in drawn_values(groups, n_resamples, seed).items():
         interval = replicate_interval(value, others, confidence_level, filled)
         if interval is not None:
-            intervals[name] = interval
+            intervals[name] = interval.within(range_of(name, groups[0].metrics))
     return intervals
+
+
+def range_of(name: str, metrics: Mapping[str, Metric]) -> tuple[float, float]:
+    """The range of a number by its name: that of a metric, or of a part of its value, `"name part"`."""
+    own = metrics.get(name) or next((each for whole, each in metrics.items() if name.startswith(f"{whole} ")), None)
+    return ANY_NUMBER if own is None else own.value_range
 
 
 def drawn_values(

@@ -37,6 +37,13 @@ Change = Literal["swap", "increasing", "affine", "common affine", "shift", "scal
 `a x + b`; preds to `x + b`; preds to `a x` with `a` above 0."""
 
 
+ANY_NUMBER = (-math.inf, math.inf)
+NOT_NEGATIVE = (0.0, math.inf)
+SHARE = (0.0, 1.0)
+CORRELATION = (-1.0, 1.0)
+AT_MOST_1 = (-math.inf, 1.0)
+"""Ranges of values."""
+
 DIRECTIONS: Mapping[bool | None, str] = {True: "higher", False: "lower", None: ""}
 """What reports call `higher_is_better`."""
 Examples: TypeAlias = tuple[Mapping[str, Any], ...]
@@ -56,6 +63,7 @@ class Metric(Operators, ABC):
     Attributes:
         family: under which it is listed.
         higher_is_better: whether higher values are better; None where neither is, or where it gives no single number.
+        value_range: the least and the largest number that a value can have; intervals end there.
         exact_terms: the value is that of exact arithmetic, rounded once. Otherwise each sample's term is rounded,
         terms_in_float64: to float64 whatever the dtype of the samples, instead of to float32 or their own.
         inputs: what samples it takes, as `samples` draws them; empty for metrics of metrics.
@@ -67,6 +75,7 @@ class Metric(Operators, ABC):
 
     family: ClassVar[str] = "your own"
     higher_is_better: ClassVar[bool | None] = None
+    value_range: ClassVar[tuple[float, float]] = ANY_NUMBER
     exact_terms: ClassVar[bool] = True
     terms_in_float64: ClassVar[bool] = False
     inputs: ClassVar[str] = ""

@@ -27,6 +27,7 @@ class WrapperMetric(Metric):
         without_data("metric", self.metric)  # raises for what is no metric
         object.__setattr__(self, "higher_is_better", self.metric.higher_is_better)
         object.__setattr__(self, "unchanged_by", self.metric.unchanged_by)
+        object.__setattr__(self, "value_range", self.metric.value_range)
 
     @property
     def estimates(self) -> bool:

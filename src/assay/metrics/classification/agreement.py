@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import number
+from assay.metrics.base import CORRELATION, number
 from assay.metrics.classification.label_metrics import LabelMetric
 from assay.metrics.exact_arithmetic import over_root, rounded
 from assay.tally.base import Tally
@@ -42,6 +42,8 @@ class MatthewsCorrCoef(LabelMetric):
 
     Source: Gorodkin, Computational Biology and Chemistry 28 (2004), 367-374.
     """
+
+    value_range = CORRELATION
 
     higher_is_better = True
     unchanged_by = frozenset({"swap"})
@@ -78,6 +80,8 @@ class CohenKappa(LabelMetric):
 
     Source: Cohen, Psychological Bulletin 70 (1968), 213-220.
     """
+
+    value_range = CORRELATION
 
     higher_is_better = True
     unchanged_by = frozenset({"swap"})

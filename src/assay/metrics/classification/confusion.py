@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import number, vector
+from assay.metrics.base import SHARE, number, vector
 from assay.metrics.classification.label_metrics import (
     Average,
     LabelMetric,
@@ -186,6 +186,8 @@ class ExactMatch(LabelMetric):
 
     Source: Sorower, A literature survey on algorithms for multi-label learning (2010), section 7.
     """
+
+    value_range = SHARE
 
     multidim_average: MultidimField = "global"
 

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Metric, number
+from assay.metrics.base import NOT_NEGATIVE, Metric, number
 from assay.metrics.exact_arithmetic import means, result, rounded, sums_or_means
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
@@ -81,6 +81,8 @@ class KLDivergence(DivergenceMetric):
     Source: S. Kullback, R. A. Leibler, On information and sufficiency, Annals of Mathematical Statistics 22 (1951).
     """
 
+    value_range = NOT_NEGATIVE
+
     unchanged_by = frozenset({"scale"})
     term, name = Divergence, "Kullback-Leibler divergence"
 
@@ -100,6 +102,8 @@ class JensenShannonDivergence(DivergenceMetric):
 
     Source: J. Lin, Divergence measures based on the Shannon entropy, IEEE Transactions on Information Theory 37 (1991).
     """
+
+    value_range = NOT_NEGATIVE
 
     unchanged_by = frozenset({"scale", "swap"})
     term, name = DivergenceOfMean, "Jensen-Shannon divergence"

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from assay.decide import Argmax, Decision, Threshold, TopK
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Metric, number, vector
+from assay.metrics.base import SHARE, Metric, number, vector
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
@@ -249,6 +249,8 @@ class RatioMetric(TopKMetric):
         InvalidValuesError: by `compute`, if there was a NaN, a label out of range, or a score outside [0, 1] without
             `logits=True`.
     """
+
+    value_range = SHARE
 
     higher_is_better: ClassVar[bool | None] = True
     share: ClassVar[tuple[str, str]] = ("true positives", "positives")

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Examples, Metric
+from assay.metrics.base import NOT_NEGATIVE, SHARE, Examples, Metric
 from assay.metrics.exact_arithmetic import means, result
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
@@ -124,6 +124,8 @@ class MultilabelCoverageError(LabelOrderMetric):
     Source: Tsoumakas, Katakis, Vlahavas, Mining multi-label data (2010); scikit-learn, coverage_error.
     """
 
+    value_range = NOT_NEGATIVE
+
     higher_is_better = False
     exact_terms = True
     row_name = "coverage"
@@ -145,6 +147,8 @@ class MultilabelRankingLoss(LabelOrderMetric):
     Source: Tsoumakas, Katakis, Vlahavas, Mining multi-label data (2010); scikit-learn, label_ranking_loss.
     """
 
+    value_range = SHARE
+
     higher_is_better = False
     row_name = "ranking loss"
     term = LabelPairsWrong
@@ -165,6 +169,8 @@ class MultilabelRankingAveragePrecision(LabelOrderMetric):
     Source: Tsoumakas, Katakis, Vlahavas, Mining multi-label data (2010); scikit-learn,
     label_ranking_average_precision_score.
     """
+
+    value_range = SHARE
 
     higher_is_better = True
     row_name = "ranking average precision"
@@ -192,6 +198,8 @@ class TopKMultilabelAccuracy(LabelRankingMetric):
 
     Source: TorchEval, TopKMultilabelAccuracy.
     """
+
+    value_range = SHARE
 
     criteria: Annotated[
         Criterion,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from assay.metrics.base import NOT_NEGATIVE
 from assay.metrics.classification.label_metrics import Outcomes, RatioMetric
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch
@@ -22,6 +23,8 @@ class LikelihoodRatioMetric(RatioMetric):
         float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. NaN where the rate that divides is 0 or a
         rate has no data, which averages over classes leave out.
     """
+
+    value_range = NOT_NEGATIVE
 
     @property
     def undefined(self) -> float:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from torch import Tensor
 
-from assay.metrics.base import Metric, number
+from assay.metrics.base import NOT_NEGATIVE, Metric, number
 from assay.metrics.exact_arithmetic import means, quotient, rounded
 from assay.metrics.output_metrics import ElementwiseMetric, Of
 from assay.tally.base import Tally
@@ -49,6 +49,8 @@ class NormalizedEntropy(Metric):
 
     Source: X. He et al., Practical lessons from predicting clicks on ads at Facebook, ADKDD 2014.
     """
+
+    value_range = NOT_NEGATIVE
 
     family = "probabilities"
     inputs = "labels"

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from assay.decide import first_largest
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Metric, number, vector
+from assay.metrics.base import NOT_NEGATIVE, SHARE, Metric, number, vector
 from assay.metrics.exact_arithmetic import means, quotient, result, root, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
@@ -108,6 +108,8 @@ class CalibrationError(ConfidenceMetric):
     Source: C. Guo et al., On calibration of modern neural networks, ICML 2017.
     """
 
+    value_range = SHARE
+
     norm: Annotated[Norm, '"l1", "l2" or "max".'] = "l1"
 
     examples = ({}, {"logits": True}, {"norm": "l2"}, {"norm": "max"})
@@ -178,6 +180,8 @@ class BrierScore(ScoreMetric):
     Source: G. W. Brier, Verification of forecasts expressed in terms of probability, Monthly Weather Review 78 (1950).
     """
 
+    value_range = (0.0, 2.0)
+
     logits: Annotated[
         bool, "scores go through a sigmoid or softmax in float32 first; otherwise they are probabilities."
     ] = False
@@ -220,6 +224,8 @@ class LogLoss(ScoreMetric):
     Source: I. J. Good, Rational decisions, J. Royal Statistical Society B 14 (1952).
     """
 
+    value_range = NOT_NEGATIVE
+
     exact_terms = False
     examples = ({}, {"logits": True})
 
@@ -260,6 +266,8 @@ class HingeLoss(ScoreMetric):
     Source: K. Crammer, Y. Singer, On the algorithmic implementation of multiclass kernel-based vector machines, JMLR 2
     (2001).
     """
+
+    value_range = NOT_NEGATIVE
 
     exact_terms = False
     examples = ({}, {"squared": True}, {"num_classes": 4, "multiclass_mode": "one-vs-all"})

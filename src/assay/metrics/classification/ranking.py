@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, NoDataWarning, describe, warn
-from assay.metrics.base import Examples, Metric, number, plain, vector
+from assay.metrics.base import SHARE, Examples, Metric, number, plain, vector
 from assay.stats.intervals import Ends, delong_error, on_logit_scale
 from assay.tally import curves
 from assay.tally.base import Tally
@@ -180,6 +180,8 @@ class AveragedRankingMetric(RankingMetric):
         float64 of shape `()`, or `(classes,)` with `average=None`. NaN, with a `NoDataWarning`, where there are only
         positives or only negatives.
     """
+
+    value_range = SHARE
 
     higher_is_better: ClassVar[bool | None] = True
     examples: ClassVar[Examples] = (

@@ -15,7 +15,7 @@ import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import number
+from assay.metrics.base import SHARE, number
 from assay.metrics.classification.label_metrics import (
     Answers,
     Array,
@@ -332,6 +332,8 @@ class BalancedAccuracy(TopKMetric):
 
     Source: Brodersen et al., The balanced accuracy and its posterior distribution, ICPR 2010.
     """
+
+    value_range = SHARE
 
     higher_is_better = True
 

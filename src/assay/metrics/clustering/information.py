@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from assay.errors import CapacityError, ConfigError, describe
+from assay.metrics.base import AT_MOST_1, SHARE
 from assay.metrics.contingency_metric import ContingencyMetric, entropy, log_quotient, mutual_information
 from assay.tally.contingency import ContingencyTable
 
@@ -106,6 +107,8 @@ class NormalizedMutualInfoScore(AveragedInfoMetric):
     Source: A. Strehl, J. Ghosh, Cluster ensembles, Journal of Machine Learning Research 3 (2002), 583-617.
     """
 
+    value_range = SHARE
+
     def normalized(self, table: ContingencyTable, average: float) -> float:
         information = mutual_information(table)
         return information / average if information else 0.0
@@ -132,6 +135,8 @@ class AdjustedMutualInfoScore(AveragedInfoMetric):
     Source: N. X. Vinh, J. Epps, J. Bailey, Information theoretic measures for clusterings comparison, Journal of
     Machine Learning Research 11 (2010), 2837-2854.
     """
+
+    value_range = AT_MOST_1
 
     counts_pairs = True
 
@@ -204,6 +209,8 @@ class HomogeneityScore(InformationMetric):
     Source: A. Rosenberg, J. Hirschberg, V-measure, EMNLP-CoNLL (2007), 410-420.
     """
 
+    value_range = SHARE
+
     def value(self, table: ContingencyTable) -> float:
         return explained(table)[0]
 
@@ -222,6 +229,8 @@ class CompletenessScore(InformationMetric):
 
     Source: A. Rosenberg, J. Hirschberg, V-measure, EMNLP-CoNLL (2007), 410-420.
     """
+
+    value_range = SHARE
 
     def value(self, table: ContingencyTable) -> float:
         return explained(table)[1]
@@ -245,6 +254,8 @@ class VMeasureScore(InformationMetric):
 
     Source: A. Rosenberg, J. Hirschberg, V-measure, EMNLP-CoNLL (2007), 410-420.
     """
+
+    value_range = SHARE
 
     beta: Annotated[float, "how much completeness counts against homogeneity."] = 1.0
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from assay.errors import CapacityError, describe
+from assay.metrics.base import AT_MOST_1, SHARE
 from assay.metrics.contingency_metric import ContingencyMetric
 from assay.metrics.exact_arithmetic import over_root
 from assay.tally.contingency import ContingencyTable
@@ -68,6 +69,8 @@ class RandScore(PairCountMetric):
     Source: W. M. Rand, Objective criteria for the evaluation of clustering methods, JASA 66 (1971), 846-850.
     """
 
+    value_range = SHARE
+
     def value(self, table: ContingencyTable) -> float:
         pairs = PairCounts.of(table)
         agree = pairs.both + pairs.neither
@@ -90,6 +93,8 @@ class AdjustedRandScore(PairCountMetric):
 
     Source: L. Hubert, P. Arabie, Comparing partitions, Journal of Classification 2 (1985), 193-218.
     """
+
+    value_range = AT_MOST_1
 
     def value(self, table: ContingencyTable) -> float:
         pairs = PairCounts.of(table)
@@ -116,6 +121,8 @@ class FowlkesMallowsIndex(PairCountMetric):
     Source: E. B. Fowlkes, C. L. Mallows, A method for comparing two hierarchical clusterings, JASA 78 (1983), 553-569.
     """
 
+    value_range = SHARE
+
     def value(self, table: ContingencyTable) -> float:
         pairs = PairCounts.of(table)
         if not pairs.both:
@@ -139,6 +146,8 @@ class ClusterAccuracy(ContingencyMetric):
     Source: H. W. Kuhn, The Hungarian method for the assignment problem, Naval Research Logistics 2 (1955), 83-97;
     scipy.optimize.linear_sum_assignment.
     """
+
+    value_range = SHARE
 
     family = "clustering"
     unchanged_by = frozenset({"swap"})

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from assay.encode.boxes import DETECTIONS, TRUTHS, IouType
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Examples, number
+from assay.metrics.base import SHARE, Examples, number
 from assay.metrics.detection.base import BoxMetric, ImageBoxes
 from assay.metrics.detection.federated import known_detections
 from assay.metrics.detection.matching import AREAS, Array, DetectionMatches, matches
@@ -73,6 +73,8 @@ class MeanAveragePrecision(BoxMetric):
     Source: T.-Y. Lin et al., Microsoft COCO: common objects in context, ECCV 2014; pycocotools. A. Gupta, P. Dollár,
     R. Girshick, LVIS: a dataset for large vocabulary instance segmentation, CVPR 2019; lvis.
     """
+
+    value_range = SHARE
 
     scored: ClassVar[bool] = True
     higher_is_better: ClassVar[bool | None] = None

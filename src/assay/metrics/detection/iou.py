@@ -13,7 +13,7 @@ from torch import Tensor
 
 from assay.encode.boxes import DETECTIONS, TRUTHS
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Examples, number
+from assay.metrics.base import CORRELATION, SHARE, Examples, number
 from assay.metrics.detection.base import BoxMetric, ImageBoxes
 from assay.tally.ragged_store import RaggedArrays
 
@@ -157,6 +157,8 @@ class IntersectionOverUnion(PairMetric):
     Source: P. Jaccard, 1901.
     """
 
+    value_range = SHARE
+
     title: ClassVar[str] = "iou"
 
     def pair_values(self, pairs: BoxPairs) -> np.ndarray:
@@ -178,6 +180,8 @@ class GeneralizedIntersectionOverUnion(PairMetric):
 
     Source: H. Rezatofighi et al., Generalized intersection over union, CVPR 2019.
     """
+
+    value_range = CORRELATION
 
     title: ClassVar[str] = "giou"
 

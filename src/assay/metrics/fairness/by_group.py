@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import number
+from assay.metrics.base import NOT_NEGATIVE, number
 from assay.metrics.classification.label_metrics import LabelMetric
 from assay.metrics.classification.rates import Recall
 from assay.metrics.composition import WrapperMetric
@@ -111,6 +111,7 @@ class GroupDifference(GroupwiseMetric):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "higher_is_better", False)
+        object.__setattr__(self, "value_range", NOT_NEGATIVE)
 
     def compute(self, counts: GroupCounts) -> Tensor:
         values = [list(_numbers(self.metric.compute(matrix))) for matrix in counts.values()]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Examples, number
+from assay.metrics.base import SHARE, Examples, number
 from assay.metrics.classification.label_metrics import (
     Average,
     LabelMetric,
@@ -106,6 +106,8 @@ class GroupRateMetric(LabelMetric):
         InvalidValuesError: by `compute`, if there was a NaN, a label or a group out of range, or a score outside [0, 1]
             without `logits=True`.
     """
+
+    value_range = SHARE
 
     family = "fairness"
     inputs: ClassVar[str] = "labels"

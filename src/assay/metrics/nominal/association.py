@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Annotated, ClassVar
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Examples
+from assay.metrics.base import SHARE, Examples
 from assay.metrics.contingency_metric import ContingencyMetric, entropy, mutual_information
 from assay.metrics.exact_arithmetic import root
 from assay.tally.base import Tally
@@ -33,6 +33,8 @@ class AssociationMetric(ContingencyMetric):
         InvalidValuesError: by `compute`, if a category is NaN or not in `0 ... num_classes - 1`, or a weight is
             negative or NaN.
     """
+
+    value_range = SHARE
 
     family = "nominal"
 

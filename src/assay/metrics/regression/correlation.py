@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Examples, Metric
+from assay.metrics.base import CORRELATION, Examples, Metric
 from assay.metrics.exact_arithmetic import quotient, result, rounded, sums_or_means
 from assay.metrics.output_metrics import MOMENTS, TARGET_SPREAD, WEIGHT, XX, XY, OutputMetric
 from assay.metrics.per_sample import SampleTerms
@@ -37,6 +37,8 @@ _CONCORDANCE = QuotientOfSums(_SHARED_SPREAD + _SHARED_SPREAD, _PREDS_SPREAD + T
 @dataclass(frozen=True)
 class Correlation(OutputMetric):
     """A metric that is read from the spread of each output."""
+
+    value_range = CORRELATION
 
     family = "correlation"
     higher_is_better = True

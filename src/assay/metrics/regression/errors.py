@@ -14,7 +14,7 @@ from typing import Annotated
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Metric, number
+from assay.metrics.base import NOT_NEGATIVE, SHARE, Metric, number
 from assay.metrics.exact_arithmetic import combined, quotient, root, rounded
 from assay.metrics.output_metrics import (
     MEAN_SQUARED_ERROR,
@@ -82,6 +82,8 @@ class MeanSquaredError(ElementwiseMetric):
     Source: Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, 2nd ed., section 2.4.
     """
 
+    value_range = NOT_NEGATIVE
+
     squared: Annotated[bool, "False gives the square root."] = True
 
     examples = ({}, {"squared": False}, {"num_outputs": 2})
@@ -114,6 +116,8 @@ class MeanAbsoluteError(ElementwiseMetric):
     Source: Willmott and Matsuura, Climate Research 30 (2005), 79-82.
     """
 
+    value_range = NOT_NEGATIVE
+
     examples = ({}, {"num_outputs": 2})
     unchanged_by = frozenset({"swap"})
 
@@ -144,6 +148,8 @@ class MeanAbsolutePercentageError(MeanTermMetric):
     Source: de Myttenaere, Golden, Le Grand, Rossi, Neurocomputing 192 (2016), 38-48; the bound is TorchMetrics'.
     """
 
+    value_range = NOT_NEGATIVE
+
     term, term_name = PercentageError(), "percentage error"
 
 
@@ -160,6 +166,8 @@ class SymmetricMeanAbsolutePercentageError(MeanTermMetric):
 
     Source: Makridakis, International Journal of Forecasting 9 (1993), 527-529; the bound is TorchMetrics'.
     """
+
+    value_range = (0.0, 2.0)
 
     term, term_name = SymmetricPercentageError(), "symmetric percentage error"
     unchanged_by = frozenset({"swap"})
@@ -181,6 +189,8 @@ class WeightedMeanAbsolutePercentageError(ElementwiseMetric):
 
     Source: Kolassa and Schütz, Foresight 6 (2007), 40-43.
     """
+
+    value_range = NOT_NEGATIVE
 
     @property
     def terms(self) -> frozenset[Term]:
@@ -214,6 +224,8 @@ class MeanSquaredLogError(MeanTermMetric):
     Source: scikit-learn user guide, mean squared logarithmic error.
     """
 
+    value_range = NOT_NEGATIVE
+
     term, term_name = SquaredLogError(), "squared log error"
     inputs = "positive pairs"
     unchanged_by = frozenset({"swap"})
@@ -233,6 +245,8 @@ class LogCoshError(MeanTermMetric):
 
     Source: Saleh and Saleh, Statistical Properties of the log-cosh Loss Function, arXiv:2208.04564.
     """
+
+    value_range = NOT_NEGATIVE
 
     term, term_name = LogCosh(), "log-cosh error"
     examples = ({}, {"num_outputs": 2})
@@ -259,6 +273,8 @@ class MinkowskiDistance(ElementwiseMetric):
 
     Source: SciPy, scipy.spatial.distance.minkowski.
     """
+
+    value_range = NOT_NEGATIVE
 
     p: Annotated[float, "the exponent, 1 or more."]
 
@@ -314,6 +330,8 @@ class TweedieDevianceScore(ElementwiseMetric):
     Source: Jørgensen, Journal of the Royal Statistical Society B 49 (1987), 127-162.
     """
 
+    value_range = NOT_NEGATIVE
+
     power: Annotated[float, "of the variance as a function of the mean; not between 0 and 1."] = 0.0
 
     exact_terms = False
@@ -362,6 +380,8 @@ class CriticalSuccessIndex(ElementwiseMetric):
 
     Source: Schaefer, Weather and Forecasting 5 (1990), 570-575.
     """
+
+    value_range = SHARE
 
     higher_is_better = True
 
@@ -429,6 +449,8 @@ class PinballLoss(ElementwiseMetric):
     Source: Koenker and Bassett, Econometrica 46 (1978), 33-50.
     """
 
+    value_range = NOT_NEGATIVE
+
     alpha: Annotated[float, "which quantile is predicted, in [0, 1]."] = 0.5
 
     examples = ({"alpha": 0.9}, {"alpha": 0.25, "num_outputs": 2})
@@ -482,6 +504,8 @@ class MaximumAbsoluteError(Metric):
 
     Source: Ignite, `ignite.metrics.regression.MaximumAbsoluteError`; scikit-learn, `max_error`.
     """
+
+    value_range = NOT_NEGATIVE
 
     family = "regression"
     higher_is_better = False

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Annotated, ClassVar
 
 from assay.errors import ConfigError, describe
+from assay.metrics.base import AT_MOST_1, NOT_NEGATIVE
 from assay.metrics.output_metrics import SQUARED_ERROR, TARGET_SPREAD, WEIGHT, OverOutputs, share_left
 from assay.tally.exact import Number
 from assay.tally.polynomials import QuotientOfSums, SumOf
@@ -46,6 +47,8 @@ class R2Score(OverOutputs):
 
     Source: Kvålseth, The American Statistician 39 (1985), 279-285, equation 1; scikit-learn user guide.
     """
+
+    value_range = AT_MOST_1
 
     defined_for: ClassVar[str] = "samples with weight, 2 or more, and more than adjusted + 1 where it is adjusted"
 
@@ -103,6 +106,8 @@ class ExplainedVariance(OverOutputs):
     Source: scikit-learn user guide, explained variance score.
     """
 
+    value_range = AT_MOST_1
+
     examples = ({}, {"num_outputs": 2})
     unchanged_by = frozenset({"common affine", "shift"})
 
@@ -131,6 +136,8 @@ class RelativeSquaredError(OverOutputs):
 
     Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
     """
+
+    value_range = NOT_NEGATIVE
 
     higher_is_better = False
     examples = ({}, {"squared": False})

@@ -12,7 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Examples, Metric
+from assay.metrics.base import CORRELATION, Examples, Metric
 from assay.metrics.exact_arithmetic import over_root, result
 from assay.metrics.per_sample import single
 from assay.stats.intervals import Ends, fisher_z
@@ -40,6 +40,8 @@ class RankCorrelation(Metric):
     Raises:
         ConfigError: `num_outputs` below 1.
     """
+
+    value_range = CORRELATION
 
     family = "correlation"
     higher_is_better = True

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 from torch import Tensor
 
 from assay.metrics.aggregation.geometric_mean import geometric_mean
+from assay.metrics.base import NOT_NEGATIVE
 from assay.metrics.exact_arithmetic import quotient, quotient_of, result, root
 from assay.metrics.output_metrics import (
     MEAN_SQUARED_ERROR,
@@ -132,6 +133,8 @@ class MeanNormalizedBias(MeanTermMetric):
 class TotalTermMetric(MeanTermMetric):
     """The sum of a term that is computed in floating point for each sample."""
 
+    value_range = NOT_NEGATIVE
+
     @property
     def estimates(self) -> bool:
         return False
@@ -209,6 +212,8 @@ class NormalizedRootMeanSquaredError(ElementwiseMetric):
     Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
     """
 
+    value_range = NOT_NEGATIVE
+
     normalization: Annotated[Normalization, '"mean", "range", "std" (of these samples) or "l2" of the target.'] = "mean"
 
     inputs = "positive pairs"
@@ -270,6 +275,8 @@ class GeometricMeanAbsoluteError(ElementwiseMetric):
 
     Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
     """
+
+    value_range = NOT_NEGATIVE
 
     exact_terms = False
     inputs = "unequal pairs"

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Metric
+from assay.metrics.base import NOT_NEGATIVE, Metric
 from assay.metrics.exact_arithmetic import means, result
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
@@ -30,6 +30,8 @@ class RowMeanMetric(Metric):
     Raises:
         ShapeError: arguments that are no such rows.
     """
+
+    value_range = NOT_NEGATIVE
 
     family: ClassVar[str] = "regression"
     higher_is_better: ClassVar[bool | None] = False

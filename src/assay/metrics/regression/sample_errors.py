@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, InvalidValuesError, describe
-from assay.metrics.base import Metric, number
+from assay.metrics.base import AT_MOST_1, NOT_NEGATIVE, Metric, number
 from assay.metrics.per_sample import single
 from assay.tally.base import Batch, Tally
 from assay.tally.float_terms import TweedieDeviance
@@ -129,6 +129,8 @@ class MedianAbsoluteError(SampleErrorMetric):
     Source: scikit-learn user guide, median absolute error.
     """
 
+    value_range = NOT_NEGATIVE
+
     unchanged_by = frozenset({"swap"})
 
     def value(self, preds: Array, target: Array, weights: Array) -> float:
@@ -151,6 +153,8 @@ class MedianAbsolutePercentageError(SampleErrorMetric):
 
     Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
     """
+
+    value_range = NOT_NEGATIVE
 
     inputs = "positive pairs"
 
@@ -175,6 +179,8 @@ class MedianRelativeAbsoluteError(SampleErrorMetric):
     Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
     """
 
+    value_range = NOT_NEGATIVE
+
     unchanged_by = frozenset({"common affine"})
 
     def value(self, preds: Array, target: Array, weights: Array) -> float:
@@ -197,6 +203,8 @@ class GeometricMeanRelativeAbsoluteError(SampleErrorMetric):
 
     Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
     """
+
+    value_range = NOT_NEGATIVE
 
     inputs = "unequal pairs"
 
@@ -225,6 +233,8 @@ class D2Metric(SampleErrorMetric):
         float64, shape `()`; at most 1, and below 0 for predictions that are worse than a constant. Where the constant
         has no loss: 1 when there is none either, else 0. NaN for less than 2 samples.
     """
+
+    value_range = AT_MOST_1
 
     higher_is_better: ClassVar[bool | None] = True
 

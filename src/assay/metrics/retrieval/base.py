@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, InvalidValuesError, describe
-from assay.metrics.base import Examples, Metric, vector
+from assay.metrics.base import SHARE, Examples, Metric, vector
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import FEWEST, Ends, mean_interval, order_statistics
@@ -171,6 +171,8 @@ def _summed(queries: QueryValues, weights: Tensor | None) -> RowTotals:
 @dataclass(frozen=True, kw_only=True)
 class QueryMean(RetrievalMetric):
     """A metric whose value is one number."""
+
+    value_range = SHARE
 
     def value(self, numbers: Sequence[float]) -> Tensor:
         return vector(numbers)[0]

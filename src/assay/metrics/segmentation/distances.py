@@ -12,7 +12,7 @@ from torch import Tensor
 
 from assay.encode.masks import AverageDistance, Hausdorff, SurfaceEncoder, WithinTolerance
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Change, Examples, Metric, number, vector
+from assay.metrics.base import NOT_NEGATIVE, SHARE, Change, Examples, Metric, number, vector
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
@@ -131,6 +131,8 @@ class HausdorffDistance(SurfaceMetric):
     Pattern Analysis and Machine Intelligence 15 (1993); percentiles as in MONAI, `compute_hausdorff_distance`.
     """
 
+    value_range = NOT_NEGATIVE
+
     percentile: Annotated[float, "which percentile of the distances, from 0 to 100; 100 is the largest."] = 100.0
 
     def __post_init__(self) -> None:
@@ -161,6 +163,8 @@ class AverageSurfaceDistance(SurfaceMetric):
     Transactions on Medical Imaging 28 (2009).
     """
 
+    value_range = NOT_NEGATIVE
+
     @property
     def encoder(self) -> SurfaceEncoder:
         return AverageDistance(*self._layout)
@@ -182,6 +186,8 @@ class SurfaceDice(SurfaceMetric):
     Source: Nikolov et al., Clinically applicable segmentation of head and neck anatomy, JMIR 23 (2021); pixels of the
     surface count one each, as in MONAI.
     """
+
+    value_range = SHARE
 
     higher_is_better = True
 

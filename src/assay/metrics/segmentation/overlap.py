@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Examples, Metric
+from assay.metrics.base import SHARE, Examples, Metric
 from assay.metrics.exact_arithmetic import quotient, result
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
@@ -44,6 +44,8 @@ class OverlapMetric(Metric):
         DtypeError: floats.
         InvalidValuesError: by `compute`, for images with indices out of range.
     """
+
+    value_range = SHARE
 
     family = "segmentation"
     inputs = "masks"

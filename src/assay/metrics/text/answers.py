@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from assay.encode.answers import AnswerScores, EqualStrings
 from assay.encode.strings import StringEncoder
+from assay.metrics.base import SHARE
 from assay.metrics.text.base import TextQuotient
 
 __all__ = ["SQuAD", "StringExactMatch"]
@@ -83,6 +84,8 @@ class StringExactMatch(TextQuotient):
 
     Source: Rajpurkar, Zhang, Lopyrev, Liang, EMNLP 2016, 2383-2392.
     """
+
+    value_range = SHARE
 
     ignore_case: Annotated[bool, "True ignores case."] = False
     ignore_punctuation: Annotated[bool, "True leaves out the punctuation marks of ASCII."] = False

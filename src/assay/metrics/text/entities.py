@@ -11,7 +11,7 @@ from torch import Tensor
 from assay.encode.entities import EntityCounts, Scheme
 from assay.encode.strings import StringEncoder
 from assay.errors import ConfigError, describe
-from assay.metrics.base import number
+from assay.metrics.base import SHARE, number
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.metrics.text.base import TextMetric
@@ -54,6 +54,8 @@ class EntityF1Score(TextMetric):
 
     Source: Nakayama, seqeval (2018); Tjong Kim Sang and Buchholz, CoNLL 2000, 127-132.
     """
+
+    value_range = SHARE
 
     scheme: Annotated[
         Scheme | None, "'IOB1', 'IOB2', 'IOE1', 'IOE2', 'IOBES' or 'BILOU'; None reads tags leniently."

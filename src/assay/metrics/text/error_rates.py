@@ -12,7 +12,7 @@ from assay.encode.edits import EditCounts, EditDistances, Unit
 from assay.encode.extended_edits import ExtendedEdits
 from assay.encode.strings import StringEncoder
 from assay.errors import ConfigError, describe
-from assay.metrics.base import number
+from assay.metrics.base import NOT_NEGATIVE, SHARE, number
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.metrics.text.base import TextMetric, TextQuotient
@@ -34,6 +34,8 @@ __all__ = [
 @dataclass(frozen=True)
 class ErrorRateMetric(TextQuotient):
     """Errors as a fraction of what the targets have."""
+
+    value_range = NOT_NEGATIVE
 
     higher_is_better = False
     unit: ClassVar[Unit] = "words"
@@ -106,6 +108,8 @@ class MatchErrorRate(TextQuotient):
     Source: Morris, Maier, Green, Interspeech 2004, 2765-2768.
     """
 
+    value_range = SHARE
+
     higher_is_better = False
 
     @property
@@ -133,6 +137,8 @@ class WordInfoPreserved(TextMetric):
 
     Source: Morris, Maier, Green, Interspeech 2004, 2765-2768.
     """
+
+    value_range = SHARE
 
     higher_is_better = True
 
@@ -195,6 +201,8 @@ class EditDistance(TextQuotient):
     Source: Levenshtein, Soviet Physics Doklady 10 (1966), 707-710.
     """
 
+    value_range = NOT_NEGATIVE
+
     substitution_cost: Annotated[int, "what replacing a character costs; 2 is an insertion and a deletion."] = 1
     reduction: Annotated[Literal["mean", "sum"], "the mean over the samples, or their sum."] = "mean"
 
@@ -256,6 +264,8 @@ class ExtendedEditDistance(TextQuotient):
 
     Source: Stanchev, Wang, Ney, EED, WMT 2019, 514-520.
     """
+
+    value_range = NOT_NEGATIVE
 
     language: Annotated[Literal["en", "ja"], "whose rules for punctuation and characters hold."] = "en"
     alpha: Annotated[float, "what a jump costs."] = 2.0

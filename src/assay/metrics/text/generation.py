@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
+from assay.metrics.base import SHARE
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.output_metrics import ElementwiseMetric, MeanTermMetric, Of, of_term
 from assay.tally.base import Batch
@@ -56,6 +57,8 @@ class PassAtK(MeanTermMetric):
 
     Source: Chen et al., Evaluating Large Language Models Trained on Code, arXiv:2107.03374, section 2.1.
     """
+
+    value_range = SHARE
 
     k: Annotated[int, "how many programs may be tried."] = 1
 

@@ -45,6 +45,8 @@ class Perplexity(Metric):
     Source: Jelinek, Mercer, Bahl, Baker, Journal of the Acoustical Society of America 62 (1977), S63.
     """
 
+    value_range = (1.0, math.inf)
+
     family = "probabilities"
     higher_is_better = False
     exact_terms = False

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from assay.encode.strings import StringEncoder
 from assay.encode.summaries import RougeScores
 from assay.errors import ConfigError, describe
+from assay.metrics.base import SHARE
 from assay.metrics.text.base import TextQuotient
 
 __all__ = ["ROUGEScore"]
@@ -47,6 +48,8 @@ class ROUGEScore(TextQuotient):
 
     Source: Lin, ROUGE, Text Summarization Branches Out (2004), 74-81; the package rouge-score.
     """
+
+    value_range = SHARE
 
     rouge: Annotated[str, "'rouge1' to 'rouge9' for n-grams, 'rougeL', or 'rougeLsum', whose sentences are lines."] = (
         "rougeL"

@@ -22,7 +22,7 @@ from assay.encode.translation import (
     sacrebleu_tokenizer,
 )
 from assay.errors import ConfigError, describe
-from assay.metrics.base import number
+from assay.metrics.base import NOT_NEGATIVE, SHARE, number
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.text.base import TextMetric, TextQuotient
 from assay.tally.exact import Number
@@ -49,6 +49,8 @@ class NGramPrecision(TextMetric):
         InputError: something that is no string, such as None or bytes, or an empty list of references; the message has
             its position. A reference may be the empty string.
     """
+
+    value_range = SHARE
 
     n_gram: Annotated[int, "the longest n-grams that are counted."] = 4
 
@@ -250,6 +252,8 @@ class CHRFScore(TextMetric):
     Source: Popović, chrF++, WMT 2017, 612-618; sacrebleu.
     """
 
+    value_range = SHARE
+
     n_char_order: Annotated[int, "the longest n-grams of characters."] = 6
     n_word_order: Annotated[int, "the longest n-grams of words; 2 is chrF++, 0 is chrF."] = 2
     beta: Annotated[float, "how much recall counts against precision."] = 2.0
@@ -312,6 +316,8 @@ class TranslationEditRate(TextQuotient):
 
     Source: Snover, Dorr, Schwartz, Micciulla, Makhoul, AMTA 2006, 223-231; sacrebleu.
     """
+
+    value_range = NOT_NEGATIVE
 
     normalize: Annotated[bool, "True separates punctuation from words and undoes XML entities."] = False
     no_punctuation: Annotated[bool, "True leaves punctuation out."] = False
