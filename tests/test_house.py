@@ -346,3 +346,35 @@ def test_every_package_has_types():
 
 def test_no_file_is_longer_than_a_few_hundred_lines():
     assert {str(path): lines for path in MODULES if (lines := path.read_text("utf-8").count("\n")) > 600} == {}
+
+
+FACTORIES = {
+    *("arange", "empty", "empty_strided", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn"),
+    *("randperm", "scalar_tensor", "tensor", "zeros"),
+}
+"""Functions of torch whose tensors are on the default device of the user unless they are told a device."""
+
+
+def takes_the_default_device(node: ast.AST) -> bool:
+    """A tensor that is made without a device."""
+    is_factory = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in FACTORIES
+    if not is_factory or ast.unparse(node.func.value) != "torch":
+        return False
+    return not any(keyword.arg in ("device", None) for keyword in node.keywords)
+
+
+@pytest.mark.parametrize(("source", "found"), [("torch.zeros(2)", True), ("torch.zeros(2, device=d)", False)])
+def test_the_scan_finds_factories(source, found):
+    assert any(takes_the_default_device(node) for node in ast.walk(ast.parse(source))) is found
+
+
+def test_every_tensor_is_made_on_a_device_that_is_named():
+    """Under `torch.set_default_device("cuda")` compiled code would otherwise be given addresses on the GPU."""
+    found = [
+        f"{path.relative_to(SRC)}:{node.lineno}"
+        for path in MODULES
+        if package_of(path) != "pretend"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if takes_the_default_device(node)
+    ]
+    assert found == []

@@ -124,6 +124,15 @@ def test_ignored_samples_leave_no_trace_in_the_value(case):
     assert bits(read(both)) == bits(read(case.counted(data)))
 
 
+@every_case
+def test_the_default_device_changes_no_bit(case):
+    """That of `torch.set_default_device`; tensors on `meta` have no values, so one of them would be seen."""
+    data = case.data(23, 12)
+    expected = bits(read(case.counted(data)))
+    with torch.device("meta"):
+        assert bits(read(case.counted(data))) == expected
+
+
 # --- alone and together --- -------------------------------------------------------------------------------------------
 
 

@@ -51,14 +51,14 @@ def layouts() -> Iterator[tuple[tuple[Any, ...], ...]]:
     generator = torch.Generator().manual_seed(0)
 
     def probabilities(*shape: int) -> torch.Tensor:
-        return torch.rand(*shape, generator=generator)
+        return torch.rand(*shape, generator=generator, device="cpu")
 
     def labels(high: int, *shape: int) -> torch.Tensor:
-        return torch.randint(0, high, shape, generator=generator)
+        return torch.randint(0, high, shape, generator=generator, device="cpu")
 
     def partly_right(target: torch.Tensor) -> torch.Tensor:
         """Every other value is the target's, so that hits are counted, and the others add up to no integer."""
-        return torch.where(torch.arange(ROWS) % 2 == 0, target.float(), probabilities(ROWS))
+        return torch.where(torch.arange(ROWS, device="cpu") % 2 == 0, target.float(), probabilities(ROWS))
 
     makers = (
         lambda: (probabilities(ROWS, CLASSES), labels(CLASSES, ROWS)),

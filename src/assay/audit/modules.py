@@ -115,8 +115,10 @@ def _tensor(text: str, module: nn.Module | None) -> Tensor:
     shape = tuple(int(size) for size in match["shape"].split("x")) if match["shape"] else ()
     generator = torch.Generator().manual_seed(0)
     if dtype.is_floating_point or dtype.is_complex:
-        return torch.randn(shape, generator=generator, dtype=dtype)
-    return torch.randint(0, 2 if dtype == torch.bool else _entries(module), shape, generator=generator).to(dtype)
+        return torch.randn(shape, generator=generator, dtype=dtype, device="cpu")
+    return torch.randint(
+        0, 2 if dtype == torch.bool else _entries(module), shape, generator=generator, device="cpu"
+    ).to(dtype)
 
 
 def _entries(module: nn.Module | None) -> int:

@@ -106,7 +106,7 @@ def values_of(tree: Any) -> dict[str, Any]:
 
     def number(leaf: Any) -> Any:
         if isinstance(leaf, bool | int | float | numpy.generic | numpy.ndarray):
-            return torch.as_tensor(numpy.asarray(leaf))
+            return torch.as_tensor(numpy.asarray(leaf), device="cpu")
         return leaf
 
     tensors = {path: tensor.detach().cpu() for path, tensor in tensors_of(_numbers(tree, number)).items()}

@@ -60,7 +60,7 @@ def where_float32_ends(preds: Tensor, target: Tensor) -> Section:
 def ways(preds: Tensor, target: Tensor) -> Iterator[tuple[str, list[Batches]]]:
     """The same samples, fed differently: a name, and one list of batches for each meter."""
     everything = preds, target
-    mixed = torch.randperm(len(preds), generator=torch.Generator().manual_seed(0))
+    mixed = torch.randperm(len(preds), generator=torch.Generator().manual_seed(0), device="cpu")
     yield "all at once", [[everything]]
     yield "one by one", [batches(everything, 1)]
     yield "batches of 7", [batches(everything, 7)]
@@ -100,7 +100,7 @@ def assay_concordance(pieces: list[Batches]) -> float:
 
 def float32_concordance(batches: Iterable[tuple[Tensor, Tensor]]) -> float:
     """What running sums in float32 say, as metrics commonly keep them."""
-    sums = torch.zeros(6)
+    sums = torch.zeros(6, device="cpu")
     for preds, target in batches:
         x, y = preds.cpu().float(), target.cpu().float()
         sums += torch.stack([torch.ones_like(x), x, y, x * x, y * y, x * y]).sum(1)
@@ -123,7 +123,7 @@ def _concordance(n: Any, x: Any, y: Any, xx: Any, yy: Any, xy: Any) -> Any:
 def assay_count() -> int:
     """2^24 samples in large batches and a thousand one at a time, counted by assay."""
     meter = Meter(matrix=ConfusionMatrix(num_classes=2))
-    many, one = torch.zeros(2**20, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
+    many, one = torch.zeros(2**20, dtype=torch.int64, device="cpu"), torch.zeros(1, dtype=torch.int64, device="cpu")
     for _ in range(LAST_FLOAT32_COUNT // len(many)):
         meter.update(many, many)
     for _ in range(MORE):
@@ -133,7 +133,7 @@ def assay_count() -> int:
 
 def float32_count() -> float:
     """The same samples, counted in a float32 tensor."""
-    counted = torch.tensor(float(LAST_FLOAT32_COUNT))
+    counted = torch.tensor(float(LAST_FLOAT32_COUNT), device="cpu")
     for _ in range(MORE):
         counted += 1
     return float(counted)

@@ -101,12 +101,12 @@ class Task(Example):
     ) -> None:
         self.title, self.classes = title, classes
         self.options = {"classes": classes, "slices": slices, "batch_size": 128}
-        features = torch.as_tensor(data.data, dtype=torch.float32)
-        target = torch.as_tensor(data.target, dtype=torch.int64 if classes else torch.float32)
-        order = torch.randperm(len(target), generator=torch.Generator().manual_seed(SEED))
+        features = torch.as_tensor(data.data, dtype=torch.float32, device="cpu")
+        target = torch.as_tensor(data.target, dtype=torch.int64 if classes else torch.float32, device="cpu")
+        order = torch.randperm(len(target), generator=torch.Generator().manual_seed(SEED), device="cpu")
         train, held_out = order[::2], order[1::2]
         if hasattr(data, "images"):
-            features = torch.as_tensor(data.images, dtype=torch.float32)[:, None] / data.images.max()
+            features = torch.as_tensor(data.images, dtype=torch.float32, device="cpu")[:, None] / data.images.max()
         else:
             mean, scale = features[train].mean(0), features[train].std(0).clamp_min(1e-6)
             features = (features - mean) / scale
@@ -139,7 +139,7 @@ class Task(Example):
             self.model.net = net
             optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3, weight_decay=1e-2)
             for _ in range(epochs):
-                for rows in torch.split(torch.randperm(len(target)), 64):
+                for rows in torch.split(torch.randperm(len(target), device="cpu"), 64):
                     optimizer.zero_grad()
                     torch.autograd.backward(self._loss(net(features[rows]), target[rows]))
                     optimizer.step()

@@ -57,8 +57,11 @@ def draw_scene(seed: int) -> Scene:
             image += mask * (color[:, None, None] + rng.normal(0, 0.04, image.shape) - image)
             boxes.append(box)
             labels.append(label)
-    truth = {"boxes": torch.tensor(np.array(boxes), dtype=torch.float32), "labels": torch.tensor(labels)}
-    return Scene(torch.tensor(image.clip(0, 1), dtype=torch.float32), truth, seed)
+    truth = {
+        "boxes": torch.tensor(np.array(boxes), dtype=torch.float32, device="cpu"),
+        "labels": torch.tensor(labels, device="cpu"),
+    }
+    return Scene(torch.tensor(image.clip(0, 1), dtype=torch.float32, device="cpu"), truth, seed)
 
 
 def _ground(rng: np.random.Generator) -> Floats:
@@ -138,9 +141,9 @@ class Detector(nn.Module):
 
 def _targets(truth: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
     """What the grid of a scene should be: middles, sides, and the weights of the cells for these."""
-    middles, sides = torch.zeros(len(SHAPES), CELLS, CELLS), torch.zeros(4, CELLS, CELLS)
-    weights = torch.zeros(CELLS, CELLS)
-    at = torch.arange(CELLS) + 0.5
+    middles, sides = torch.zeros(len(SHAPES), CELLS, CELLS, device="cpu"), torch.zeros(4, CELLS, CELLS, device="cpu")
+    weights = torch.zeros(CELLS, CELLS, device="cpu")
+    at = torch.arange(CELLS, device="cpu") + 0.5
     for box, label in zip(truth["boxes"] / STRIDE, truth["labels"], strict=True):
         x, y = (box[:2] + box[2:]) / 2
         near = torch.exp(-((at - x).square() + (at[:, None] - y).square()) / 0.8)
@@ -168,7 +171,7 @@ def _loss(grid: tuple[Tensor, Tensor], targets: Sequence[Tensor]) -> Tensor:
 
 def _batch(scenes: list[Scene]) -> tuple[Tensor, list[dict[str, Tensor]], Tensor]:
     images, truths, numbers = zip(*scenes, strict=True)
-    return torch.stack(images), list(truths), torch.tensor(numbers)
+    return torch.stack(images), list(truths), torch.tensor(numbers, device="cpu")
 
 
 class SceneExample(Example):
@@ -207,7 +210,7 @@ class SceneExample(Example):
             optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-3, weight_decay=1e-2)
             schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 6e-3, epochs * math.ceil(TRAINED / 32))
             for _ in range(epochs):
-                for rows in torch.split(torch.randperm(TRAINED), 32):
+                for rows in torch.split(torch.randperm(TRAINED, device="cpu"), 32):
                     optimizer.zero_grad()
                     loss = _loss(self.model.grid(images[rows]), [target[rows] for target in targets])
                     torch.autograd.backward(loss)

@@ -125,7 +125,7 @@ class CompatibleMetric(AssayMetric):
 
     def set_dtype(self, dst_type: str | torch.dtype) -> CompatibleMetric:
         """Set the dtype of the values."""
-        self._dtype = torch.empty(0).type(dst_type).dtype
+        self._dtype = torch.empty(0, device="cpu").type(dst_type).dtype
         self._computed = None  # a value of another dtype
         return self
 

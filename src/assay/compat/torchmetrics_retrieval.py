@@ -68,7 +68,7 @@ class CutGroup:
 
 
 def _log_choose(n: Tensor, k: Tensor | int) -> Tensor:
-    k = torch.as_tensor(k, dtype=n.dtype)
+    k = torch.as_tensor(k, dtype=n.dtype, device="cpu")
     return (n + 1).lgamma() - (k + 1).lgamma() - (n - k + 1).clamp(min=0).lgamma()
 
 
@@ -77,7 +77,10 @@ class TermOfFirst(QueryTerm):
 
     def __call__(self, queries: RankedQueries) -> Tensor:
         cut = CutGroup.of(queries, self.top_k)
-        return sum((share * self.value(queries, cut, m).nan_to_num(0.0) for m, share in cut.hits()), torch.zeros(()))
+        return sum(
+            (share * self.value(queries, cut, m).nan_to_num(0.0) for m, share in cut.hits()),
+            torch.zeros((), device="cpu"),
+        )
 
     @abstractmethod
     def value(self, queries: RankedQueries, cut: CutGroup, hits: int) -> Tensor:

@@ -85,7 +85,7 @@ def constants(numbers: Sequence[float], like: Tensor) -> Tensor:
         tensor([0.5000, 2.0000])
     """
     if like.device.type == "cpu":
-        return torch.tensor(numbers, dtype=like.dtype)
+        return torch.tensor(numbers, dtype=like.dtype, device="cpu")
     return torch.cat([like.new_full((1,), number) for number in numbers])
 
 

@@ -132,7 +132,7 @@ class BoxEncoder(Encoder):
             (PAIRS, "intersection", [each.both.reshape(-1) for each in images]),
         ):
             filled = [each for each in counts if len(each)]
-            together = torch.cat(filled) if filled else torch.zeros(0, dtype=torch.int64)
+            together = torch.cat(filled) if filled else torch.zeros(0, dtype=torch.int64, device="cpu")
             items.setdefault(group, {})[name] = move(together, device)
 
     def _check_values(self, images: Ragged) -> None:
@@ -244,7 +244,7 @@ def _flat(name: str, images: Sequence[Mapping[str, Any]]) -> Tensor:
     # Images without boxes may have tensors of any dtype and device.
     filled = [each for each in tensors if each.shape[0]] or [each.reshape(0, *tail) for each in tensors[:1]]
     if not filled:
-        return torch.empty(0, *tail)
+        return torch.empty(0, *tail, device="cpu")
     devices, dtypes = {each.device for each in filled}, {each.dtype for each in filled}
     if len(devices) > 1:
         got = " and ".join(sorted(map(str, devices)))

@@ -102,7 +102,7 @@ class FunctionEncoder(Encoder):
 
     def _rows(self, preds: Any, target: Any, columns: Mapping[str, Any]) -> Tensor:
         if not len(preds):
-            return torch.zeros(0, self.width)
+            return torch.zeros(0, self.width, device="cpu")
         arguments = [preds, target] if self.uses_target else [preds]
         devices = {torch.device("cpu"), *locations(self.module), getattr(preds, "device", torch.device("cpu"))}
         with evaluation_mode(self.module), torch.inference_mode(), _without_autocast(devices):
@@ -131,7 +131,7 @@ class FunctionEncoder(Encoder):
         """One result as real numbers of a shape, behind which dimensions of size 1 may follow."""
         if not isinstance(value, Tensor):
             try:
-                value = torch.as_tensor(np.asarray(value))
+                value = torch.as_tensor(np.asarray(value), device="cpu")
             except (TypeError, ValueError) as error:
                 raise self._refused(type_name(value), "numbers, as a tensor, an array or a list") from error
         if value.dtype.is_complex:

@@ -75,7 +75,7 @@ class SurfaceEncoder(Encoder):
     def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Tensor:
         sides = zip(self._labels("preds", preds), self._labels("target", target), strict=True)
         rows = [self._row(own, true) for own, true in sides]
-        return torch.tensor(rows, dtype=torch.float64).reshape(len(rows), 2 * self.width)
+        return torch.tensor(rows, dtype=torch.float64, device="cpu").reshape(len(rows), 2 * self.width)
 
     def _labels(self, name: str, masks: Sequence[Any]) -> Iterator[NDArray[Any]]:
         """Masks on the CPU, where distances are computed: this waits once for the device of each tensor."""

@@ -79,7 +79,7 @@ class PairEncoder(Encoder):
     def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor:
         assert target is not None, "it was checked"
         numbers = [self._row(k, own, true) for k, (own, true) in enumerate(zip(preds, target, strict=True))]
-        return torch.tensor(numbers, dtype=torch.float64).reshape(len(numbers), 1)
+        return torch.tensor(numbers, dtype=torch.float64, device="cpu").reshape(len(numbers), 1)
 
     def _row(self, k: int, preds: Any, target: Any) -> float:
         try:

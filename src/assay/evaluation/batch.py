@@ -254,7 +254,7 @@ def as_column(value: Any, what: str) -> Tensor:
     if isinstance(value, Tensor):
         return value
     try:
-        return torch.as_tensor(value)
+        return torch.as_tensor(value, device="cpu")
     except (TypeError, ValueError, RuntimeError) as error:
         do = f"Say with {what}= how the batch becomes a tensor"
         raise ShapeError(describe(what, structure(value), "a tensor, or numbers in one shape", do)) from error

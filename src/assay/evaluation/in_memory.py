@@ -224,7 +224,7 @@ def _part(values: Any, where: str, needs: ModelNeeds, is_target: bool) -> Any:
 
 def _tensor(array: Any, dtype: torch.dtype | None = None) -> Tensor:
     """An array as a tensor; float64 in a dtype."""
-    tensor = array if isinstance(array, Tensor) else torch.tensor(np.ascontiguousarray(array))
+    tensor = array if isinstance(array, Tensor) else torch.tensor(np.ascontiguousarray(array), device="cpu")
     return tensor.to(dtype) if dtype is not None and tensor.dtype == torch.float64 else tensor
 
 

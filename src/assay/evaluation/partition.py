@@ -87,7 +87,7 @@ class Partition:
     def state(self) -> dict[str, Tensor]:
         """What was counted, as tensors on the CPU."""
         counts = self._counted.counts()
-        tensors = {"labels": as_bytes(list(self._cells)), "rows": torch.tensor(counts.rows)}
+        tensors = {"labels": as_bytes(list(self._cells)), "rows": torch.tensor(counts.rows, device="cpu")}
         for number, tables in enumerate(counts.tables):
             tensors.update(prefixed(f"tables/{number}", tables))
         for cell, states in counts.states.items():

@@ -159,7 +159,7 @@ class Slicer:
     def state(self) -> dict[str, Tensor]:
         """What was counted, as tensors."""
         texts = as_bytes({part: coding.texts for part, coding in self._codings.items()})
-        tensors = {"rows": torch.tensor(self._places.rows), "texts": texts, **self._places.state()}
+        tensors = {"rows": torch.tensor(self._places.rows, device="cpu"), "texts": texts, **self._places.state()}
         if self._lists is not None:
             tensors["lists"] = as_bytes(self.lists)
         for name, partition in self._partitions.items():

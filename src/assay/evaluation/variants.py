@@ -300,7 +300,7 @@ def _difference(variant: str, first: Tensor, second: Tensor, names: Array, reaso
     a, b = (each.to(torch.float64).reshape(len(each), -1) for each in (first, second))
     same = (a == b) | (a.isnan() & b.isnan())
     far = torch.where(same, 0.0, (a - b).abs()).nan_to_num(nan=math.inf, posinf=math.inf)
-    by_sample = far.amax(1) if far.shape[1] else torch.zeros(len(far))
+    by_sample = far.amax(1) if far.shape[1] else torch.zeros(len(far), device="cpu")
     equal = int(same.all(1).sum())
     if equal == len(first):
         return OutputDifference(variant, equal, equal, reason=reason)

@@ -268,7 +268,7 @@ class _InfoLM(_TokenNetwork):
         """The mean over the tokens of what is expected in their places, `(N, vocabulary)`; NaN without tokens."""
         ids, mask, words = self.tokens(sentences, self.device)
         weights = _token_weights(self.frequencies, ids, words)
-        total = torch.zeros(())
+        total = torch.zeros((), device="cpu")
         for place in range(ids.shape[1]):
             masked = ids.clone()
             masked[:, place] = self.tokens.tokenizer.mask_token_id

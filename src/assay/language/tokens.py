@@ -121,7 +121,7 @@ def _of_text(text: str, tokenizer: Tokenizer) -> Tokens:
         size -= len(result[:1]) if isinstance(tokenizer, ByteTokenizer) else len(tokenizer.decode(result[:1]).encode())
     lacking = 0 if tokenizer.unknown is None else result.count(tokenizer.unknown)
     note = f"{lacking:,} tokens stand for what the vocabulary lacks: bits a byte are too few." if lacking else ""
-    return Tokens(torch.tensor([*start, *result], dtype=torch.int64), size, note)
+    return Tokens(torch.tensor([*start, *result], dtype=torch.int64, device="cpu"), size, note)
 
 
 def _checked(tokens: Tokens) -> Tokens:

@@ -24,7 +24,7 @@ class FlatStates:
         with torch.inference_mode(False):
             zeros = [tally.zero(torch.device("cpu")) for tally in tallies]
             sizes = [field.numel() for state in zeros for field in state.values()]
-            self.numbers = torch.zeros(sum(sizes), dtype=torch.int64)
+            self.numbers = torch.zeros(sum(sizes), dtype=torch.int64, device="cpu")
             parts = iter(torch.split(self.numbers, sizes))
             self.states: list[State] = [
                 {name: next(parts).view(field.shape) for name, field in state.items()} for state in zeros

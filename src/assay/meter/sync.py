@@ -101,7 +101,7 @@ class _Ranks:
 
     def slots(self, width: int) -> Tensor:
         """An empty slot per rank."""
-        return torch.zeros(self.count, width, dtype=torch.int64)
+        return torch.zeros(self.count, width, dtype=torch.int64, device="cpu")
 
 
 @contextmanager
@@ -125,8 +125,8 @@ def _first(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The first collective: the slots of all ranks, the sum of what fitted of the bodies, and what did not fit."""
     slots = ranks.slots(_SLOT)
-    slots[ranks.own] = torch.tensor([*fingerprint, failed, rows])
-    vector = torch.zeros(FIRST_WORDS + RANK_WORDS * ranks.count, dtype=torch.int64)
+    slots[ranks.own] = torch.tensor([*fingerprint, failed, rows], device="cpu")
+    vector = torch.zeros(FIRST_WORDS + RANK_WORDS * ranks.count, dtype=torch.int64, device="cpu")
     start = slots.numel()
     head, rest = body[: len(vector) - start], body[len(vector) - start :]
     vector[:start] = slots.view(-1)
@@ -274,12 +274,12 @@ class _Exchange:
         """The sizes of what varies, a slot for each rank, and the counts."""
         sizes = self.ranks.slots(self._sizes_width)
         own = [word for field in self.fields for word in field.size(states[field.tally])]
-        sizes[self.ranks.own] = torch.tensor(own, dtype=torch.int64)
+        sizes[self.ranks.own] = torch.tensor(own, dtype=torch.int64, device="cpu")
         parts = [sizes.view(-1)]
         for field, shape in self._fixed():
             value = states[field.tally][field.name]
             if field.rule == "max":
-                slots = torch.zeros(shape, dtype=torch.int64)
+                slots = torch.zeros(shape, dtype=torch.int64, device="cpu")
                 slots[self.ranks.own] = value
                 value = slots
             parts.append(value.reshape(-1))
@@ -295,12 +295,12 @@ class _Exchange:
         if not len(rest) and _cheaper_gathered(regions, self.ranks.count):
             regions.sort(key=lambda region: region.rank or 0)
             widths = _widths(regions, self.ranks.count)
-            own = torch.zeros(max(widths), dtype=torch.int64)
+            own = torch.zeros(max(widths), dtype=torch.int64, device="cpu")
             self._write([region for region in regions if region.rank == self.ranks.own], states, own)
             rows = self.ranks.gathered(own)
             varying = torch.cat([row[:width] for row, width in zip(rows, widths, strict=True)])
         else:
-            varying = torch.zeros(sum(region.words for region in regions), dtype=torch.int64)
+            varying = torch.zeros(sum(region.words for region in regions), dtype=torch.int64, device="cpu")
             self._write(regions, states, varying)
             if len(rest) + len(varying):
                 both = self.ranks.summed(torch.cat([rest, varying]))

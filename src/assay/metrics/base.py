@@ -331,12 +331,12 @@ def _number(kind: Any) -> tuple[str, bool] | None:
 
 def number(value: float) -> Tensor:
     """A result: a 0-dimensional float64 tensor on the CPU."""
-    return torch.tensor(value, dtype=torch.float64)
+    return torch.tensor(value, dtype=torch.float64, device="cpu")
 
 
 def vector(values: Any) -> Tensor:
     """A result per class or output: a float64 tensor on the CPU."""
-    return torch.tensor([float(v) for v in values], dtype=torch.float64)
+    return torch.tensor([float(v) for v in values], dtype=torch.float64, device="cpu")
 
 
 def _literals(kind: Any) -> tuple[Any, ...]:

@@ -82,13 +82,13 @@ def draw_columns(metric: Metric, generator: Generator, count: int) -> dict[str, 
 
 def integers(generator: Generator, low: int, high: int, *shape: int) -> Tensor:
     """Integers from `low` to `high - 1`."""
-    return torch.randint(low, high, shape, generator=generator)
+    return torch.randint(low, high, shape, generator=generator, device="cpu")
 
 
 def probabilities(generator: Generator, *shape: int) -> Tensor:
     """Rows that sum to 1, in steps of 1/64."""
     cuts = integers(generator, 0, 65, *shape[:-1], shape[-1] - 1).sort(-1).values
-    ends = torch.zeros(*shape[:-1], 1, dtype=torch.int64)
+    ends = torch.zeros(*shape[:-1], 1, dtype=torch.int64, device="cpu")
     return torch.cat([ends, cuts, ends + 64], -1).diff(dim=-1) / 64
 
 
@@ -167,7 +167,7 @@ def related_vectors(generator: Generator, count: int) -> tuple[Tensor, ...]:
 
 
 def ratings(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    return (integers(generator, 0, CLASSES, count, RATERS, 1).eq(torch.arange(CLASSES)).sum(1),)
+    return (integers(generator, 0, CLASSES, count, RATERS, 1).eq(torch.arange(CLASSES, device="cpu")).sum(1),)
 
 
 def rating_scores(generator: Generator, count: int) -> tuple[Tensor, ...]:
@@ -222,7 +222,7 @@ def boxes(generator: Generator, count: int) -> tuple[Any, ...]:
             return fields | {"scores": integers(generator, 0, 17, number) / 16}
         fields |= {"iscrowd": integers(generator, 0, 4, number) == 0, "area": sizes.prod(1) / 2}
         others = {
-            "neg_category_ids": torch.arange(number, CLASSES),
+            "neg_category_ids": torch.arange(number, CLASSES, device="cpu"),
             "not_exhaustive_category_ids": fields["labels"][:1],
         }
         return fields | others
@@ -279,7 +279,7 @@ def segments(generator: Generator, count: int) -> tuple[Tensor, ...]:
         pixels = (count, 4, 5)
         return torch.stack(
             [
-                torch.tensor(categories)[integers(generator, 0, len(categories), *pixels)],
+                torch.tensor(categories, device="cpu")[integers(generator, 0, len(categories), *pixels)],
                 integers(generator, 0, 3, *pixels),
             ],
             -1,
@@ -320,7 +320,7 @@ def point_lists(generator: Generator, count: int) -> tuple[Any, ...]:
     """Clouds of different numbers of points, no two of which are the same."""
 
     def cloud(number: int) -> Tensor:
-        return integers(generator, -16, 17, number, 3) / 4 + torch.arange(number)[:, None]
+        return integers(generator, -16, 17, number, 3) / 4 + torch.arange(number, device="cpu")[:, None]
 
     numbers = integers(generator, 2, 9, count).tolist()
     return [cloud(number) for number in numbers], [cloud(number) for number in numbers]

@@ -109,7 +109,10 @@ def count_cell_scores(
 def place_scores(scores: Tensor, layout: BinLayout) -> tuple[Tensor, Tensor]:
     """The bin of each float32 score as int32, and what `ScoreBins.place` gives besides."""
     scores = scores.contiguous()
-    bins, unclear = torch.empty(scores.shape, dtype=torch.int32), torch.zeros(2, dtype=torch.int64)
+    bins, unclear = (
+        torch.empty(scores.shape, dtype=torch.int32, device="cpu"),
+        torch.zeros(2, dtype=torch.int64, device="cpu"),
+    )
     call("place_scores", bins, unclear, scores, scores.numel(), ctypes.byref(layout))
     return bins, unclear
 

@@ -11,7 +11,7 @@ from assay.native.library import call
 def first_largest(scores: Tensor) -> Tensor:
     """The lowest index of the highest score in each row of `(N, C)`, int64; `C` where a score of the row is NaN."""
     rows, classes = scores.shape
-    labels = torch.empty(rows, dtype=torch.int64)
+    labels = torch.empty(rows, dtype=torch.int64, device="cpu")
     if has_columns(scores):
         call("first_largest_column", labels, scores, rows, classes, scores.stride(1))
     else:
@@ -28,6 +28,6 @@ def target_rank(scores: Tensor, target: Tensor) -> Tensor:
     """How many classes come before the target's in each row of `(N, C)`, int64; targets in `0 ... C - 1`."""
     scores, target = scores.contiguous(), target.contiguous()
     rows, classes = scores.shape
-    rank = torch.empty(rows, dtype=torch.int64)
+    rank = torch.empty(rows, dtype=torch.int64, device="cpu")
     call("target_rank", rank, scores, target, rows, classes)
     return rank

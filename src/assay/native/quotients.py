@@ -72,9 +72,9 @@ def quotients(outputs: int, inputs: Sequence[int], program: QuotientSteps) -> Qu
         program: how they are computed.
     """
     single = outputs == 1
-    values = torch.empty(() if single else outputs, dtype=torch.float64)
+    values = torch.empty(() if single else outputs, dtype=torch.float64, device="cpu")
     rests = None if single else torch.empty_like(values)
-    status = None if single else torch.empty(outputs, dtype=torch.uint8)
+    status = None if single else torch.empty(outputs, dtype=torch.uint8, device="cpu")
     steps, above, below, root, unit = program
     doubtful = _function()(
         outputs,

@@ -22,7 +22,10 @@ def rank_scores(scores: Tensor, classes: Tensor, positive: int) -> tuple[Array, 
         positive: the class of positives; all others are negatives.
     """
     rows = len(scores)
-    keys, ranked = torch.empty(2 * rows, dtype=torch.int64), torch.empty(3 * rows + 1, dtype=torch.int64)
+    keys, ranked = (
+        torch.empty(2 * rows, dtype=torch.int64, device="cpu"),
+        torch.empty(3 * rows + 1, dtype=torch.int64, device="cpu"),
+    )
     first = ranked.data_ptr()
     lists = (first + 8 * k * rows for k in range(4))
     call("rank_scores", rows, scores.contiguous(), classes.contiguous(), positive, keys, *lists)

@@ -93,7 +93,7 @@ def sum_products(
         segments: what `order_cells` gives; by default all rows are of one cell.
     """
     count, (rows, outputs) = len(columns) // COLUMN_WORDS, shape
-    blocks = torch.empty(count * _BLOCK_BYTES, dtype=torch.uint8)
+    blocks = torch.empty(count * _BLOCK_BYTES, dtype=torch.uint8, device="cpu")
     described = outputs, count, _packed(columns), len(products) // _PRODUCT_WORDS, _packed(products), blocks
     if segments is None:
         call("sum_products", rows, *described)
@@ -115,7 +115,7 @@ class PreparedSums:
     def __init__(self, rows: int, columns: Sequence[int], products: Sequence[int], owners: Sequence[Tensor]) -> None:
         self._columns, products = array("q", columns), array("q", products)
         count = len(columns) // COLUMN_WORDS
-        blocks = torch.empty(count * _BLOCK_BYTES, dtype=torch.uint8)
+        blocks = torch.empty(count * _BLOCK_BYTES, dtype=torch.uint8, device="cpu")
         self._kept = products, blocks, owners  # as long as their addresses
         described = self._columns.buffer_info()[0], len(products) // _PRODUCT_WORDS, products.buffer_info()[0]
         self._arguments = rows, 1, count, *described, blocks.data_ptr()
@@ -133,7 +133,7 @@ def order_cells(cells: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
     `cells` is int64 of shape `(N,)`, in host memory: the cell of each row.
     """
-    starts, order = torch.zeros(count + 1, dtype=torch.int64), torch.empty_like(cells)
+    starts, order = torch.zeros(count + 1, dtype=torch.int64, device="cpu"), torch.empty_like(cells)
     call("order_cells", len(cells), cells.contiguous(), count, starts, order)
     return starts, order
 

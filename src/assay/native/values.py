@@ -17,7 +17,7 @@ def integers(limbs: Tensor) -> tuple[list[int], int]:
     """
     words = limbs.shape[-1]
     sums = limbs.numel() // words
-    room = torch.empty(2 + (sums * (words + 1) + 1) // 2, dtype=torch.int64)
+    room = torch.empty(2 + (sums * (words + 1) + 1) // 2, dtype=torch.int64, device="cpu")
     call("digits", sums, words, limbs, room)
     data = room.numpy().data
     start, stop = data[:2].tolist()

@@ -55,9 +55,9 @@ def multiply(x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None, bi
     x = (x if x.dtype != torch.float16 else x.float()).contiguous()
     columns, width = x.shape
     rows, paired = packed.shape[0], x.dtype == torch.bfloat16 and multiplies_pairs()
-    ordered = torch.empty((columns, width), dtype=torch.bfloat16 if paired else torch.float32)
-    sums = torch.empty((columns, scales.shape[1]), dtype=torch.float32)
-    y = torch.empty((columns, rows), dtype=torch.float32)
+    ordered = torch.empty((columns, width), dtype=torch.bfloat16 if paired else torch.float32, device="cpu")
+    sums = torch.empty((columns, scales.shape[1]), dtype=torch.float32, device="cpu")
+    y = torch.empty((columns, rows), dtype=torch.float32, device="cpu")
     weight, (order, product, _) = ctypes.byref(_weight(packed, scales, zeros, width, bits)), _functions()
     to, of, out = ordered.data_ptr(), sums.data_ptr(), y.data_ptr()
     order(weight, x.data_ptr(), columns, x.dtype == torch.float32, paired, to, of)

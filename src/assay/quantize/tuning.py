@@ -191,7 +191,7 @@ def _measure(
     dtype = getattr(torch, case.dtype)
     what = f"{case.scheme}, {case.dtype}"
     say(f"{what}: packing")
-    weight = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)
+    weight = torch.randn(shape, generator=torch.Generator().manual_seed(0), device="cpu").to(dtype)
     integers = quantize_weight(weight, case.scheme).to(device)
     packs = {name: _copies(KERNELS[name].pack(integers, dtype)) for name in case.kernels}
     medians: dict[str, list[float]] = {name: [] for name in case.kernels}
@@ -199,7 +199,7 @@ def _measure(
     begin = time.monotonic()
     for at, count in enumerate(rows):
         say(f"{what}: {count} rows")
-        x = torch.randn(count, shape[1], generator=torch.Generator().manual_seed(count)).to(device, dtype)
+        x = torch.randn(count, shape[1], generator=torch.Generator().manual_seed(count), device="cpu").to(device, dtype)
         left = max(0.0, seconds - (time.monotonic() - begin)) / (len(rows) - at)
         running = [name for name in case.kernels if not _lost(name, medians)]
         times = _times({name: packs[name] for name in running}, x, left)

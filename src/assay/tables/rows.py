@@ -157,7 +157,7 @@ class RowReader:
             dtype = torch.promote_types(dtype, part.dtype)
         size, joined = len(parts[0]), self._matrices.get(tuple(names))
         if joined is None or joined.dtype != dtype or joined.shape[1] < size:
-            joined = self._matrices[tuple(names)] = torch.empty(len(parts), size, dtype=dtype)
+            joined = self._matrices[tuple(names)] = torch.empty(len(parts), size, dtype=dtype, device="cpu")
         for column, part in zip(joined, parts, strict=True):
             column[:size].copy_(part)
         return joined[:, :size].t()

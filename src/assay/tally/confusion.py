@@ -225,7 +225,7 @@ def confusion_places(labels: Labels, batch: Batch) -> Tensor:
 def _class_table(table: Tensor) -> Tensor:
     """The table of `ClassCounts` out of one of `Confusion`, of shape `(1, C + 3, C + 2, ...)`."""
     matrix = table[0]
-    classes = torch.zeros(3, *matrix.shape[:1], *matrix.shape[2:], dtype=torch.int64)
+    classes = torch.zeros(3, *matrix.shape[:1], *matrix.shape[2:], dtype=torch.int64, device="cpu")
     classes[0] = matrix.sum(1)
     classes[1, :-1] = matrix[1:-2].sum(0)
     classes[2, :-1] = matrix[:-1].diagonal(dim1=0, dim2=1).movedim(-1, 0)

@@ -116,7 +116,7 @@ class GroupedLabels(Tally):
         return {"targets": canonical(state["targets"])}
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
-        counts = torch.zeros(Confusion(self.labels).shape, dtype=torch.int64)
+        counts = torch.zeros(Confusion(self.labels).shape, dtype=torch.int64, device="cpu")
         cells = state["targets"].column("cells").long()
         counts.view(-1).scatter_add_(0, cells, torch.ones_like(cells))
         problems = list(Confusion(self.labels).invalid_values({"counts": counts}))

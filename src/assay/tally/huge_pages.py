@@ -18,13 +18,13 @@ def empty_bytes(count: int) -> Tensor:
     They are in huge pages, where the system gives some, each of which takes memory when it is first touched.
     """
     if _ADVICE is None or count < HUGE_PAGE:
-        return torch.empty(count, dtype=torch.uint8)
+        return torch.empty(count, dtype=torch.uint8, device="cpu")
     # Not every kernel aligns large mappings; what is mapped and never touched takes no memory.
     mapped = mmap.mmap(-1, count + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     try:
         mapped.madvise(_ADVICE)
     except OSError:  # a kernel without them
-        return torch.empty(count, dtype=torch.uint8)
+        return torch.empty(count, dtype=torch.uint8, device="cpu")
     whole = torch.frombuffer(mapped, dtype=torch.uint8)
     start = -whole.data_ptr() % HUGE_PAGE
     return whole[start : start + count]

@@ -75,7 +75,7 @@ def _host_blocks(values: Tensor, groups: Tensor) -> Iterator[tuple[Tensor, Tenso
     for group in range(2):
         rows = torch.from_numpy(np.flatnonzero(groups.numpy() == group))
         for start in range(0, len(rows), _BLOCKS["float64"]):
-            yield values.index_select(0, rows[start : start + _BLOCKS["float64"]]), torch.tensor([group])
+            yield values.index_select(0, rows[start : start + _BLOCKS["float64"]]), torch.tensor([group], device="cpu")
 
 
 def _device_blocks(values: Tensor, groups: Tensor, block: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -130,8 +130,8 @@ class _Doubles:
 
     def __call__(self, columns: slice) -> Tensor:
         width = self.values.shape[1] - columns.start
-        total = torch.zeros(columns.stop - columns.start, width, dtype=torch.int64)
-        product, whole = torch.empty(total.shape, dtype=torch.float64), torch.empty_like(total)
+        total = torch.zeros(columns.stop - columns.start, width, dtype=torch.int64, device="cpu")
+        product, whole = torch.empty(total.shape, dtype=torch.float64, device="cpu"), torch.empty_like(total)
         for some in torch.split(self.values, _EXACT_ROWS):
             torch.mm(some[:, columns].T, some[:, columns.start :], out=product)
             total += whole.copy_(product)

@@ -121,7 +121,7 @@ class ScoreSpec:
         if not self.is_simple(batch):
             return None
         scores, target = batch.preds.contiguous(), batch.needed_target.contiguous()
-        known = torch.empty(scores.numel(), dtype=torch.int8)
+        known = torch.empty(scores.numel(), dtype=torch.int8, device="cpu")
         self.copy_simple(invalid, scores.data_ptr(), target.data_ptr(), scores.numel(), known.data_ptr())
         return known
 

@@ -359,9 +359,9 @@ class QueryBlocks:
     def values(self, measure: QueryMeasure) -> tuple[QueryValues, Tensor]:
         """The numbers of all queries, and how many of each kind of `INVALID` there are beyond those of the data."""
         count, width = len(self.bounds[0]), measure.term.width
-        values = torch.zeros(count, width, dtype=torch.float64)
-        counted = torch.zeros(count, 1, dtype=torch.bool)
-        invalid = torch.zeros(len(INVALID), dtype=torch.int64)
+        values = torch.zeros(count, width, dtype=torch.float64, device="cpu")
+        counted = torch.zeros(count, 1, dtype=torch.bool, device="cpu")
+        invalid = torch.zeros(len(INVALID), dtype=torch.int64, device="cpu")
         for rows, queries in self._ranked():
             numbers = measure(queries)
             values[rows], counted[rows] = numbers.values, numbers.counted

@@ -176,7 +176,7 @@ class SampleStore:
         column = self.columns[name]
         dtype = reduce(common_dtype, (block.tensors[name].dtype for block in self._blocks), column.dtype)
         parts = [to_host(block.filled()[name]).to(dtype) for block in self._blocks]
-        return torch.cat(parts) if parts else torch.empty(0, *column.tail, dtype=dtype)
+        return torch.cat(parts) if parts else torch.empty(0, *column.tail, dtype=dtype, device="cpu")
 
     def blocks(self) -> list[dict[str, Tensor]]:
         """All rows in pieces, each where it is kept and in its own dtype; nothing is moved and no device waited for."""

@@ -200,17 +200,17 @@ class ScoreCells(CellStates):
             if table is not None:
                 grown[: len(table)] = table
         if batch.compiled and takes(rows.scores) and rows.weights is None:  # nearly always there are none
-            data.add_invalid(found := torch.zeros(len(KINDS), dtype=torch.int64), rows, compiled=True)
+            data.add_invalid(found := torch.zeros(len(KINDS), dtype=torch.int64, device="cpu"), rows, compiled=True)
             if not found.any():
                 return
         add_invalid(self._invalid[device], batch, data.invalid_rows(rows), cells)
 
     def state(self, cell: int) -> State:
         self._empty()
-        zero = torch.zeros(1, len(KINDS), dtype=torch.int64)
+        zero = torch.zeros(1, len(KINDS), dtype=torch.int64, device="cpu")
         invalid = [to_host(table[cell : cell + 1]) for table in self._invalid.values()]
         rows = int(self._rows[cell]) if cell < len(self._rows) else 0
-        state: State = {"count": torch.tensor([rows]), "invalid": torch.cat([zero, *invalid]).sum(0)}
+        state: State = {"count": torch.tensor([rows], device="cpu"), "invalid": torch.cat([zero, *invalid]).sum(0)}
         if self._keeping.always:
             state["samples"] = self._samples.of(cell)
         histograms = [states[cell] for states in self._histograms.values() if cell in states]

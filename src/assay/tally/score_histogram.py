@@ -61,7 +61,7 @@ class ScoreHistogram:
     ) -> None:
         """Count scores into the states of their cells; rows of cells without a state are left out."""
         if compiled and takes(scores):
-            tables = torch.zeros(cells.count, 2, dtype=torch.int64)
+            tables = torch.zeros(cells.count, 2, dtype=torch.int64, device="cpu")
             for cell, state in states.items():
                 tables[cell, 0], tables[cell, 1] = state["histogram"].data_ptr(), state["unclear"].data_ptr()
             classes = self.data.labels.num_classes

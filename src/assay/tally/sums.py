@@ -360,11 +360,11 @@ class Sums(Tally):
 
     def extract(self, state: State, wanted: Tally) -> State:
         assert isinstance(wanted, Sums)
-        leaves = torch.tensor(self._index(wanted._leaves))
+        leaves = torch.tensor(self._index(wanted._leaves), device="cpu")
         chosen: State = {name: state[name] for name in ("count", "bad_weights", "left_out") if name in state}
         chosen |= {name: state[name].index_select(0, leaves) for name in ("invalid", "special")}
         for order, terms in wanted._by_order.items():
-            index = torch.tensor([self._by_order[order].index(term) for term in terms])
+            index = torch.tensor([self._by_order[order].index(term) for term in terms], device="cpu")
             chosen[f"sums{order}"] = state[f"sums{order}"].index_select(0, index)
         return chosen
 

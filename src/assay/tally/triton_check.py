@@ -72,11 +72,11 @@ def _different(got: State, expected: State) -> list[str]:
 
 def _cases() -> Mapping[str, tuple[Tally, Batch]]:
     generator = torch.Generator().manual_seed(0)
-    scores = torch.randn(_ROWS, 7, generator=generator)
+    scores = torch.randn(_ROWS, 7, generator=generator, device="cpu")
     scores[::50, 3] = torch.nan
     scores[1::9] = scores[1::9].round()
-    labels = torch.randint(-1, 8, (_ROWS,), generator=generator)
-    any_bits = torch.randint(-(2**31), 2**31 - 1, (2, _ROWS), generator=generator, dtype=torch.int32)
+    labels = torch.randint(-1, 8, (_ROWS,), generator=generator, device="cpu")
+    any_bits = torch.randint(-(2**31), 2**31 - 1, (2, _ROWS), generator=generator, dtype=torch.int32, device="cpu")
     x, y = any_bits.view(torch.float32)
     moments = frozenset({PREDS, TARGET, Product(PREDS, TARGET), Product(PREDS, PREDS), AbsoluteError()})
     finite = Batch(x.nan_to_num(0, 1, -1), scores[:, 0])
@@ -91,6 +91,6 @@ def _cases() -> Mapping[str, tuple[Tally, Batch]]:
         ),
         "bins of logits": (
             ScoreTally(score_spec(None, 7, logits=True), keep=0),
-            Batch(scores, (labels[:, None] + torch.arange(7)) % 4 - 1),
+            Batch(scores, (labels[:, None] + torch.arange(7, device="cpu")) % 4 - 1),
         ),
     }

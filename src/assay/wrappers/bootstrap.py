@@ -234,7 +234,7 @@ class Bootstrap:
 
     def state_dict(self) -> dict[str, Tensor]:
         """What was counted, as tensors on the CPU."""
-        counters = {_NEXT: torch.tensor([self._next, self._seed])}
+        counters = {_NEXT: torch.tensor([self._next, self._seed], device="cpu")}
         return counters | save_meters({str(k): meter for k, meter in enumerate(self.groups)})
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:

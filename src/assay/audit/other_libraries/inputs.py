@@ -38,12 +38,12 @@ def batches(draw: Draw, sizes: tuple[int, ...] = BATCHES) -> tuple[Batch, ...]:
 
 def cycle(count: int, n: int) -> Tensor:
     """Labels of which each of ``count`` classes occurs."""
-    return torch.arange(n) % count
+    return torch.arange(n, device="cpu") % count
 
 
 def labels(g: Generator, n: int, classes: int = CLASSES) -> Tensor:
     """Shuffled labels of which each class occurs."""
-    return cycle(classes, n)[torch.randperm(n, generator=g)]
+    return cycle(classes, n)[torch.randperm(n, generator=g, device="cpu")]
 
 
 # Columns, and batches of columns, which are drawn from left to right --------------------------------------------------
@@ -54,15 +54,15 @@ def _batch(*columns: Column) -> Draw:
 
 
 def _uniform(*shape: int, least: float = 0.0) -> Column:
-    return lambda g, n: torch.rand(n, *shape, generator=g) + least
+    return lambda g, n: torch.rand(n, *shape, generator=g, device="cpu") + least
 
 
 def _normal(*shape: int) -> Column:
-    return lambda g, n: torch.randn(n, *shape, generator=g)
+    return lambda g, n: torch.randn(n, *shape, generator=g, device="cpu")
 
 
 def _integers(high: int, *shape: int) -> Column:
-    return lambda g, n: torch.randint(high, (n, *shape), generator=g)
+    return lambda g, n: torch.randint(high, (n, *shape), generator=g, device="cpu")
 
 
 def _labels(classes: int) -> Column:
@@ -74,13 +74,13 @@ def _groups(each: int) -> Column:
 
 
 def _softmax(g: Generator, n: int) -> Tensor:
-    return torch.randn(n, CLASSES, generator=g).softmax(-1)
+    return torch.randn(n, CLASSES, generator=g, device="cpu").softmax(-1)
 
 
 def _near(*shape: int) -> Draw:
     def draw(g: Generator, n: int) -> Batch:
-        target = torch.randn(n, *shape, generator=g)
-        return target + 0.3 * torch.randn(n, *shape, generator=g), target
+        target = torch.randn(n, *shape, generator=g, device="cpu")
+        return target + 0.3 * torch.randn(n, *shape, generator=g, device="cpu"), target
 
     return draw
 
@@ -106,9 +106,9 @@ logits = _batch(_normal(CLASSES), _labels(CLASSES))  # (B, C)
 
 def multilabel(g: Generator, n: int) -> Batch:
     """Probabilities and 0/1 labels, (B, L) and (B, L)."""
-    target = torch.randint(2, (n, LABELS), generator=g)
+    target = torch.randint(2, (n, LABELS), generator=g, device="cpu")
     target[0], target[1] = 0, 1
-    return torch.rand(n, LABELS, generator=g), target
+    return torch.rand(n, LABELS, generator=g, device="cpu"), target
 
 
 # Regression and aggregation: predictions and targets, or values, (B,) -------------------------------------------------
@@ -121,7 +121,7 @@ distributions = _batch(_softmax, _softmax)  # (B, C)
 many_logits = _batch(_normal(CLASSES), _normal(CLASSES))
 ensemble = _batch(_normal(7), _normal())  # seven forecasts of each
 values = _batch(_normal())
-number = _batch(lambda g, n: torch.rand((), generator=g))  # such as the loss of a batch
+number = _batch(lambda g, n: torch.rand((), generator=g, device="cpu"))  # such as the loss of a batch
 positive_values = _batch(_uniform(least=0.1))
 weighted_values = _batch(_normal(), _uniform())
 clicks = _batch(_integers(2), _uniform())  # whether each was clicked, and its weight
@@ -130,20 +130,20 @@ curve = _batch(_uniform(), _uniform())  # x and y of its points
 # Ranking, clustering, tables ------------------------------------------------------------------------------------------
 
 # Scores, relevance, and the query of each; four documents a query, of which one at least is relevant.
-retrieval = _batch(_uniform(), lambda g, n: (cycle(4, n) < 2).long(), lambda g, n: torch.arange(n) // 4)
+retrieval = _batch(_uniform(), lambda g, n: (cycle(4, n) < 2).long(), lambda g, n: torch.arange(n, device="cpu") // 4)
 clustered = _batch(_normal(4), _labels(3))  # points and the cluster of each
 
 
 def ranking(g: Generator, n: int) -> Batch:
     """Scores and relevance of C documents for each of B queries."""
-    relevance = torch.randint(2, (n, CLASSES), generator=g)
+    relevance = torch.randint(2, (n, CLASSES), generator=g, device="cpu")
     relevance[:, 0] = 1
-    return torch.rand(n, CLASSES, generator=g), relevance
+    return torch.rand(n, CLASSES, generator=g, device="cpu"), relevance
 
 
 def ratings(g: Generator, n: int) -> Batch:
     """How many of six raters chose each category, (B, C)."""
-    chosen = torch.randint(CLASSES, (n, 6), generator=g)
+    chosen = torch.randint(CLASSES, (n, 6), generator=g, device="cpu")
     return (torch.nn.functional.one_hot(chosen, CLASSES).sum(1),)
 
 
@@ -152,7 +152,7 @@ def ratings(g: Generator, n: int) -> Batch:
 
 def _image(channels: int, size: int) -> Column:
     """Images in [0, 1], (B, channels, size, size)."""
-    return lambda g, n: torch.rand(max(n // 4, 2), channels, size, size, generator=g)
+    return lambda g, n: torch.rand(max(n // 4, 2), channels, size, size, generator=g, device="cpu")
 
 
 def _fewer(column: Column) -> Column:
@@ -196,7 +196,7 @@ class FeatureExtractor(torch.nn.Module):
 def masks(g: Generator, n: int) -> Batch:
     """Predicted and true masks, one-hot, (B, C, 12, 12)."""
     shape = (max(n // 4, 2), 12, 12)
-    drawn = (torch.randint(CLASSES, shape, generator=g) for _ in range(2))
+    drawn = (torch.randint(CLASSES, shape, generator=g, device="cpu") for _ in range(2))
     return tuple(torch.nn.functional.one_hot(mask, CLASSES).movedim(-1, 1) for mask in drawn)
 
 
@@ -208,10 +208,16 @@ def index_masks(g: Generator, n: int) -> Batch:
 def segments(g: Generator, n: int) -> Batch:
     """Panoptic segments: category and instance of each pixel, (B, 8, 8, 2)."""
     shape = (max(n // 4, 2), 8, 8)
-    categories = torch.tensor([0, 1, 6, 7])
+    categories = torch.tensor([0, 1, 6, 7], device="cpu")
 
     def drawn() -> Tensor:
-        return torch.stack([categories[torch.randint(4, shape, generator=g)], torch.zeros(shape, dtype=torch.long)], -1)
+        return torch.stack(
+            [
+                categories[torch.randint(4, shape, generator=g, device="cpu")],
+                torch.zeros(shape, dtype=torch.long, device="cpu"),
+            ],
+            -1,
+        )
 
     return drawn(), drawn()
 
@@ -220,13 +226,13 @@ def detections(g: Generator, n: int) -> Batch:
     """Boxes with scores and labels for each image, and the true boxes."""
 
     def boxes(count: int) -> Tensor:
-        corner = 50 * torch.rand(count, 2, generator=g)
-        return torch.cat([corner, corner + 5 + 20 * torch.rand(count, 2, generator=g)], -1)
+        corner = 50 * torch.rand(count, 2, generator=g, device="cpu")
+        return torch.cat([corner, corner + 5 + 20 * torch.rand(count, 2, generator=g, device="cpu")], -1)
 
     preds, target = [], []
     for _ in range(max(n // 4, 2)):
-        image = {"boxes": boxes(4), "labels": torch.randint(3, (4,), generator=g)}
-        preds.append(image | {"scores": torch.rand(4, generator=g)})
+        image = {"boxes": boxes(4), "labels": torch.randint(3, (4,), generator=g, device="cpu")}
+        preds.append(image | {"scores": torch.rand(4, generator=g, device="cpu")})
         target.append({"boxes": image["boxes"][:3] + 1.0, "labels": image["labels"][:3]})
     return preds, target
 
@@ -235,14 +241,17 @@ def ignite_detections(g: Generator, n: int) -> Batch:
     """The same under the names that Ignite uses."""
     preds, target = detections(g, n)
     guesses = [{"bbox": p["boxes"], "scores": p["scores"], "labels": p["labels"]} for p in preds]
-    true = [{"bbox": t["boxes"], "labels": t["labels"], "iscrowd": torch.zeros(3, dtype=torch.bool)} for t in target]
+    true = [
+        {"bbox": t["boxes"], "labels": t["labels"], "iscrowd": torch.zeros(3, dtype=torch.bool, device="cpu")}
+        for t in target
+    ]
     return guesses, true
 
 
 def sound(g: Generator, n: int) -> Batch:
     """Noisy and clean sound, (B, 1200)."""
-    clean = torch.randn(max(n // 4, 2), 1200, generator=g)
-    return clean + 0.1 * torch.randn(clean.shape, generator=g), clean
+    clean = torch.randn(max(n // 4, 2), 1200, generator=g, device="cpu")
+    return clean + 0.1 * torch.randn(clean.shape, generator=g, device="cpu"), clean
 
 
 # --- text -------------------------------------------------------------------------------------------------------------
@@ -256,7 +265,7 @@ SENTENCES = (
 
 
 def _sentences(g: Generator, n: int) -> list[str]:
-    return [SENTENCES[int(i)] for i in torch.randint(len(SENTENCES), (max(n // 4, 2),), generator=g)]
+    return [SENTENCES[int(i)] for i in torch.randint(len(SENTENCES), (max(n // 4, 2),), generator=g, device="cpu")]
 
 
 def sentences(g: Generator, n: int) -> Batch:
@@ -288,7 +297,9 @@ def answers(g: Generator, n: int) -> Batch:
 def language(g: Generator, n: int) -> Batch:
     """Logits over a vocabulary and the next tokens, (B, 7, V) and (B, 7)."""
     size = max(n // 4, 2)
-    return torch.randn(size, 7, WORDS, generator=g), torch.randint(WORDS, (size, 7), generator=g)
+    return torch.randn(size, 7, WORDS, generator=g, device="cpu"), torch.randint(
+        WORDS, (size, 7), generator=g, device="cpu"
+    )
 
 
 def language_classes_first(g: Generator, n: int) -> Batch:

@@ -173,7 +173,7 @@ def _worst(
     excess = apart / (allowed.absolute + allowed.relative * _distance(cpu, torch.zeros_like(cpu))).clamp(min=1e-300)
     excess = torch.where(outside, excess.nan_to_num(nan=math.inf, posinf=math.inf), -1.0)
     at = int(excess.argmax())
-    where = tuple(int(index) for index in torch.unravel_index(torch.tensor(at), cpu.shape))
+    where = tuple(int(index) for index in torch.unravel_index(torch.tensor(at, device="cpu"), cpu.shape))
     first, second = cpu.flatten()[at], device.flatten()[at]
     inexact = first.dtype.is_floating_point or first.dtype.is_complex
     absolute = float(apart.flatten()[at]) if inexact else abs(int(first) - int(second))

@@ -325,7 +325,11 @@ def _as_tensors(
     if not (isinstance(cpu, int | float | complex) and isinstance(device, int | float | complex)):
         return cpu, device, allowed
     dtypes = [operand.value.dtype for operand in step.inputs if isinstance(operand.value, Tensor)]
-    return torch.tensor(cpu), torch.tensor(device), allowed or (tolerance_of(*dtypes) if dtypes else None)
+    return (
+        torch.tensor(cpu, device="cpu"),
+        torch.tensor(device, device="cpu"),
+        allowed or (tolerance_of(*dtypes) if dtypes else None),
+    )
 
 
 def _errors(step: OperatorStep, cpu: Tensor, device: Tensor) -> tuple[float, float] | None:

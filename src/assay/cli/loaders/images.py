@@ -111,7 +111,9 @@ class Images:
             pixels = np.array(_cropped(image.convert(look.mode), look), dtype=np.float32) / np.float32(255)
         tensor = torch.from_numpy(pixels.reshape(*pixels.shape[:2], -1)).permute(2, 0, 1)
         if look.mean:
-            tensor = (tensor - torch.tensor(look.mean)[:, None, None]) / torch.tensor(look.std)[:, None, None]
+            tensor = (tensor - torch.tensor(look.mean, device="cpu")[:, None, None]) / torch.tensor(
+                look.std, device="cpu"
+            )[:, None, None]
         return tensor.to(look.dtype).contiguous()
 
 

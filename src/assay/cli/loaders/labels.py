@@ -40,7 +40,7 @@ def number_classes(names: Sequence[str | None], classes: Sequence[str], where: s
         got = f"{', '.join(map(repr, unknown[:5]))}{' and more' if len(unknown) > 5 else ''}"
         do = "Name all classes in the order of the model's outputs with --classes"
         raise ConfigError(describe(where, got, f"one of the classes {', '.join(known)}", do))
-    return torch.tensor([number[name] for name in texts], dtype=torch.int64), known
+    return torch.tensor([number[name] for name in texts], dtype=torch.int64, device="cpu"), known
 
 
 def rows_at(rows: Sequence[int]) -> str:

@@ -116,12 +116,12 @@ class FeatureColumns:
         """The features of some rows, shape (len(index), features)."""
         groups = self._table.groups
         of = np.searchsorted(groups, index, side="right") - 1
-        parts = torch.empty(0)
+        parts = torch.empty(0, device="cpu")
         for group in dict.fromkeys(of.tolist()):
             here = [k for k, each in enumerate(of.tolist()) if each == group]
             matrix = self._matrix(group)
             if not parts.numel():
-                parts = torch.empty(len(index), matrix.shape[1], dtype=self._dtype)
+                parts = torch.empty(len(index), matrix.shape[1], dtype=self._dtype, device="cpu")
             if parts.shape[1] != matrix.shape[1]:
                 got = f"{matrix.shape[1]} features from {rows_at([index[here[0]]])} on"
                 expected = f"{parts.shape[1]}, as in the rows before"

@@ -161,7 +161,9 @@ class CalibrationCurve(ConfidenceMetric):
             return vector(quotient(value, weight) for value, weight in zip(sums, counts.weight, strict=True))
 
         edges = vector(Fraction(k, self.n_bins) for k in range(self.n_bins + 1))
-        return ReliabilityDiagram(means(counts.confidence), means(counts.right), torch.tensor(counts.count), edges)
+        return ReliabilityDiagram(
+            means(counts.confidence), means(counts.right), torch.tensor(counts.count, device="cpu"), edges
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -324,4 +324,4 @@ class GroupStatRates(GroupRateMetric):
 def _shares(of: Outcomes) -> Tensor:
     total = of.total[0]
     values = [each[0] / total if total else nan for each in (of.tp, of.fp, of.tn, of.fn)]
-    return torch.tensor(values, dtype=torch.float64)
+    return torch.tensor(values, dtype=torch.float64, device="cpu")

@@ -65,7 +65,9 @@ class RetrievalCurveMetric(RetrievalMetric):
 
     def value(self, numbers: Sequence[float]) -> Any:
         k = len(numbers) // 2
-        return self.of_curve(RetrievalCurve(vector(numbers[:k]), vector(numbers[k:]), torch.arange(1, k + 1)))
+        return self.of_curve(
+            RetrievalCurve(vector(numbers[:k]), vector(numbers[k:]), torch.arange(1, k + 1, device="cpu"))
+        )
 
     def of_curve(self, curve: RetrievalCurve) -> Any:
         """The value, from the curve."""
@@ -123,9 +125,9 @@ class RetrievalRecallAtFixedPrecision(RetrievalCurveMetric):
     def of_curve(self, curve: RetrievalCurve) -> RecallAtPrecision:
         last = len(curve.top_k)
         if bool(curve.recall.isnan().all()):
-            return RecallAtPrecision(number(math.nan), torch.tensor(last))
+            return RecallAtPrecision(number(math.nan), torch.tensor(last, device="cpu"))
         points = zip(*(column.tolist() for column in curve), strict=True)
         best, k = max(
             ((recall, k) for precision, recall, k in points if precision >= self.min_precision), default=(0.0, last)
         )
-        return RecallAtPrecision(number(best), torch.tensor(k if best else last))
+        return RecallAtPrecision(number(best), torch.tensor(k if best else last, device="cpu"))

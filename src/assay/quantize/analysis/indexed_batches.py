@@ -65,7 +65,7 @@ class _Collate:
     inner: Callable[[list[Any]], Any]
 
     def __call__(self, samples: list[tuple[int, Any]]) -> dict[str, Any]:
-        numbers = torch.tensor([number for number, _ in samples])
+        numbers = torch.tensor([number for number, _ in samples], device="cpu")
         return {NUMBER: numbers, BATCH: self.inner([sample for _, sample in samples])}
 
 
@@ -80,5 +80,5 @@ class _Stream:
             if rows is None:
                 do = "Give tensors with one row for each sample"
                 raise ConfigError(describe("batch", structure(batch), "rows that can be counted", do))
-            yield {NUMBER: torch.arange(start, start + rows), BATCH: batch}
+            yield {NUMBER: torch.arange(start, start + rows, device="cpu"), BATCH: batch}
             start += rows

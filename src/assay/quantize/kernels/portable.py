@@ -34,7 +34,7 @@ class Dequantize(Kernel):
         rows, width = packed.shape
         block = min(rows, max(1, max(LEAST, chunk_elements(x.device)) // width))
         starts = range(0, rows, block)
-        scratch = torch.empty((block, width), dtype=x.dtype) if _compiled(x, packed) else None
+        scratch = torch.empty((block, width), dtype=x.dtype, device="cpu") if _compiled(x, packed) else None
         parts = [F.linear(x, _expanded(packed, slice(at, at + block), x.dtype, scratch)) for at in starts]
         return (torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]).to(dtype)
 
