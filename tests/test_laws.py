@@ -125,12 +125,17 @@ def test_ignored_samples_leave_no_trace_in_the_value(case):
 
 
 @every_case
-def test_the_default_device_changes_no_bit(case):
-    """That of `torch.set_default_device`; tensors on `meta` have no values, so one of them would be seen."""
+def test_defaults_of_torch_change_no_bit(case):
+    """The default device (tensors on `meta` have no values, so one of them would be seen) and the default dtype."""
     data = case.data(23, 12)
     expected = bits(read(case.counted(data)))
     with torch.device("meta"):
         assert bits(read(case.counted(data))) == expected
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert bits(read(case.counted(data))) == expected
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 # --- alone and together --- -------------------------------------------------------------------------------------------

@@ -244,7 +244,7 @@ def _flat(name: str, images: Sequence[Mapping[str, Any]]) -> Tensor:
     # Images without boxes may have tensors of any dtype and device.
     filled = [each for each in tensors if each.shape[0]] or [each.reshape(0, *tail) for each in tensors[:1]]
     if not filled:
-        return torch.empty(0, *tail, device="cpu")
+        return torch.empty(0, *tail, dtype=torch.float32, device="cpu")
     devices, dtypes = {each.device for each in filled}, {each.dtype for each in filled}
     if len(devices) > 1:
         got = " and ".join(sorted(map(str, devices)))

@@ -102,7 +102,7 @@ class FunctionEncoder(Encoder):
 
     def _rows(self, preds: Any, target: Any, columns: Mapping[str, Any]) -> Tensor:
         if not len(preds):
-            return torch.zeros(0, self.width, device="cpu")
+            return torch.zeros(0, self.width, dtype=torch.float32, device="cpu")
         arguments = [preds, target] if self.uses_target else [preds]
         devices = {torch.device("cpu"), *locations(self.module), getattr(preds, "device", torch.device("cpu"))}
         with evaluation_mode(self.module), torch.inference_mode(), _without_autocast(devices):

@@ -224,7 +224,7 @@ class _BertScore(_TokenNetwork):
         f1 = torch.where(both != 0, 2 * precision * recall / torch.where(both != 0, both, 1), 0)
         scores = torch.stack([precision, recall, f1], 1)
         if self.baseline:
-            baseline = torch.tensor(self.baseline, device=scores.device)
+            baseline = torch.tensor(self.baseline, dtype=scores.dtype, device=scores.device)
             scores = (scores - baseline) / (1 - baseline)
         empty = (p_weights.sum(1) == 0) | (t_weights.sum(1) == 0)
         return scores.masked_fill(empty[:, None], 0)
@@ -268,7 +268,7 @@ class _InfoLM(_TokenNetwork):
         """The mean over the tokens of what is expected in their places, `(N, vocabulary)`; NaN without tokens."""
         ids, mask, words = self.tokens(sentences, self.device)
         weights = _token_weights(self.frequencies, ids, words)
-        total = torch.zeros((), device="cpu")
+        total = torch.zeros((), dtype=torch.float32, device="cpu")
         for place in range(ids.shape[1]):
             masked = ids.clone()
             masked[:, place] = self.tokens.tokenizer.mask_token_id

@@ -24,10 +24,10 @@ def signal_ratios(
         int64; and bool of shape `(3, rows, sources, sources)`, one for each fault of a pair.
     """
     rows, sources, channels, size = preds.shape
-    ratio = torch.empty(rows, sources, sources, device="cpu")
+    ratio = torch.empty(rows, sources, sources, dtype=torch.float32, device="cpu")
     exponent = torch.empty(ratio.shape, dtype=torch.int64, device="cpu")
     faults = torch.empty(3, *ratio.shape, dtype=torch.bool, device="cpu")
-    room = torch.empty((4 * sources + 2) * channels * size, device="cpu")
+    room = torch.empty((4 * sources + 2) * channels * size, dtype=torch.float32, device="cpu")
     inputs, kind = (preds.contiguous(), target.contiguous()), (int(scale_invariant), int(zero_mean))
     call("signal_ratios", rows, sources, channels, size, *inputs, *kind, ratio, exponent, faults, room)
     return ratio, exponent, faults

@@ -72,7 +72,7 @@ def _different(got: State, expected: State) -> list[str]:
 
 def _cases() -> Mapping[str, tuple[Tally, Batch]]:
     generator = torch.Generator().manual_seed(0)
-    scores = torch.randn(_ROWS, 7, generator=generator, device="cpu")
+    scores = torch.randn(_ROWS, 7, generator=generator, dtype=torch.float32, device="cpu")
     scores[::50, 3] = torch.nan
     scores[1::9] = scores[1::9].round()
     labels = torch.randint(-1, 8, (_ROWS,), generator=generator, device="cpu")

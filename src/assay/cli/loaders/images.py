@@ -111,9 +111,8 @@ class Images:
             pixels = np.array(_cropped(image.convert(look.mode), look), dtype=np.float32) / np.float32(255)
         tensor = torch.from_numpy(pixels.reshape(*pixels.shape[:2], -1)).permute(2, 0, 1)
         if look.mean:
-            tensor = (tensor - torch.tensor(look.mean, device="cpu")[:, None, None]) / torch.tensor(
-                look.std, device="cpu"
-            )[:, None, None]
+            mean, std = (torch.tensor(each, dtype=torch.float32, device="cpu") for each in (look.mean, look.std))
+            tensor = (tensor - mean[:, None, None]) / std[:, None, None]
         return tensor.to(look.dtype).contiguous()
 
 

@@ -160,7 +160,11 @@ def _thresholds(thresholds: Any) -> tuple[float, ...]:
         values = tuple(torch.as_tensor(thresholds).detach().cpu().float().reshape(-1).tolist())
     else:
         count = plain("thresholds", thresholds, "int")
-        values = tuple(torch.linspace(0, 1, count, device="cpu").tolist()) if 1 < count <= _MOST_THRESHOLDS else ()
+        values = (
+            tuple(torch.linspace(0, 1, count, dtype=torch.float32, device="cpu").tolist())
+            if 1 < count <= _MOST_THRESHOLDS
+            else ()
+        )
     rising = all(a < b for a, b in pairwise(values))
     if not values or not rising or not 0 <= values[0] <= values[-1] <= 1:
         expected = f"rising numbers in [0, 1], or how many there are, 2 to {_MOST_THRESHOLDS:,}"

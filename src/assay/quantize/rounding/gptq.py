@@ -97,7 +97,7 @@ def _rounded(weight: Tensor, hessian: Tensor, grid: Grid, scheme: Scheme, dampin
     columns = torch.empty_like(rest, dtype=torch.int8)
     for first in range(0, width, BLOCK):
         last = min(first + BLOCK, width)
-        errors = torch.empty(weight.shape[0], last - first, device="cpu")
+        errors = torch.empty(weight.shape[0], last - first, dtype=weight.dtype, device="cpu")
         for at in range(first, last):
             one = Grid(grid.scales[:, group[at]], None if grid.zeros is None else grid.zeros[:, group[at]])
             column = rest[:, at : at + 1]
