@@ -78,6 +78,11 @@ COMPLEX, LONG = torch.ones(4, dtype=torch.complex64), torch.ones(4, 3, dtype=tor
             "target: got ndarray, expected a tensor. Pass torch.as_tensor(target).",
         ),
         ((ROWS, LABELS[1].tolist()), ShapeError, "target: got list, expected a tensor. Pass torch.as_tensor(target)."),
+        (
+            (ROWS, ["a", "b", "a", "a"]),
+            ShapeError,
+            "target: got list, expected a tensor. Number the strings: torch.as_tensor(numpy.unique(target, ",
+        ),
         ((ROWS, LABELS[1], np.ones(4)), ShapeError, "weights: got ndarray, expected a tensor."),
         ((ROWS, LABELS[1], [1.0] * 4), ShapeError, "weights: got list, expected a tensor."),
         ((ROWS, LABELS[1], 1.0), ShapeError, "weights: got float, expected a tensor."),

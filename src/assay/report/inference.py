@@ -326,7 +326,8 @@ def _why_not_resampled_alike(a: MeasuredValue, b: MeasuredValue) -> str:
         if a.has_terms() != b.has_terms():
             return f"{'the run' if a.has_terms() else 'the baseline'} has no per-sample values (evaluate both alike)"
         has = "have" if len(without) > 1 else "has"
-        return f"{' and '.join(without)} {has} no replicates (evaluate a data set, or with ids=, and with intervals)"
+        do = "evaluate a data set, or with ids=, and with intervals; give the documents of a query as one row"
+        return f"{' and '.join(without)} {has} no replicates ({do})"
     assert a.resampling is not None, a.value.name
     assert b.resampling is not None, b.value.name
     return why_not_alike(a.resampling, b.resampling)

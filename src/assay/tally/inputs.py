@@ -93,10 +93,17 @@ def type_name(value: object) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
+def _how_to_pass(name: str, value: Any) -> str:
+    """How something else than a tensor becomes one."""
+    if isinstance(value, list | tuple) and value and isinstance(value[0], str):
+        return f"Number the strings: torch.as_tensor(numpy.unique({name}, return_inverse=True)[1])"
+    return f"Pass torch.as_tensor({name})"
+
+
 def _check(name: str, value: Any) -> None:
     """Raise when a value is no dense tensor of numbers."""
     if not isinstance(value, Tensor):
-        raise ShapeError(describe(name, type_name(value), "a tensor", f"Pass torch.as_tensor({name})"))
+        raise ShapeError(describe(name, type_name(value), "a tensor", _how_to_pass(name, value)))
     lazy = not is_compiling() and is_lazy(value)
     if lazy or not has_values(value):
         got = f"{type_name(value) if lazy else f'a tensor on {value.device}'}, without values"
