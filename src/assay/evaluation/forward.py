@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -71,12 +71,13 @@ class Forward:
         is_first = self.takes_images is None
         if is_first:
             self.takes_images = find_image((args, kwargs)) is not None
+            had_no_mode = in_training_mode(self._model)  # programs that torch exported have none
         if len(args) == 1 and not kwargs and type(args[0]) is Tensor and args[0].device == self.device:
             outputs = self._run(args, kwargs)
         else:
             outputs = self._run(*move(mapped((args, kwargs), self._on_device_dtype), self.device))
         if is_first:
-            _check_mode(self._model)
+            _check_mode(self._model, had_no_mode)
         preds = self._reader.preds(outputs)
         if target is not None and not self._reader.raw:
             target = as_column(target, "target")
@@ -109,9 +110,9 @@ class Forward:
         return move(preds, "cpu"), move(target, "cpu")
 
 
-def _check_mode(model: Any) -> None:
+def _check_mode(model: Any, except_for: Sequence[str]) -> None:
     """Warn where a model put itself back into training mode."""
-    names = in_training_mode(model)
+    names = [name for name in in_training_mode(model) if name not in except_for]
     if names:
         first = f"{names[0]!r}" if names[0] else "the model itself"
         got = f"{len(names):,} modules in training mode after the first batch, such as {first}"

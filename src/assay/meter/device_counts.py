@@ -91,9 +91,10 @@ class DeviceCounts:
         self.rows_of_layout = len(batch.preds)
         is_fast = self._compiled and library() is not None and batch.nbytes >= AT_ONCE_BYTES
         self._at_once = is_fast or self.rows_of_layout * 2 > self._capacity
-        is_sooner = self._compiled and bool(self._capacity) and batch.nbytes >= PREPARED_BYTES
+        can_prepare = self._compiled and not torch.compiler.is_compiling()
+        is_sooner = can_prepare and bool(self._capacity) and batch.nbytes >= PREPARED_BYTES
         self._prepared = PreparedAdds(self._tallies) if is_sooner else None
-        self._prepared_of_batch = PreparedAdds(self._tallies) if self._compiled else None
+        self._prepared_of_batch = PreparedAdds(self._tallies) if can_prepare else None
         self.layout = layout_of(batch)
 
     def push(self, batch: Arguments) -> None:

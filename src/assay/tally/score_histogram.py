@@ -17,9 +17,6 @@ from assay.tally.labelled_scores import ScoreSpec
 from assay.tally.row_cells import RowCells
 from assay.tally.score_bins import ScoreBins
 
-_CHUNK = 1 << 17
-"""Scores that are counted in one go without compiled code."""
-
 
 @dataclass(frozen=True)
 class ScoreHistogram:
@@ -47,9 +44,7 @@ class ScoreHistogram:
         if compiled and takes(scores):
             self.count_places(state, scores, known + 1)
             return
-        size = max(1, _CHUNK // self.data.groups)
-        for start in range(0, len(scores), size):
-            self._add(state, scores[start : start + size], known[start : start + size])
+        self._add(state, scores, known)
 
     def count_places(self, state: State, scores: Tensor, place: Tensor) -> None:
         """Count float32 scores in host memory with targets as `ScoreRows` has them, in compiled code."""

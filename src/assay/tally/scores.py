@@ -41,7 +41,7 @@ _COUNTS = {"count": 1, "invalid": len(KINDS)}
 """The fields that all states have, and their sizes."""
 
 _MOVED = 1 << 17
-"""Rows that are moved from the store to the histogram in one go."""
+"""Scores that are moved from the store to the histogram in one go."""
 
 
 @dataclass(frozen=True)
@@ -219,10 +219,10 @@ class ScoreTally(Tally):
         """Add everything that a store holds to the histogram."""
         device = state["count"].device
         self._histogram.open(state, device)
-        compiled = policy(device).compiled.value
+        compiled, size = policy(device).compiled.value, max(1, _MOVED // self.data.groups)
         for block in store.blocks():
-            for start in range(0, len(block["scores"]), _MOVED):
-                rows = slice(start, start + _MOVED)
+            for start in range(0, len(block["scores"]), size):
+                rows = slice(start, start + size)
                 scores, known = block["scores"][rows].to(device), block["target"][rows].to(device, torch.int64)
                 self._histogram.count(state, scores, known, compiled)
 
