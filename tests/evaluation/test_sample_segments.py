@@ -20,6 +20,7 @@ from assay import AUROC, Accuracy, evaluate
 from assay.errors import StateError
 from assay.metrics import LogLoss, MeanAbsoluteError
 from assay.report import Report, compare
+from evaluation.stopping import Stops
 from ranks import processes
 
 pytest.importorskip("pyarrow")
@@ -122,30 +123,6 @@ def test_the_report_is_the_one_of_values_in_memory(case, temporary, in_memory, t
     del report
     gc.collect()
     assert list(temporary.iterdir()) == []
-
-
-class Stops(nn.Module):
-    """Predicts so many batches, and then stops as a machine does."""
-
-    def __init__(self, batches):
-        super().__init__()
-        self.counters = Counters(batches)
-
-    def forward(self, x):
-        if not self.counters.left:
-            raise KeyboardInterrupt
-        self.counters.left -= 1
-        return x
-
-
-class Counters:
-    """What a model counts is no part of what it is: that is what it is pickled from."""
-
-    def __init__(self, left=0):
-        self.left = left
-
-    def __reduce__(self):
-        return Counters, ()
 
 
 def run(batches, folder, **more):

@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from assay import evaluate
 from assay.metrics import Accuracy
+from evaluation.stopping import Stops
 from ranks import as_torchrun, processes
 
 ROWS = 60
@@ -156,31 +157,6 @@ def test_one_that_chooses_samples_stays_a_stream():
 def measured_rows(data):
     report = evaluate(torch.nn.Identity(), data, Accuracy(num_classes=3), inputs="x", target="y", batch_size=8)
     return report.sections[0].values[0].count
-
-
-class Counters:
-    """What a model counts is no part of what it is."""
-
-    def __init__(self, left=0):
-        self.left, self.rows = left, 0
-
-    def __reduce__(self):
-        return Counters, ()
-
-
-class Stops(torch.nn.Module):
-    """Predicts so many batches, and then stops as a machine does."""
-
-    def __init__(self, batches):
-        super().__init__()
-        self.counters = Counters(batches)
-
-    def forward(self, x):
-        if not self.counters.left:
-            raise KeyboardInterrupt
-        self.counters.left -= 1
-        self.counters.rows += len(x)
-        return x
 
 
 @pytest.mark.slow

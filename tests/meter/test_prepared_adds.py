@@ -64,6 +64,13 @@ def assert_equal_states(meter, other):
         assert all(torch.equal(state[name], expected[name]) for name in state)
 
 
+def updated(metrics, batches):
+    meter = Meter(**metrics)
+    for batch in batches:
+        meter.update(*batch)
+    return meter
+
+
 def one_by_one(metrics, batches):
     """A meter that counted every batch in the general way."""
     meter = Meter(stage_bytes=0, **metrics)
@@ -87,9 +94,7 @@ def one_by_one(metrics, batches):
 def test_states_are_those_of_the_general_way(metrics, prepared, dtype, calls):
     batches = list(pairs(4, dtype))
     expected = one_by_one(metrics, batches)
-    meter = Meter(**metrics)
-    for batch in batches:
-        meter.update(*batch)
+    meter = updated(metrics, batches)
     assert calls["prepared"] == 3 * prepared  # the first batch may be the only one of its layout
     assert_equal_states(meter, expected)
 
@@ -142,9 +147,7 @@ def test_zeros_without_memory():
     metrics = {"mse": MeanSquaredError()}
     zeros = torch._efficientzerotensor(ROWS)
     batches = [(preds, zeros) for preds, _ in pairs(4)]
-    meter = Meter(**metrics)
-    for batch in batches:
-        meter.update(*batch)
+    meter = updated(metrics, batches)
     assert_equal_states(meter, one_by_one(metrics, [(preds, torch.zeros(ROWS)) for preds, _ in batches]))
 
 
@@ -154,9 +157,7 @@ def test_numbers_that_are_not_finite(value, calls):
     for k, place in ((1, 7), (2, ROWS - 1)):
         batches[k][k % 2][place] = value
     metrics = {"mse": MeanSquaredError(), "r2": R2Score()}
-    meter = Meter(**metrics)
-    for batch in batches:
-        meter.update(*batch)
+    meter = updated(metrics, batches)
     assert calls["prepared"] == 3
     assert_equal_states(meter, one_by_one(metrics, batches))
 
@@ -165,9 +166,7 @@ def test_numbers_that_are_not_finite(value, calls):
 def test_other_dtypes_are_counted_in_the_general_way(dtype, calls):
     batches = [((preds > 0).to(dtype), (target > 0).to(dtype)) for preds, target in pairs(3)]
     metrics = {"mse": MeanSquaredError()}
-    meter = Meter(**metrics)
-    for batch in batches:
-        meter.update(*batch)
+    meter = updated(metrics, batches)
     assert calls["prepared"] == 0
     assert_equal_states(meter, one_by_one(metrics, batches))
 
@@ -175,9 +174,7 @@ def test_other_dtypes_are_counted_in_the_general_way(dtype, calls):
 def test_layouts_that_take_turns(calls):
     batches = [(p[:n], t[:n]) for n, (p, t) in zip([ROWS, 64, ROWS, ROWS, 4_999, 4_999, ROWS], pairs(7), strict=True)]
     metrics = {"mse": MeanSquaredError(), "r2": R2Score()}
-    meter = Meter(**metrics)
-    for batch in batches:
-        meter.update(*batch)
+    meter = updated(metrics, batches)
     assert calls["prepared"] == 2
     assert_equal_states(meter, one_by_one(metrics, batches))
 
@@ -185,9 +182,7 @@ def test_layouts_that_take_turns(calls):
 def test_other_shapes_of_the_same_samples(calls):
     batches = [(p[:5_000].view(50, 100), t[:5_000].view(50, 100)) for p, t in pairs(3)]
     metrics = {"mse": MeanSquaredError()}
-    meter = Meter(**metrics)
-    for batch in batches:
-        meter.update(*batch)
+    meter = updated(metrics, batches)
     assert calls["prepared"] == 2
     assert_equal_states(meter, one_by_one(metrics, batches))
 
@@ -203,9 +198,7 @@ def test_small_batches_are_staged(calls):
 def test_a_meter_with_a_tally_that_has_nothing_prepared_is_counted_in_the_general_way(calls):
     batches = list(pairs(3))
     metrics = {"mse": MeanSquaredError(), "max": MaximumAbsoluteError()}
-    meter = Meter(**metrics)
-    for batch in batches:
-        meter.update(*batch)
+    meter = updated(metrics, batches)
     assert calls["prepared"] == 0
     assert_equal_states(meter, one_by_one(metrics, batches))
 

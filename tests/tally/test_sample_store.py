@@ -360,3 +360,11 @@ def test_bytes_can_be_written_wherever_they_lie(count, kind, monkeypatch):
     room.fill_(7)
     gc.collect()
     assert int(room.sum()) == 7 * count
+
+
+def test_memory_that_cannot_be_mapped_is_asked_of_torch(monkeypatch):
+    def refuse(*_, **__):
+        raise OSError("Cannot allocate memory")
+
+    monkeypatch.setattr(huge_pages.mmap, "mmap", refuse)
+    assert huge_pages.empty_bytes(huge_pages.HUGE_PAGE).shape == (huge_pages.HUGE_PAGE,)

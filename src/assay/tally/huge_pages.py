@@ -19,11 +19,11 @@ def empty_bytes(count: int) -> Tensor:
     """
     if _ADVICE is None or count < HUGE_PAGE:
         return torch.empty(count, dtype=torch.uint8, device="cpu")
-    # Not every kernel aligns large mappings; what is mapped and never touched takes no memory.
-    mapped = mmap.mmap(-1, count + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     try:
+        # Not every kernel aligns large mappings; what is mapped and never touched takes no memory.
+        mapped = mmap.mmap(-1, count + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         mapped.madvise(_ADVICE)
-    except OSError:  # a kernel without them
+    except OSError:  # a kernel without them, or no room for them: torch says what it lacks
         return torch.empty(count, dtype=torch.uint8, device="cpu")
     whole = torch.frombuffer(mapped, dtype=torch.uint8)
     start = -whole.data_ptr() % HUGE_PAGE
