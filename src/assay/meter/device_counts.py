@@ -178,12 +178,12 @@ class DeviceCounts:
             do = "Call reset() and count again, or load the last state that was saved"
             raise StateError(describe("meter", got, "whole batches", do))
 
-    def states_of(self, batch: Arguments, reuse: bool) -> FlatStates | list[State]:
+    def states_of(self, batch: Arguments) -> FlatStates | list[State]:
         """The states on the CPU of a batch of the expected layout alone, which is not counted here.
 
-        With `reuse` and tallies that fit them they are `FlatStates`, which the next batch takes, too.
+        Where the tallies fit them they are `FlatStates`, which the next batch takes, too.
         """
-        flat = self._batch_states if reuse else None
+        flat = self._batch_states
         if flat is not None:
             flat.numbers.zero_()
         states = [tally.zero_of_batch(self._device) for tally in self._tallies] if flat is None else flat.states

@@ -204,7 +204,7 @@ class Meter:
     def _forward(self, batch: Arguments, is_counted: bool) -> dict[str, Any]:
         with self._alone():
             counts, batch = self._ready(batch)
-            counted, rows = counts.states_of(batch, reuse=is_counted), counts.rows_of_layout
+            counted, rows = counts.states_of(batch), counts.rows_of_layout
             states, _ = self._settled(counted.states if isinstance(counted, FlatStates) else counted, rows)
             values = compute_values(self.metrics, self.metrics, self._plan, states, rows)
             if is_counted:

@@ -28,7 +28,6 @@ from assay.tally.ragged import Ragged
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from assay.meter import Meter
 
 __all__ = ["Metric"]
 
@@ -226,8 +225,9 @@ class Metric(Operators, ABC):
         Raises:
             InputError: shapes, dtypes or values that cannot be measured.
         """
-        (value,) = self._meter(weights).values_of(preds, target, weights=weights, **columns).values()
-        return value
+        from assay.meter.batch_values import value_of_batch  # the meter knows metrics; they meet it only when called
+
+        return value_of_batch(self, preds, target, weights, columns)
 
     def plot(
         self,
@@ -256,15 +256,11 @@ class Metric(Operators, ABC):
             ConfigError: there is nothing to draw of the value.
             InputError: shapes, dtypes or values that cannot be measured.
         """
-        meter = self._meter(weights)
+        from assay.meter import Meter  # the same
+
+        meter = Meter(self, weighted=weights is not None, stage_bytes=0)
         meter.update(preds, target, weights=weights, **columns)
         return meter.plot(axes=axes, classes=classes)
-
-    def _meter(self, weights: Tensor | None) -> Meter:
-        """A meter for one batch, which needs no stage."""
-        from assay.meter import Meter  # the meter knows metrics; a metric meets it only when it is called
-
-        return Meter(self, weighted=weights is not None, stage_bytes=0)
 
 
 def plain(name: str, value: Any, kind: str) -> Any:

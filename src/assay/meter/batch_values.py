@@ -1,0 +1,81 @@
+"""The value of a metric on one batch, by meters that are reused from one call of the metric to the next."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.compiler import is_compiling
+
+from assay.meter.meter import Meter
+from assay.metrics.base import Metric
+
+MOST_METERS = 16
+"""So many meters are reused in each thread: those of the metrics that were called last."""
+MOST_BYTES = 1 << 20
+"""A meter whose states take more bytes is not reused."""
+
+
+class _ReusedMeters(threading.local):
+    """The meters of one thread, by the metric and whether it is weighted; the one that was used last is the last."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[tuple[Metric, bool], Meter] = {}
+
+    def take(self, key: tuple[Metric, bool]) -> Meter | None:
+        """A meter that nobody else uses until it is put back: a call inside of a call gets another one."""
+        try:
+            return self.by_key.pop(key, None)
+        except TypeError:  # a metric of one's own with a field that has no hash
+            return None
+
+    def put(self, key: tuple[Metric, bool], meter: Meter) -> None:
+        self.by_key[key] = meter
+        if len(self.by_key) > MOST_METERS:
+            del self.by_key[next(iter(self.by_key))]
+
+
+_REUSED = _ReusedMeters()
+
+
+def value_of_batch(
+    metric: Metric, preds: Any, target: Any, weights: Tensor | None, columns: Mapping[str, Tensor | None]
+) -> Any:
+    """The value of a metric on one batch, from states that were zero before.
+
+    A meter is reused where no trace of one call is left to the next: not for metrics that hold a function of the caller
+    or have no hash, nor in a mode of torch, in which tensors may be none that are there later. A call that raises
+    leaves no meter.
+
+    Raises:
+        InputError: shapes, dtypes or values that cannot be measured.
+    """
+    key, is_plain = (metric, weights is not None), _is_plain()
+    meter = _REUSED.take(key) if is_plain else None
+    is_new = meter is None
+    if meter is None:
+        meter = Meter(metric, weighted=weights is not None, stage_bytes=0)
+    (value,) = meter.values_of(preds, target, weights=weights, **columns).values()
+    if is_plain and not (is_new and _leaves_traces(metric, meter)):
+        _REUSED.put(key, meter)
+    return value
+
+
+def _is_plain() -> bool:
+    """Whether there is no mode of torch, and nothing is being compiled."""
+    return not (is_compiling() or torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack())
+
+
+def _leaves_traces(metric: Metric, meter: Meter) -> bool:
+    """Whether a metric has no hash or holds a function of the caller, or its meter takes too much memory."""
+    try:
+        hash(metric)
+    except TypeError:
+        return True
+    if any(encoder.function is not None for encoder in metric.encoders):
+        return True
+    fields = (each for tally in meter.tallies for each in tally.zero_of_batch(torch.device("cpu")).values())
+    return sum(each.nbytes for each in fields if isinstance(each, Tensor)) > MOST_BYTES
