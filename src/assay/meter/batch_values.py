@@ -57,11 +57,16 @@ def value_of_batch(
     meter = _REUSED.take(key) if is_plain else None
     is_new = meter is None
     if meter is None:
-        meter = Meter(metric, weighted=weights is not None, stage_bytes=0)
+        meter = meter_of_batch(metric, weights)
     (value,) = meter.values_of(preds, target, weights=weights, **columns).values()
     if is_plain and not (is_new and _leaves_traces(metric, meter)):
         _REUSED.put(key, meter)
     return value
+
+
+def meter_of_batch(metric: Metric, weights: Tensor | None) -> Meter:
+    """A meter for one batch, which needs no stage."""
+    return Meter(metric, weighted=weights is not None, stage_bytes=0)
 
 
 def _is_plain() -> bool:

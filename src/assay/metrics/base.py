@@ -256,9 +256,9 @@ class Metric(Operators, ABC):
             ConfigError: there is nothing to draw of the value.
             InputError: shapes, dtypes or values that cannot be measured.
         """
-        from assay.meter import Meter  # the same
+        from assay.meter.batch_values import meter_of_batch  # the same
 
-        meter = Meter(self, weighted=weights is not None, stage_bytes=0)
+        meter = meter_of_batch(self, weights)
         meter.update(preds, target, weights=weights, **columns)
         return meter.plot(axes=axes, classes=classes)
 
