@@ -9,8 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
+from safetensors.torch import save_file
 
 import assay.cli
+from assay import Accuracy, Meter
 from assay.report import Report
 
 ARGUMENTS = ("--preds", "p0..p2", "--target", "y", "--slice", "sex", "--metrics", "accuracy,f1:average=macro")
@@ -46,6 +49,29 @@ def test_a_report_is_written_and_parts_add_up_to_the_same(monkeypatch, path, tmp
     capsys.readouterr()
     assert call(monkeypatch, "merge", *parts[1:]) == 2
     assert "fragments not counted" in capsys.readouterr().err
+
+
+def test_what_is_no_part_is_called_by_its_name(monkeypatch, path, tmp_path, capsys):
+    call(monkeypatch, "score", path, *ARGUMENTS, "--out", tmp_path / "run")
+    meter = Meter(Accuracy(num_classes=3))
+    meter.update(torch.tensor([0, 1]), torch.tensor([0, 2]))
+    meter.to_file(tmp_path / "meter.safetensors")
+    save_file({"a": torch.zeros(2)}, tmp_path / "other.safetensors")
+    (tmp_path / "other.json").write_text("{}")
+    (tmp_path / "parts").mkdir()
+    expected = {
+        "run/report.json": ("a report", "--part 1/2"),
+        "run": ("a report", "--part 1/2"),
+        "meter.safetensors": ("the counts of a meter", "Meter.from_file"),
+        "other.safetensors": ("a safetensors file of something else", "assay score --part"),
+        "other.json": ("a JSON file", "assay score --part"),
+        "parts": ("a folder", "parts/*.safetensors"),
+    }
+    for name, (got, do) in expected.items():
+        capsys.readouterr()
+        assert call(monkeypatch, "merge", tmp_path / name, tmp_path / name) == 2
+        message = capsys.readouterr().err
+        assert got in message and do in message and "again" not in message, name
 
 
 def test_bad_rows_are_an_error_after_the_report_of_the_others(monkeypatch, path, tmp_path, capsys):

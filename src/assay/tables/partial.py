@@ -43,6 +43,9 @@ MOST_IDS = 1 << 24
 """Rows up to which the numbers of all ids are kept, so that ids that come twice are found."""
 SCHEMA = 3
 _KEY, _CHECKSUM = "assay.partial", "sha256"
+_EXPECTED = "a part, which assay score --part or Partial.to_file wrote"
+_COUNT_AGAIN = "Count those fragments again"
+_PASS_PARTS = "Pass the files that assay score --part wrote, such as part-1-of-2.safetensors"
 
 
 @dataclass
@@ -405,8 +408,8 @@ class Partial:
         Raises:
             StateError: the file is cut short, changed, of another version, or of something else.
         """
-        with reading(path, "what Partial.to_file wrote", "Count those fragments again"):
-            return cls.from_bytes(location("path", path).read_bytes(), os.fspath(path))
+        with reading(path, _EXPECTED, _COUNT_AGAIN):
+            return cls.from_bytes(_bytes_of(path), os.fspath(path))
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str = "partial") -> Partial:
@@ -440,20 +443,66 @@ class Partial:
 
 def _read(data: bytes, where: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The description in the bytes of a file, and its tensors, after its checksum was found to be right."""
-    expected, do = "what Partial.to_file or to_bytes gave", "Count those fragments again"
+    if data[:1] == b"{":
+        got, do = _kind_of_json(data)
+        raise StateError(describe(where, got, _EXPECTED, do))
     try:
         tensors = load(data)
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     except SafetensorError as error:
-        raise StateError(describe(where, f"no whole safetensors file ({error})", expected, do)) from error
+        got = f"no whole safetensors file ({error})"
+        raise StateError(describe(where, got, _EXPECTED, _COUNT_AGAIN)) from error
     metadata = header.get("__metadata__", {})
-    about = metadata.get(_KEY, "")
-    if not about or checksum(about, tensors) != metadata.get(_CHECKSUM):
-        raise StateError(describe(where, "a file of something else, or one that was changed", expected, do))
+    if _KEY not in metadata:
+        got, do = _kind_of_tensors(metadata)
+        raise StateError(describe(where, got, _EXPECTED, do))
+    about = metadata[_KEY]
+    if checksum(about, tensors) != metadata.get(_CHECKSUM):
+        raise StateError(describe(where, "bytes that were changed", "those of its checksum", _COUNT_AGAIN))
     values: dict[str, Any] = json.loads(about)
     if values["schema"] != SCHEMA:
-        raise StateError(describe(where, f"schema {values['schema']}", f"schema {SCHEMA}", do))
+        raise StateError(describe(where, f"schema {values['schema']}", f"schema {SCHEMA}", _COUNT_AGAIN))
     return values, tensors
+
+
+def _bytes_of(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file; of a folder with a report those of the report.
+
+    Raises:
+        StateError: it is another folder.
+    """
+    file = location("path", path)
+    if not file.is_dir():
+        return file.read_bytes()
+    if (file / "report.json").is_file():
+        return (file / "report.json").read_bytes()
+    do = f"Pass the files in it: assay merge {os.fspath(path)}/*.safetensors"
+    raise StateError(describe(os.fspath(path), "a folder", _EXPECTED, do))
+
+
+def _kind_of_json(data: bytes) -> tuple[str, str]:
+    """What a JSON file is that was passed as a part, and what to do instead."""
+    try:
+        schema = str(json.loads(data).get("schema", ""))
+    except ValueError:
+        schema = ""
+    if schema.startswith("assay.report/"):
+        return (
+            "a report, which has values and not the counts that add up",
+            "Count each part of the predictions with assay score --part 1/2 --out parts (2/2, ...) and run "
+            "assay merge parts/*.safetensors; assay compare shows two reports side by side",
+        )
+    return "a JSON file", _PASS_PARTS
+
+
+def _kind_of_tensors(metadata: Mapping[str, str]) -> tuple[str, str]:
+    """What a safetensors file is that was passed as a part, and what to do instead."""
+    if "assay.meter" in metadata:
+        do = "Add meters up in Python: Meter.from_file(a).merge(Meter.from_file(b)).compute()"
+        return "the counts of a meter, which has no record of its fragments", do
+    if "assay.checkpoint" in metadata:
+        return "a checkpoint of assay evaluate", "Run assay evaluate again with --resume and the folder of this file"
+    return "a safetensors file of something else", _PASS_PARTS
 
 
 def _classes(options: ScoreOptions) -> tuple[str, ...]:
