@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import assay.metrics
+from assay.metrics.documentation import sections
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = runpy.run_path(str(ROOT / "docs" / "site" / "reference.py"))
@@ -69,3 +70,16 @@ def test_the_catalogue_has_formulas_and_counterparts() -> None:
     ):  # with the same arguments, and with others
         assert counterpart in page.partition(f"### [{name}](")[2].partition("###")[0]
     assert "`CompositionalMetric`" not in page  # an expression, whose example names metrics
+
+
+@pytest.mark.parametrize("name", assay.metrics.catalogue.public_metrics())
+def test_every_metric_has_a_formula(name: str) -> None:
+    described = sections(getattr(assay.metrics, name).__doc__)[""]
+    assert REFERENCE["formula"](described), "write it below the first line of the docstring"
+
+
+def test_code_without_a_calculation_is_no_formula() -> None:
+    formula = REFERENCE["formula"]
+    assert formula("What it is.\n\n`a` are samples, `b` are pairs; `a / (a + b)`.") == "`a / (a + b)`"
+    assert formula("What it is.\n\n    x / y\n    z = 1\n\nMore.") == "```text\nx / y\nz = 1\n```"
+    assert formula("What it is.\n\nOf every `k`, as `map_cut`.") == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Collection, Iterable
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +16,8 @@ from assay.migrate.table import LIBRARIES, library
 
 SRC = Path(assay.__file__).parent
 METRICS = "assay.metrics"
+_CALCULATION = re.compile(r" [-+/*=<>] |^\{|\b(?:sum|mean|max|min|median|exp|sqrt|acos|prod)\b")
+"""What code has that is a formula: an operator, a function of numbers, or a dictionary of values."""
 
 
 def public_packages() -> dict[str, list[str]]:
@@ -64,7 +67,7 @@ def catalogue_page() -> str:
             text = sections(kind.__doc__)[""]
             link = f"reference/metrics/{_file_name(family)}.md#{kind.__module__}.{name}"
             others = (f"{title}: {', '.join(names)}" for title, names in counterparts.get(name, {}).items())
-            parts += [f"### [{name}]({link})", text.partition("\n\n")[0], _formula(text), "; ".join(others)]
+            parts += [f"### [{name}]({link})", text.partition("\n\n")[0], formula(text), "; ".join(others)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -88,14 +91,15 @@ def _counterparts(row: CatalogueRow, names: Collection[str]) -> list[str]:
     return [name for name in dict.fromkeys(re.findall(r"\w+", code)) if name in names]
 
 
-def _formula(text: str) -> str:
-    """The first formula in a description: one of LaTeX, or one in code."""
+def formula(text: str) -> str:
+    """The first formula in a description: one of LaTeX, a block of code, or code with an operator or a function."""
     described = text.partition("\n\n")[2]
     if found := re.search(r"\$\$.*?\$\$", described, re.DOTALL):
         return found[0]
-    if found := re.search(r"^    .*|`[^`]* [^`]*`", described, re.MULTILINE):
-        return f"`{found[0].strip('` ')}`"
-    return ""
+    if found := re.search(r"(?:^    .*\n?)+", described, re.MULTILINE):
+        return f"```text\n{textwrap.dedent(found[0]).strip()}\n```"
+    codes = (" ".join(code.split()) for code in re.findall(r"`([^`]+)`", described))
+    return next((f"`{code}`" for code in codes if _CALCULATION.search(code)), "")
 
 
 def _file_name(family: str) -> str:

@@ -23,6 +23,8 @@ __all__ = ["PerOutput"]
 class PerOutput(WrapperMetric):
     """A metric for each output by itself: of `preds[:, k]` and `target[:, k]`, for each k.
 
+        value[k] = metric(preds[:, k], target[:, k])
+
     Many regression metrics take `num_outputs=` themselves, and are faster with it; this is for those that do not.
 
     Shapes: `preds` and `target` are `(N, outputs, ...)`; without dimension 1, they are what the metric takes. Weights

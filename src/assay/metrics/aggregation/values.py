@@ -191,6 +191,8 @@ class Extreme(Aggregate):
 class Max(Extreme):
     """Largest value. Weights have no influence.
 
+        max_i x_i
+
     Example:
         >>> import torch
         >>> Max()(torch.tensor([1.0, 7.0, 2.0]))
@@ -206,6 +208,8 @@ class Max(Extreme):
 @dataclass(frozen=True)
 class Min(Extreme):
     """Smallest value. Weights have no influence.
+
+        min_i x_i
 
     Example:
         >>> import torch

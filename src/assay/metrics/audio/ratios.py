@@ -140,6 +140,8 @@ class SourceAggregatedSignalDistortionRatio(CentredRatioMetric):
 class ComplexScaleInvariantSignalNoiseRatio(CentredRatioMetric):
     """Mean scale-invariant signal-to-noise ratio of complex spectra (C-SI-SNR), in decibels.
 
+        10 log10(|s|² / |p - s|²),  s = <p, t> / |t|² t
+
     SI-SDR of the vector that the real and imaginary parts of all bins of a spectrum are; with `zero_mean=True` less the
     mean of all of these numbers.
 

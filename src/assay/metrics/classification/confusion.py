@@ -41,6 +41,8 @@ Normalize = Literal["true", "pred", "all"]
 class ConfusionMatrix(LabelMetric):
     """How often each true class was predicted as each class.
 
+        M_ij = #{samples: target = i, preds = j}
+
     `M_ij` counts samples of true class `i` that were predicted as `j`.
 
     Returns:

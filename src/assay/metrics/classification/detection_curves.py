@@ -33,6 +33,8 @@ class ErrorTradeoff(NamedTuple):
 class DETCurve(RankingMetric):
     """The detection error tradeoff: false positive rate and false negative rate at every threshold.
 
+        fpr(t) = #{s >= t, y = 0} / #{y = 0},  fnr(t) = #{s < t, y = 1} / #{y = 1}
+
     Points are those of scikit-learn with `drop_intermediate=False`: thresholds rise, from the highest at which no
     positive is missed to the lowest without a false positive. With `thresholds` there is a point for each of these.
 

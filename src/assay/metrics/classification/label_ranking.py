@@ -136,6 +136,8 @@ class MultilabelCoverageError(LabelOrderMetric):
 class MultilabelRankingLoss(LabelOrderMetric):
     """Ranking loss: the share of pairs of a right and a wrong label in which the wrong one scores as high or higher.
 
+        of a row: #{(j, k): j right, k wrong, s_k >= s_j} / (#{right} #{wrong})
+
     The mean over rows, where one without such pairs counts as 0.
 
     Example:
@@ -157,6 +159,8 @@ class MultilabelRankingLoss(LabelOrderMetric):
 @dataclass(frozen=True)
 class MultilabelRankingAveragePrecision(LabelOrderMetric):
     """Label ranking average precision: of the labels that score as high as a right one, how many are right.
+
+        of a row: mean over right labels j of #{right k: s_k >= s_j} / #{k: s_k >= s_j}
 
     The mean over rows of the mean over right labels; a row in which all or no labels are right counts as 1.
 
@@ -183,6 +187,8 @@ OTHER_CRITERIA = ("exact_match", "overlap", "contain", "belong")
 @dataclass(frozen=True)
 class TopKMultilabelAccuracy(LabelRankingMetric):
     """Accuracy of the `k` labels with the highest scores of each row.
+
+        #{rows: the criterion holds for the k highest labels and the right ones} / n
 
     Of equal scores, those of lower labels come first.
 

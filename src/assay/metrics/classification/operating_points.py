@@ -88,6 +88,8 @@ class OperatingPointMetric(RankingMetric):
 class RecallAtFixedPrecision(OperatingPointMetric):
     """The highest recall at a precision of at least `min_precision`, and its threshold.
 
+        max_t recall(t) where precision(t) >= min_precision
+
     Among equal recalls the higher precision decides, then the higher threshold. Where no threshold reaches the
     precision, the value is 0 and the threshold infinite: nothing is predicted. From a histogram, the thresholds are the
     lower ends of its bins.
@@ -118,6 +120,8 @@ class RecallAtFixedPrecision(OperatingPointMetric):
 class PrecisionAtFixedRecall(OperatingPointMetric):
     """The highest precision at a recall of at least `min_recall`, and its threshold.
 
+        max_t precision(t) where recall(t) >= min_recall
+
     As `RecallAtFixedPrecision`, with the two exchanged.
 
     Returns:
@@ -146,6 +150,8 @@ class PrecisionAtFixedRecall(OperatingPointMetric):
 class SensitivityAtSpecificity(OperatingPointMetric):
     """The highest sensitivity (recall) at a specificity of at least `min_specificity`, and its threshold.
 
+        max_t sensitivity(t) where specificity(t) >= min_specificity
+
     Predicting nothing, with an infinite threshold, has specificity 1, so there always is a value. Ties as in
     `RecallAtFixedPrecision`.
 
@@ -170,6 +176,8 @@ class SensitivityAtSpecificity(OperatingPointMetric):
 @dataclass(frozen=True, kw_only=True)
 class SpecificityAtSensitivity(OperatingPointMetric):
     """The highest specificity at a sensitivity (recall) of at least `min_sensitivity`, and its threshold.
+
+        max_t specificity(t) where sensitivity(t) >= min_sensitivity
 
     As `SensitivityAtSpecificity`, with the two exchanged.
 

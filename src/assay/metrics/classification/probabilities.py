@@ -140,6 +140,8 @@ class ReliabilityDiagram(NamedTuple):
 class CalibrationCurve(ConfidenceMetric):
     """The data of a reliability diagram: the mean confidence and the accuracy in bins of confidence.
 
+        conf_b = sum of the confidences in bin b / n_b,  acc_b = right predictions in bin b / n_b
+
     Returns:
         `ReliabilityDiagram(confidence, accuracy, counts, edges)`: float64 of shape `(n_bins,)`, NaN for empty bins;
         int64 of shape `(n_bins,)`, the number of samples; float64 of shape `(n_bins + 1,)`.

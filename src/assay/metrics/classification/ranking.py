@@ -424,6 +424,8 @@ class EqualErrorRate(AveragedRankingMetric):
 class ROC(RankingMetric):
     """The receiver operating characteristic: false positive rate and true positive rate at every threshold.
 
+        fpr(t) = #{s >= t, y = 0} / #{y = 0},  tpr(t) = #{s >= t, y = 1} / #{y = 1}
+
     Points are those of scikit-learn with `drop_intermediate=False`: from (0, 0) at threshold inf up to (1, 1), at every
     distinct score, falling. From a histogram there is a point for every bin that is not empty; each is exact. With
     `thresholds` there is one for each of these.
@@ -451,6 +453,8 @@ class ROC(RankingMetric):
 @dataclass(frozen=True, kw_only=True)
 class PrecisionRecallCurve(RankingMetric):
     """Precision and recall at every threshold.
+
+        precision(t) = #{s >= t, y = 1} / #{s >= t},  recall(t) = #{s >= t, y = 1} / #{y = 1}
 
     Order and end are scikit-learn's: thresholds rise, and behind the last one there is the point precision 1, recall 0,
     so precision and recall are one longer. From a histogram there is a point for every bin that is not empty; each is

@@ -50,6 +50,10 @@ __all__ = [
 class Accuracy(SamplewiseMetric):
     """The share of labels that are right.
 
+        micro:         sum_k M_kk / sum_kl M_kl
+        of class k:    tp / (tp + fn)
+        of a label:    (tp + tn) / (tp + tn + fp + fn)
+
     Micro: right labels / labels. Per class of multiclass data: tp / (tp + fn); per label: (tp + tn) / all.
 
     Example:

@@ -92,6 +92,8 @@ class AveragedInfoMetric(InformationMetric):
 class NormalizedMutualInfoScore(AveragedInfoMetric):
     """The mutual information of clusters and classes, divided by an average of their entropies.
 
+        I(preds, target) / average(H(preds), H(target))
+
     1 where there is one cluster and one class; 0 where there is one of them only.
 
     Raises:

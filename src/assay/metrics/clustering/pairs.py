@@ -58,6 +58,8 @@ class PairCounts:
 class RandScore(PairCountMetric):
     """The Rand index: the share of pairs of samples on which clusters and classes agree.
 
+        #{pairs that agree} / (n (n - 1) / 2)
+
     A pair agrees if it is in one cluster and in one class, or in two of each. 1 for a single sample.
 
     Example:
@@ -133,6 +135,8 @@ class FowlkesMallowsIndex(PairCountMetric):
 @dataclass(frozen=True, kw_only=True)
 class ClusterAccuracy(ContingencyMetric):
     """The accuracy of a clustering, where each cluster stands for the class that makes the accuracy largest.
+
+        max over assignments a of #{samples: a(preds) = target} / n
 
     No two clusters stand for one class: the best assignment is that of the Hungarian method. Where there are more
     clusters than classes, the samples of those that are left over are wrong.

@@ -169,6 +169,8 @@ class DaviesBouldinScore(PointDistanceMetric):
 class DunnIndex(PointDistanceMetric):
     """The Dunn index: the smallest distance between two centroids over the largest of a point to its centroid.
 
+        min_{k != l} |c_k - c_l|_p / max_i |x_i - c(x_i)|_p
+
     Infinite where every point is a centroid. Weights other than 0 move the centroids only.
 
     Raises:

@@ -33,6 +33,10 @@ _IOU_TYPES: tuple[tuple[IouType, ...], ...] = (("bbox",), ("segm",), ("bbox", "s
 class MeanAveragePrecision(BoxMetric):
     """COCO's mean average precision and mean average recall of boxes, of masks, or of both.
 
+        AP = mean over recall thresholds r of max_{r' >= r} precision(r')
+        map = mean over IoU thresholds and classes of AP
+        mar = mean over IoU thresholds and classes of the largest recall
+
     Detections of an image and class are matched from the highest score to the lowest, each with the truth of the
     largest IoU that is free and at least the threshold. The precision at each recall threshold is the highest at that
     recall or above; `map` is its mean over recall thresholds, IoU thresholds and classes that have truths.

@@ -148,6 +148,8 @@ class GroupRateMetric(LabelMetric):
 class DemographicParityDifference(GroupRateMetric):
     """The difference between the highest and the lowest selection rate of a group; 0 if all are selected alike.
 
+        max_g r_g - min_g r_g,  r_g = (tp_g + fp_g) / n_g
+
     The selection rate is the share of a group's samples that are predicted as positive.
 
     Example:
@@ -165,6 +167,8 @@ class DemographicParityDifference(GroupRateMetric):
 @dataclass(frozen=True, kw_only=True)
 class DemographicParityRatio(GroupRateMetric):
     """The lowest selection rate of a group, divided by the highest; 1 if all are selected alike.
+
+        min_g r_g / max_g r_g,  r_g = (tp_g + fp_g) / n_g
 
     The selection rate is the share of a group's samples that are predicted as positive. NaN where nothing is.
 
@@ -186,6 +190,8 @@ class DemographicParityRatio(GroupRateMetric):
 class EqualOpportunityDifference(GroupRateMetric):
     """The difference between the highest and the lowest recall of a group; 0 if positives are found alike.
 
+        max_g r_g - min_g r_g,  r_g = tp_g / (tp_g + fn_g)
+
     Example:
         >>> import torch
         >>> preds, target = torch.tensor([1, 0, 1, 1]), torch.tensor([1, 1, 0, 1])
@@ -201,6 +207,8 @@ class EqualOpportunityDifference(GroupRateMetric):
 @dataclass(frozen=True, kw_only=True)
 class EqualOpportunityRatio(GroupRateMetric):
     """The lowest recall of a group, divided by the highest; 1 if positives are found alike. NaN where none is found.
+
+        min_g r_g / max_g r_g,  r_g = tp_g / (tp_g + fn_g)
 
     Example:
         >>> import torch
@@ -220,6 +228,9 @@ class EqualOpportunityRatio(GroupRateMetric):
 class EqualizedOddsDifference(GroupRateMetric):
     """The larger of two differences between groups: of true positive rates, and of false positive rates.
 
+        max(max_g tpr_g - min_g tpr_g, max_g fpr_g - min_g fpr_g)
+        tpr_g = tp_g / (tp_g + fn_g),  fpr_g = fp_g / (fp_g + tn_g)
+
     Each is that between the highest and the lowest rate of a group; 0 if targets alike are predicted alike.
 
     Example:
@@ -237,6 +248,9 @@ class EqualizedOddsDifference(GroupRateMetric):
 @dataclass(frozen=True, kw_only=True)
 class EqualizedOddsRatio(GroupRateMetric):
     """The smaller of two ratios between groups: of true positive rates, and of false positive rates.
+
+        min(min_g tpr_g / max_g tpr_g, min_g fpr_g / max_g fpr_g)
+        tpr_g = tp_g / (tp_g + fn_g),  fpr_g = fp_g / (fp_g + tn_g)
 
     Each is the lowest rate of a group, divided by the highest; 1 if targets alike are predicted alike. A ratio of rates
     that are all 0 is left out.
@@ -267,6 +281,8 @@ def right_classes(of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
 @dataclass(frozen=True, kw_only=True)
 class SubgroupAccuracyDifference(GroupRateMetric):
     """The difference between the highest and the lowest accuracy of a group; 0 if all are right alike.
+
+        max_g a_g - min_g a_g,  a_g = right labels of group g / labels of group g
 
     Example:
         >>> import torch

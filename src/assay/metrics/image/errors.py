@@ -246,6 +246,8 @@ class WindowedError(ImageMetric):
 class RootMeanSquaredErrorUsingSlidingWindow(WindowedError):  # noqa: N818 - no exception
     """Mean over windows of the root of the mean squared error in each.
 
+        mean over windows of sqrt(mean((preds - target)²))
+
     Of every window that lies inside of the image, and every channel; then the mean over the images.
 
     Example:

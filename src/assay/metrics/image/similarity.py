@@ -172,6 +172,8 @@ class UniversalImageQualityIndex(WindowedSimilarity):
 class SpatialCorrelationCoefficient(ImageMetric):
     """Spatial correlation coefficient: the correlation of the edges of images.
 
+        mean over windows of cov(hp, ht) / sqrt(var(hp) var(ht)),  h = x - mean of 3 x 3 pixels
+
     Each pixel less the mean of its neighbours and itself is a high-pass filter; the value is the mean over windows that
     lie inside of the image, and channels, of the correlation of both filtered images. It is 0 where one is constant.
 

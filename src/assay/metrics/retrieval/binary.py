@@ -38,6 +38,8 @@ __all__ = [
 class RetrievalMAP(TopKQueryMetric):
     """Mean average precision over queries.
 
+        mean over queries of sum over relevant ranks i of (hits in the first i / i) / R
+
     Of a query with R relevant documents: the sum of the precision at the rank of each, over R. With `top_k`, relevant
     documents behind that rank count 0, as in trec_eval's `map_cut`.
 
@@ -58,6 +60,8 @@ class RetrievalMAP(TopKQueryMetric):
 @dataclass(frozen=True, kw_only=True)
 class RetrievalMRR(TopKQueryMetric):
     """Mean reciprocal rank over queries: `1 / rank` of the first relevant document.
+
+        mean over queries of 1 / rank of the first relevant document
 
     0 for a query whose first relevant document is not among the first `top_k`.
 
@@ -129,6 +133,8 @@ class RetrievalRecall(TopKQueryMetric):
 class RetrievalHitRate(TopKQueryMetric):
     """The share of queries with a relevant document among the first `top_k`.
 
+        #{queries: a relevant document among the first top_k} / #{queries}
+
     Of a query with equal scores: the probability of that.
 
     Example:
@@ -177,6 +183,8 @@ class RetrievalFallOut(TopKQueryMetric):
 class RetrievalRPrecision(QueryMean):
     """Mean over queries of the precision at R, where R of the query's documents are relevant.
 
+        mean over queries of hits in the first R / R
+
     Example:
         >>> import torch
         >>> preds = torch.tensor([[0.2, 0.3, 0.5], [0.1, 0.6, 0.4]])
@@ -194,6 +202,8 @@ class RetrievalRPrecision(QueryMean):
 @dataclass(frozen=True, kw_only=True)
 class RetrievalAUROC(QueryMean):
     """Mean over queries of the area under the receiver operating characteristic curve.
+
+        of a query: #{(i, j): i relevant, j not, s_i > s_j} / (#{relevant} #{others})
 
     Of a query: the share of pairs of a relevant document and another one in which the relevant one has the higher
     score; equal scores count half. `empty_target_action` is for queries without a relevant document or without another.

@@ -78,6 +78,9 @@ class RetrievalCurveMetric(RetrievalMetric):
 class RetrievalPrecisionRecallCurve(RetrievalCurveMetric):
     """Precision and recall at 1 ... `max_k` retrieved documents, each the mean over the queries.
 
+        precision(k) = mean over queries of hits in the first k / k
+        recall(k) = mean over queries of hits in the first k / R
+
     Returns:
         `(precision, recall, top_k)` of shape `(max_k,)`: float64, float64 and int64. NaN where no query counts.
 
@@ -96,6 +99,8 @@ class RetrievalPrecisionRecallCurve(RetrievalCurveMetric):
 @dataclass(frozen=True, kw_only=True)
 class RetrievalRecallAtFixedPrecision(RetrievalCurveMetric):
     """The highest recall at a number of retrieved documents whose precision is `min_precision` or more.
+
+        max_k recall(k) where precision(k) >= min_precision
 
     Precision and recall are means over the queries. Of numbers with the same recall, the largest is given. Where no
     precision is high enough, or the recall is 0: 0 at the largest number.
