@@ -42,8 +42,11 @@ def same(ours, expected):
 
 def test_metrics_that_take_batches_alike_share_a_meter():
     ours = collection(torchmetrics)
-    assert ours.compute_groups == {0: ["accuracy", "f1", "matrix"], 1: ["auroc", "precision"], 2: ["samplewise"]}
+    assert ours.compute_groups == {number: [name] for number, name in enumerate(ours)}
     ours.update(*BATCHES[0])
+    groups = [["accuracy", "f1"], ["auroc", "precision"], ["matrix"], ["samplewise"]]
+    assert ours.compute_groups == dict(enumerate(groups))
+    assert collection(torchmetrics, compute_groups=False).compute_groups == {}
     assert ours._modules["accuracy"].meter is ours._modules["matrix"].meter
     assert ours._modules["accuracy"].meter.rows == len(BATCHES[0][0])
 
@@ -211,3 +214,78 @@ def test_random_use_gives_what_torchmetrics_gives(seed):
             assert ours == expected, step
         else:
             torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_groups_of_the_caller_share_a_meter_each():
+    groups = [["matrix"], ["f1", "accuracy", "auroc"]]
+    ours = collection(torchmetrics, compute_groups=groups)
+    others = {2: ["precision"], 3: ["samplewise"]}
+    assert ours.compute_groups == {0: groups[0], 1: groups[1], **others}
+    ours.update(*BATCHES[0])
+    meters = {name: metric.meter for name, metric in ours._modules.items()}
+    assert meters["accuracy"] is meters["f1"]
+    assert len({id(meter) for meter in meters.values()}) == 5
+    assert ours.compute_groups == {0: groups[0], 1: groups[1], **others}
+    expected = collection(original)
+    expected.update(*BATCHES[0])
+    same(ours.compute(), expected.compute())
+
+
+def test_a_member_that_was_used_by_itself_is_in_its_group_again_after_reset():
+    ours = collection(torchmetrics)
+    ours.update(*BATCHES[0])
+    ours["f1"].update(*BATCHES[1])
+    ours.compute()  # which does not forget what one member counted
+    ours.update(*BATCHES[2])
+    alone = collection(original)["f1"]
+    for batch in BATCHES:
+        alone.update(*batch)
+    same(ours["f1"].compute(), alone.compute())
+    assert ["f1"] in ours.compute_groups.values()
+    ours.reset()
+    ours.update(*BATCHES[0])
+    assert ours._modules["accuracy"].meter is ours._modules["f1"].meter
+    expected = collection(original)
+    expected.update(*BATCHES[0])
+    same(ours.compute(), expected.compute())
+
+
+def test_counts_are_saved_for_each_metric_by_itself():
+    ours, other, apart = (
+        collection(torchmetrics),
+        collection(torchmetrics),
+        collection(torchmetrics, compute_groups=False),
+    )
+    for each in (ours, other, apart):
+        each.persistent(True)
+    ours.update(*BATCHES[0])
+    other.update(*BATCHES[1])  # which is forgotten
+    for each in (other, apart):
+        each.load_state_dict(ours.state_dict())
+        for batch in BATCHES[1:]:
+            each.update(*batch)
+    expected = collection(original)
+    for batch in BATCHES:
+        expected.update(*batch)
+    same(other.compute(), expected.compute())
+    same(apart.compute(), expected.compute())
+    lone = torchmetrics.F1Score(task="multiclass", num_classes=3, average="macro")
+    lone.merge_state(ours.metric_state["f1"])
+    same(lone.compute(), ours["f1"].compute())
+
+
+def test_states_of_members_are_merged():
+    one, two, expected = collection(torchmetrics), collection(torchmetrics), collection(original)
+    for each in (one, two, expected):
+        del each._modules["samplewise"]  # where TorchMetrics puts the samples that are merged first
+        each._init_compute_groups()
+    one.update(*BATCHES[0])
+    two.update(*BATCHES[1])
+    for batch in BATCHES[:2]:
+        expected.update(*batch)
+    for name, state in two.metric_state.items():
+        one[name].merge_state(state)
+    same(one.compute(), expected.compute())
+    one.update(*BATCHES[2])
+    expected.update(*BATCHES[2])
+    same(one.compute(), expected.compute())

@@ -388,3 +388,75 @@ def test_labels_in_place_of_scores_are_refused_as_there(name):
             getattr(kinds, f"Multiclass{name}")(num_classes=3).update(labels, labels)
     with pytest.raises(ShapeError, match="scores of all classes"):
         getattr(torchmetrics.classification, f"Multiclass{name}")(num_classes=3).update(labels, labels)
+
+
+NUMBERS = [torch.rand(7, generator=GENERATOR) for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("made", "batches"),
+    [
+        (lambda: MulticlassAccuracy(num_classes=3), [(torch.tensor([0, 1, 2]), torch.tensor([0, 2, 2]))] * 2),
+        (lambda: MulticlassAccuracy(3, multidim_average="samplewise"), [(torch.zeros(2, 4).long(),) * 2] * 2),
+        (lambda: of_outputs(torchmetrics), OUTPUTS[:2]),
+        (lambda: torchmetrics.AUROC(task="binary"), [(each, (each > 0.4).long()) for each in NUMBERS]),
+        (lambda: torchmetrics.MeanMetric(), [(each,) for each in NUMBERS]),
+    ],
+)
+@pytest.mark.parametrize("kind", ["metric_state", "state_dict", "metric"])
+def test_what_was_counted_is_merged_to_the_same_bits(made, batches, kind):
+    one, two, empty = updated(made(), batches[:1]), updated(made(), batches[1:]), made()
+    two.persistent(True)
+    state = {"metric_state": two.metric_state, "state_dict": two.state_dict(), "metric": two}[kind]
+    one.merge_state(state)
+    empty.merge_state(state)
+    assert torch.equal(empty.compute(), two.compute())
+    both = updated(made(), reversed(batches) if two._defaults else batches)  # TorchMetrics puts what comes in first
+    assert torch.equal(one.compute(), both.compute())
+    assert {name: each for name, each in one.metric_state.items() if name == "about"} == {
+        "about": pytest.approx(both.metric_state["about"])
+    }
+
+
+@pytest.mark.parametrize("name", ["SumMetric", "MaxMetric", "MinMetric", "MeanMetric"])
+def test_states_of_aggregates_of_torchmetrics_are_merged(name):
+    ours, expected, other = (getattr(kinds, name)() for kinds in (torchmetrics, original, original))
+    ours.update(NUMBERS[0])
+    expected.update(NUMBERS[0])
+    other.update(NUMBERS[1])
+    ours.merge_state(other.metric_state)
+    expected.update(NUMBERS[1])
+    torch.testing.assert_close(ours.compute(), expected.compute())
+
+
+def test_what_cannot_be_merged_is_an_error_as_there():
+    metric = updated(MulticlassAccuracy(3), [(torch.tensor([0, 1]), torch.tensor([0, 0]))])
+    before = metric.compute()
+    there = original.classification.MulticlassAccuracy(3)
+    for state in (2, MulticlassAccuracy(4), MulticlassAccuracy(4).metric_state, there, torchmetrics.SumMetric()):
+        with pytest.raises(ValueError, match=r"Expected incoming state to be an?"):
+            metric.merge_state(state)
+    with pytest.raises(ValueError, match=r"states of TorchMetrics' own class \(tp, fp, tn, fn\)"):
+        metric.merge_state(there.metric_state)
+    assert metric.compute() == before
+
+    class OfAll(MulticlassAccuracy):
+        full_state_update = True
+
+    with pytest.raises(RuntimeError, match="is not supported for metrics with ``full_state_update=True``"):
+        OfAll(3).merge_state(MulticlassAccuracy(3))
+
+
+def test_a_state_of_other_arguments_is_not_adopted():
+    adjusted = updated(torchmetrics.R2Score(adjusted=1), OUTPUTS[:1])
+    with pytest.raises(ValueError, match="equal metric"):
+        of_outputs(torchmetrics).merge_state(adjusted)
+    with pytest.raises(ValueError, match="equal metric"):
+        of_outputs(torchmetrics).merge_state(adjusted.metric_state)
+
+
+def test_a_checkpoint_of_torchmetrics_is_refused_by_name():
+    saved = original.classification.MulticlassAccuracy(3)
+    saved.persistent(True)
+    with pytest.raises(RuntimeError, match=r"states of TorchMetrics' own class \(tp, fp, tn, fn\)"):
+        MulticlassAccuracy(3).load_state_dict(saved.state_dict())

@@ -374,3 +374,27 @@ def test_batches_that_compiled_code_counts_sooner_than_they_are_copied_are_not_s
     meter.update(torch.rand(3), torch.rand(3))
     meter.compute()
     assert sum(counted) == rows + 3
+
+
+def test_some_metrics_of_a_meter_have_the_counts_of_a_meter_of_their_own():
+    generator = torch.Generator().manual_seed(4)
+    metrics = {
+        "mse": MeanSquaredError(num_outputs=2),
+        "mae": MeanAbsoluteError(num_outputs=2),
+        "log_cosh": LogCoshError(num_outputs=2),
+    }
+    meter, alone, pair = Meter(**metrics), Meter(only_mse=metrics["mse"]), Meter(mae=metrics["mae"], mse=metrics["mse"])
+    batches = [tuple(torch.rand(2, 9, 2, generator=generator)) for _ in range(3)]
+    for each in (meter, alone, pair):
+        for batch in batches[:2]:
+            each.update(*batch)
+    for part, expected in ((meter.only(only_mse="mse"), alone), (meter.only("mse", "mae"), pair)):
+        found, wanted = part.state_dict(), expected.state_dict()
+        assert found.keys() == wanted.keys()
+        assert all(torch.equal(found[name], wanted[name]) for name in wanted if name != "about")
+        part.update(*batches[2])  # which is not counted in the meter itself
+        assert (part.rows, meter.rows) == (27, 18)
+    with pytest.raises(ConfigError, match=r"only: got r2, expected some of mse, mae, log_cosh"):
+        meter.only("r2")
+    with pytest.raises(ConfigError, match="only: got no name"):
+        meter.only()

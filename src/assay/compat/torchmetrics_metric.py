@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any, ClassVar
 
@@ -15,6 +14,7 @@ from torch import Tensor
 from assay.compat.counterparts import counterpart
 from assay.compat.torchmetrics_batches import batch_format, sample_stats
 from assay.compat.torchmetrics_values import has_thresholds, operating_points, original_value, placed, reduced_later
+from assay.devices.placement import to_host
 from assay.errors import (
     AssayWarning,
     ConfigError,
@@ -25,9 +25,9 @@ from assay.errors import (
     describe,
     warn,
 )
-from assay.integrations.torchmetrics import AssayMetric, squeezed
+from assay.integrations.torchmetrics import AssayMetric, squeezed, torchmetrics
 from assay.meter import Meter
-from assay.meter.file import ABOUT, described
+from assay.meter.file import described
 from assay.metrics.base import Metric
 from assay.metrics.classification.confusion import StatScores
 from assay.metrics.classification.ranking import ROC
@@ -35,6 +35,8 @@ from assay.migrate.table import Counterpart, library
 from assay.tally.base import NAN_LEFT_OUT
 
 TABLE = library("torchmetrics")
+
+_VALUE = "value"
 
 
 class CompatibleMetric(AssayMetric):
@@ -69,6 +71,7 @@ class CompatibleMetric(AssayMetric):
         self._average = arguments.get("average", getattr(metric, "average", None))
         self._take(self._meter_of(self._counted(metric)))
         self._update_signature = self.updates
+        self._states_there = tuple(self._defaults)
         self._drop_states()
 
     @classmethod
@@ -96,7 +99,7 @@ class CompatibleMetric(AssayMetric):
         """An empty meter of this metric, which is the one of assay from now on."""
         self._metric = metric
         self._format = batch_format(self.entry, metric)
-        self._name = "value"  # in the meter, which a compute group shares
+        self._name = _VALUE  # in the meter; another one where a compute group shares it
         return Meter(weighted="weight" in self.updates.parameters, value=metric)
 
     def _follow(self, metric: Any) -> None:
@@ -189,13 +192,65 @@ class CompatibleMetric(AssayMetric):
                 self._follow(replace(self._metric, num_outputs=preds.shape[1] if preds.ndim == 2 else 1))
         return batch
 
+    def counts_alone(self) -> bool:
+        """Whether the meter is of this metric alone, and not of its compute group."""
+        return self._name == _VALUE
+
     def merge_state(self, incoming_state: Any) -> None:
-        """Add what another one of equal metrics has counted."""
-        if self.entry.by_shape and isinstance(incoming_state, CompatibleMetric):
-            if not incoming_state.meter.rows:
+        """Add what another metric of the same arguments has counted, or what its `metric_state` or `state_dict` gave.
+
+        Raises:
+            MergeError: it is neither, or of other arguments; the counts are then as before.
+        """
+        if not isinstance(incoming_state, Mapping | torchmetrics.Metric):
+            raise MergeError(
+                f"Expected incoming state to be a dict or an instance of Metric but got {incoming_state!r}"
+            )
+        if self.full_state_update is not False:
+            raise MergeRefusedError(
+                "``merge_state`` is not supported for metrics with ``full_state_update=True``: what they count depends "
+                "on what was counted before. Define `merge_state` in the class."
+            )
+        if not isinstance(incoming_state, Mapping | CompatibleMetric):
+            got = type(incoming_state).__name__
+            raise MergeError(f"Expected incoming state to be an instance of {type(self).__name__} but got {got}")
+        try:
+            super().merge_state(incoming_state)
+        except StateError as error:
+            raise MergeError(f"Expected incoming state to be an equal metric, or what it gave. {error}") from error
+
+    def _own_counts(self) -> Meter:
+        return self.meter if self.counts_alone() else self.meter.only(**{_VALUE: self._name})
+
+    def _counts_in(self, state: Mapping[str, Tensor]) -> Meter:
+        if there := self._names_of_torchmetrics(state):
+            raise StateError(_other_states(there))
+        metric = self._metric
+        if self.entry.by_shape:
+            description, _ = described(state, "state_dict")
+            (found,) = description.made((type(metric),), "state_dict").values()
+            metric = replace(metric, num_outputs=found.num_outputs)  # type: ignore[attr-defined]
+        meter = self.meter.fresh({_VALUE: metric})
+        meter.load_state_dict(state)
+        return meter
+
+    def _names_of_torchmetrics(self, state: Mapping[str, Tensor], prefix: str = "") -> list[str]:
+        """The states of TorchMetrics' class in a dictionary."""
+        return [name for name in self._states_there if name not in self._defaults and prefix + name in state]
+
+    def _add_counts(self, meter: Meter) -> None:
+        if self.entry.by_shape:
+            if not meter.rows:
                 return
-            self._follow(incoming_state._metric)
-        super().merge_state(incoming_state)
+            self._follow(replace(self._metric, num_outputs=meter.metrics[_VALUE].num_outputs))  # type: ignore[attr-defined]
+        if not self.counts_alone():
+            self.meter, self._name = self._own_counts(), _VALUE
+        self.meter.merge(meter)
+
+    def _load_counts(self, state: Mapping[str, Tensor]) -> None:
+        meter = self._counts_in(state)
+        self.meter, self._name = self.meter.fresh({_VALUE: self._metric}), _VALUE
+        self._add_counts(meter)
 
     def _reduce_states(self, incoming_state: dict[str, Any]) -> None:
         if self.entry.by_shape and "meter" in incoming_state and not incoming_state["meter"].rows:
@@ -203,11 +258,10 @@ class CompatibleMetric(AssayMetric):
         super()._reduce_states(incoming_state)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *more: Any) -> None:
-        if self.entry.by_shape and prefix + ABOUT in state_dict:
-            with suppress(StateError):  # which the base class reports
-                self.meter = self.meter.fresh()
-                description, _ = described({ABOUT: state_dict[prefix + ABOUT]}, "state_dict")
-                self._follow(*description.made((type(self._metric),), "state_dict").values())
+        if there := self._names_of_torchmetrics(state_dict, prefix):
+            more[-1].append(_other_states(there))
+            for name in there:
+                state_dict.pop(prefix + name)
         super()._load_from_state_dict(state_dict, prefix, *more)
 
     def _value(self, value: Any) -> Any:
@@ -267,6 +321,17 @@ class CompatibleAggregate(CompatibleMetric):
 
     _has_warned = False
 
+    def _counts_in(self, state: Mapping[str, Tensor]) -> Meter:
+        if state.keys() != set(self._states_there):
+            return super()._counts_in(state)
+        value, weight = (to_host(torch.as_tensor(state.get(name, 1))).double() for name in (self.state_name, "weight"))
+        meter = self.meter.fresh({_VALUE: self._metric})
+        is_mean = "weight" in state
+        if not is_mean or weight:
+            batch = {"value": value / weight, "weight": weight} if is_mean else {"value": value}
+            meter.update(**self._format(**batch))
+        return meter
+
     def _reported_as_there(self, values: Callable[..., dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Values by name. NaN that are left out are reported once a metric; infinite values are values there."""
         try:
@@ -301,6 +366,21 @@ def _with_fields(kind: Any, metric: Any) -> Any:
     """A metric of the same data as another one, whose values are not yet averaged."""
     taken = {each.name for each in fields(metric)} & {each.name for each in fields(kind)}
     return kind(**{name: getattr(metric, name) for name in taken - {"average", "multidim_average"}})
+
+
+def _other_states(names: Sequence[str]) -> str:
+    """The message about states that TorchMetrics saved."""
+    do = "Save metric_state or state_dict of the compatible metric; or leave these keys out, and count the data again"
+    got = f"states of TorchMetrics' own class ({', '.join(names)})"
+    return describe("state", got, "counts of assay, which are exact and cannot be made from rounded sums", do)
+
+
+class MergeError(StateError, ValueError):
+    """A state that cannot be added, for which TorchMetrics raises a `ValueError`."""
+
+
+class MergeRefusedError(StateError, RuntimeError):
+    """A metric whose states cannot be added, for which TorchMetrics raises a `RuntimeError`."""
 
 
 class NanValuesError(InvalidValuesError, RuntimeError):

@@ -186,16 +186,49 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
             super()._sync_dist(dist_sync_fn, process_group)
         self.meter = self.meter.sync(process_group or self.process_group)
 
+    @property
+    def metric_state(self) -> dict[str, Any]:
+        """What was counted, as tensors by name; `merge_state` takes it."""
+        return {**super().metric_state, **self._own_counts().state_dict()}
+
     def merge_state(self, incoming_state: Any) -> None:
-        """Add what another one of equal metrics has counted."""
-        if not isinstance(incoming_state, AssayMetric):
+        """Add what another one of equal metrics has counted, or what its `metric_state` or `state_dict` gave.
+
+        Raises:
+            StateError: it is neither, or of other metrics; the counts are then as before.
+        """
+        if isinstance(incoming_state, Mapping):
+            counted = {name: value for name, value in incoming_state.items() if name not in self._defaults}
+            meter = self._counts_in(counted)
+            states, updates = dict(incoming_state), int(meter.rows > 0)
+        elif isinstance(incoming_state, AssayMetric):
+            meter, updates = incoming_state._own_counts(), incoming_state.update_count
+            states = {name: getattr(incoming_state, name) for name in self._defaults}
+        else:
             got, expected = type(incoming_state).__name__, "what as_torchmetric made of equal metrics"
             raise StateError(describe("merge_state", got, expected, "Merge the meters, or pass such a metric"))
-        self.meter.merge(incoming_state.meter)
-        super()._reduce_states(incoming_state.metric_state)
+        if missing := sorted(self._defaults.keys() - states.keys()):
+            do = "Pass what metric_state of an equal metric gave"
+            raise StateError(describe("merge_state", f"no {', '.join(missing)}", "every state", do))
+        self._add_counts(meter)
+        super()._reduce_states(states)
         self._computed = None
-        self._update_count += incoming_state._update_count
-        self._updates_seen += incoming_state._updates_seen
+        self._update_count = self.update_count + updates
+        self._updates_seen += updates
+
+    def _own_counts(self) -> Meter:
+        """A meter with the counts of this metric alone."""
+        return self.meter
+
+    def _counts_in(self, state: Mapping[str, Tensor]) -> Meter:
+        """A meter with the counts of a dictionary."""
+        meter = self.meter.fresh()
+        meter.load_state_dict(state)
+        return meter
+
+    def _add_counts(self, meter: Meter) -> None:
+        """Add what a meter has counted."""
+        self.meter.merge(meter)
 
     def persistent(self, mode: bool = False) -> None:
         """Whether the counts go into `state_dict`; they do not by default, as with metrics of TorchMetrics."""
@@ -207,7 +240,7 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         state: dict[str, Any] = super().state_dict(*args, **kwargs)
         prefix = kwargs.get("prefix", args[1] if len(args) > 1 else "")
         if self._keeps:
-            state.update({prefix + name: tensor for name, tensor in self.meter.state_dict().items()})
+            state.update({prefix + name: tensor for name, tensor in self._own_counts().state_dict().items()})
         return state
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *more: Any) -> None:
@@ -219,13 +252,17 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         counted = {name.removeprefix(prefix): state_dict.pop(name) for name in names}
         if counted:
             try:
-                self.meter.load_state_dict(counted)
+                self._load_counts(counted)
             except StateError as error:
                 error_msgs.append(str(error))
             self._computed = None
             self._update_count = self._updates_seen = int(self.meter.rows > 0)
         elif strict and self._keeps:
             missing_keys.append(prefix + ABOUT)
+
+    def _load_counts(self, state: Mapping[str, Tensor]) -> None:
+        """Replace what was counted by what a dictionary has."""
+        self.meter.load_state_dict(state)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Any = "") -> nn.Module:
         """Note the device, and move states of a subclass; results, which are float64, stay on the CPU."""

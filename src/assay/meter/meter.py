@@ -14,18 +14,14 @@ from torch import Tensor
 from torch.compiler import is_compiling
 
 from assay._atomic import Location
-from assay.errors import (
-    ConfigError,
-    StateError,
-    describe,
-)
+from assay.errors import ConfigError, StateError, describe
 from assay.meter import file
 from assay.meter.arguments import NO_RAGGED, Arguments, layout_of
 from assay.meter.device_counts import DeviceCounts
 from assay.meter.file import ABOUT, MeterDescription, from_tensors, to_tensors
 from assay.meter.flat_states import FlatStates
 from assay.meter.merged_counts import MergedCounts
-from assay.meter.options import check_options, named_metrics
+from assay.meter.options import check_options, chosen_metrics, named_metrics
 from assay.meter.plots import plots_of
 from assay.meter.raw_samples import encoded, takes_raw
 from assay.meter.sync import synced
@@ -338,6 +334,29 @@ class Meter:
             raise ConfigError(describe("counts_of", repr(name), expected, "Correct the name"))
         tally, state = self._plan.state_of(name, self._states()[0])
         return tally.compute(state)
+
+    def only(self, *names: str, **renamed: str) -> Meter:
+        """A new meter of some of the metrics, with what was counted for them.
+
+        Args:
+            *names: the metrics.
+            **renamed: metrics that get another name, as in `only(accuracy="acc")`.
+
+        Raises:
+            ConfigError: there is no such metric, or no name was given.
+
+        Example:
+            >>> import torch
+            >>> from assay import Accuracy, F1Score, Meter
+            >>> meter = Meter(acc=Accuracy(num_classes=2), f1=F1Score(num_classes=2))
+            >>> meter.update(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 0]))
+            >>> meter.only("acc").compute()
+            {'acc': tensor(0.6667, dtype=torch.float64)}
+        """
+        part = self.fresh(chosen_metrics(self.metrics, names, renamed))
+        states, rows = self._states()
+        part._carry((self._plan.states_of(part.tallies, states), rows))
+        return part
 
     def plot(self, name: str = "", axes: Axes | None = None, *, classes: Sequence[str] = ()) -> Axes:
         """Draw a value with Matplotlib: curves, a confusion matrix, a reliability diagram, or bars of numbers.

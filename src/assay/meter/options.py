@@ -38,3 +38,19 @@ def named_metrics(metrics: Sequence[Metric | str], named: Mapping[str, Metric | 
         if not isinstance(metric, Metric):
             raise ConfigError(describe(name, type_name(metric), "a metric", "Pass an instance such as Accuracy()"))
     return everything
+
+
+def chosen_metrics(
+    metrics: Mapping[str, Metric], names: Sequence[str], renamed: Mapping[str, str]
+) -> dict[str, Metric]:
+    """Some of the metrics, by their names and under other ones.
+
+    Raises:
+        ConfigError: there is no such metric, or no name was given.
+    """
+    chosen = {name: name for name in names} | dict(renamed)
+    unknown = sorted(set(chosen.values()) - set(metrics))
+    if unknown or not chosen:
+        got, expected = ", ".join(unknown) or "no name", f"some of {', '.join(metrics)}"
+        raise ConfigError(describe("only", got, expected, "Correct the names"))
+    return {new: metrics[name] for new, name in chosen.items()}

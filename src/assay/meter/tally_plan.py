@@ -127,6 +127,15 @@ class TallyPlan:
         state = source.state(states)
         return wanted, source.tally.extract(state, wanted) if wanted != source.tally else state
 
+    def states_of(self, tallies: Iterable[Tally], states: Sequence[State]) -> list[State]:
+        """The states of tallies that some of the metrics ask for."""
+        counted = [
+            (tally, next(k for k, own in enumerate(self.tallies) if own.union(tally) == own)) for tally in tallies
+        ]
+        return [
+            states[k] if self.tallies[k] == tally else self.tallies[k].extract(states[k], tally) for tally, k in counted
+        ]
+
 
 def tally_plan(metrics: Mapping[str, Metric], weighted: bool) -> TallyPlan:
     """The plan of these metrics; equal metrics share one, as a plan never changes.
