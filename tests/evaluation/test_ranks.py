@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, Su
 
 from assay import AUROC, Accuracy, F1Score
 from assay.evaluation import evaluate
+from assay.evaluation.model_digest import ModelDigest
 from assay.metrics import LogLoss
 from assay.report import Report
 from ranks import processes
@@ -239,17 +240,34 @@ def test_a_rank_that_is_killed_ends_the_others_within_the_stated_time(tmp_path):
 def other_models(rank, size):
     torch.manual_seed(rank)
     net = nn.Sequential(nn.Linear(4, CLASSES), nn.Softmax(1))
-    return [
-        evaluate(net, samples(9), METRICS, device="cpu").notes,
-        evaluate(model(), samples(9), METRICS, device="cpu").notes,
-    ]
+    one_bit = model()
+    if rank == 1:
+        with torch.no_grad():
+            one_bit[0].bias[1] = torch.nextafter(one_bit[0].bias[1], torch.tensor(9.0))
+    models = (net, one_bit, model() if rank else model()[0], torch.sigmoid if rank else torch.relu, model())
+    return [told(lambda each=each: evaluate(each, samples(9), METRICS, device="cpu")) for each in models]
 
 
-def test_models_that_differ_between_ranks_are_told(tmp_path):
-    told = "The model has other values on other processes: they measured different models, or parts of one."
-    for other, same_model in processes(other_models, 2, tmp_path):
-        assert told in other
-        assert told not in same_model
+def test_models_that_differ_between_ranks_are_an_error_on_all_before_anything_is_counted(tmp_path):
+    for seeds, one_bit, layers, functions, same_model in processes(other_models, 3, tmp_path):
+        assert seeds.startswith("ConfigError: model: got another model on ranks 1, 2 than on rank 0 (0.bias, 0.weight)")
+        assert one_bit.startswith("ConfigError: model: got another model on rank 1 than on rank 0 (0.bias), expected")
+        assert layers.startswith("ConfigError: model: got another model on rank 0 than on rank 1 (0.bias, 0.weight, ")
+        assert functions.startswith("ConfigError: model: got another model on rank 0 than on rank 1 (_Var")
+        assert same_model == "nothing"
+
+
+def test_tensors_without_bits_are_compared_by_their_shapes():
+    net = nn.Linear(4, CLASSES, device="meta")
+    net.register_buffer("empty", torch.zeros(0, 3))
+    net.register_buffer("angle", torch.ones(2, dtype=torch.complex64))
+    net.register_buffer("mask", torch.ones(2, dtype=torch.bool))
+    net.register_buffer("sparse", torch.eye(3).to_sparse())
+    digest = ModelDigest.of(net)
+    assert digest == ModelDigest.of(net)
+    assert digest != ModelDigest.of(nn.Linear(5, CLASSES, device="meta"))
+    net.angle[1] = 1j
+    assert {name for name, _ in digest.tensors.items() ^ ModelDigest.of(net).tensors.items()} == {"angle"}
 
 
 class Nameless(IterableDataset):

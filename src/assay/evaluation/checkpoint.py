@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from assay import __version__
 from assay._atomic import Location, files_in, link_or_copy, local_copy, location, prepare_folder, write_whole
@@ -250,18 +250,6 @@ class Checkpoints:
         if others:
             got = f"a checkpoint of other {', '.join(others)}"
             raise StateError(describe(where, got, "one of this evaluation", _ANEW))
-
-
-def fingerprint(model: Any, samples: int = 256) -> str:
-    """What tells one model from another: names, shapes, dtypes, and some values of every tensor."""
-    if not isinstance(model, nn.Module):
-        return str(getattr(model, "__qualname__", type(model).__qualname__))
-    some: dict[str, Tensor] = {}
-    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
-        flat = tensor.detach().reshape(-1)
-        step = max(1, flat.numel() // samples)
-        some[f"{name} {tuple(tensor.shape)}"] = flat[::step].contiguous().cpu()
-    return checksum(type(model).__qualname__, some)
 
 
 def _number(name: str) -> int:

@@ -14,7 +14,7 @@ from assay.devices.assign import DeviceAssignment, assign
 from assay.devices.modules import locations
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Reader, Selector, parse_shown
-from assay.evaluation.checkpoint import Checkpoints, fingerprint
+from assay.evaluation.checkpoint import Checkpoints
 from assay.evaluation.coverage import CoverageTracker, Lists
 from assay.evaluation.data_source import DataSource, Trail, open_source
 from assay.evaluation.diagnostics import Diagnostics, choose_diagnostics
@@ -23,6 +23,7 @@ from assay.evaluation.forward import Forward, ready
 from assay.evaluation.identity import Identity
 from assay.evaluation.inputs import Inputs, open_inputs
 from assay.evaluation.loop import Loop
+from assay.evaluation.model_digest import ModelDigest, check_models
 from assay.evaluation.observers import Observer, Observers
 from assay.evaluation.options import EvaluateOptions, Metrics, takes_options
 from assay.evaluation.preparation import meter_of, sample_observers
@@ -104,7 +105,8 @@ def evaluate(
         the proof that every sample was counted once, and what was decided and why.
 
     Raises:
-        ConfigError: an option, the data or a batch cannot be understood; shows what was found.
+        ConfigError: an option, the data or a batch cannot be understood, or processes have different models; shows
+            what was found.
         BatchError: a batch failed; names its samples.
         RankError: another process failed or is gone.
         StateError: the evaluation cannot resume from a checkpoint.
@@ -142,7 +144,12 @@ def evaluate_with_options(
     with process_group(), Ranks(options.rank_timeout_s) as ranks, _seeded(options.seed):
         start = time.perf_counter()
         prepared: list[_Preparation] = []
-        ranks.gather(lambda: prepared.append(_prepare(open_inputs(model, data, metrics, options), ranks)))
+
+        def prepare() -> ModelDigest | None:
+            prepared.append(_prepare(open_inputs(model, data, metrics, options), ranks))
+            return None if ranks.alone else ModelDigest.of(prepared[0].inputs.model)
+
+        check_models(ranks, ranks.gather(prepare))
         return _evaluate(prepared[0], ranks, more or {}, start)
 
 
@@ -162,7 +169,6 @@ class _Preparation:
 
 def _evaluate(preparation: _Preparation, ranks: Ranks, more: Mapping[str, Observer], start: float) -> Report:
     model, data, options = preparation.inputs.model, preparation.inputs.data, preparation.inputs.options
-    same_model = ranks.alone or len(set(ranks.gather(lambda: fingerprint(model)))) == 1
     meter, assigned = preparation.meter, preparation.assigned
     identity = Identity(options.run_id)
     trail = None
@@ -215,9 +221,7 @@ def _evaluate(preparation: _Preparation, ranks: Ranks, more: Mapping[str, Observ
         loop.save()
     ranks.meet()
     return build_report(
-        FinishedEvaluation(
-            loop, preparation.metrics, preparation.diagnostics, source, assigned, options, start, same_model
-        )
+        FinishedEvaluation(loop, preparation.metrics, preparation.diagnostics, source, assigned, options, start)
     )
 
 

@@ -47,7 +47,6 @@ class FinishedEvaluation:
         assigned: the device.
         options: how it was run.
         start: when it began, on the clock of `time.perf_counter`.
-        alike: whether all processes had the same model.
     """
 
     loop: Loop
@@ -57,7 +56,6 @@ class FinishedEvaluation:
     assigned: DeviceAssignment
     options: EvaluateOptions
     start: float
-    same_model: bool
 
 
 @dataclass(frozen=True)
@@ -290,8 +288,6 @@ def _notes(coverage: Coverage, evaluation: FinishedEvaluation, failures: list[tu
         notes.append(f"{len(failures)} batches failed and were left out: {coverage.skipped:,} samples.")
     if not coverage.whole and not failures:
         notes.append("Not every sample was counted exactly once.")
-    if not evaluation.same_model:
-        notes.append("The model has other values on other processes: they measured different models, or parts of one.")
     return notes
 
 
