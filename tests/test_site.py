@@ -12,9 +12,29 @@ import yaml
 
 import assay.metrics
 from assay.metrics.documentation import sections
+from pages import Page
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = runpy.run_path(str(ROOT / "docs" / "site" / "reference.py"))
+PICTURES = str(ROOT / "docs" / "site" / "pictures.py")
+picture = runpy.run_path(PICTURES)["picture"]
+WITHOUT_PICTURE = {
+    "Arithmetic",
+    "BitsPerByte",
+    "ClassReport",
+    "GeometricMean",
+    "GroupStatRates",
+    "Max",
+    "Mean",
+    "Min",
+    "PerOutput",
+    "PerSample",
+    "PerceptualPathLength",
+    "Quantile",
+    "StatScores",
+    "Sum",
+    "Variance",
+}
 GENERATED = {"index.md", "index.zh-CN.md", "changelog.md", "contributing.md", "catalogue.md"}
 """What `docs/site/hooks.py` makes beside the reference."""
 
@@ -56,9 +76,10 @@ def test_the_navigation_of_the_reference_has_all_of_its_pages(reference: dict[st
 
 
 def test_the_catalogue_has_formulas_and_counterparts() -> None:
-    page = REFERENCE["catalogue_page"]()
+    page = REFERENCE["catalogue_page"](lambda kind: f"<figure>{kind.__name__}</figure>")
     recall = page.partition("### [Recall](")[2].partition("###")[0]
     assert "`tp / (tp + fn)`" in recall
+    assert "<figure>Recall</figure>" in recall
     assert "`MulticlassRecall`" in recall
     assert page.count("### ") == sum(len(kinds) for kinds in assay.metrics.catalogue.families().values())
     for name, counterpart in (
@@ -83,3 +104,44 @@ def test_code_without_a_calculation_is_no_formula() -> None:
     assert formula("What it is.\n\n`a` are samples, `b` are pairs; `a / (a + b)`.") == "`a / (a + b)`"
     assert formula("What it is.\n\n    x / y\n    z = 1\n\nMore.") == "```text\nx / y\nz = 1\n```"
     assert formula("What it is.\n\nOf every `k`, as `map_cut`.") == ""
+
+
+@pytest.mark.parametrize("name", assay.metrics.catalogue.public_metrics())
+def test_every_metric_has_a_picture_in_which_something_changes(name: str) -> None:
+    figure = picture(getattr(assay.metrics, name))
+    if name in WITHOUT_PICTURE:
+        assert figure == ""
+        return
+    assert figure, "add what the metric takes to _CHANGES in docs/site/pictures.py"
+    page = Page(figure)
+    (svg,) = page.all("svg")
+    assert svg["role"] == "img"
+    assert name in svg["aria-label"]
+    assert len(figure) < 30_000
+    assert "\n" not in figure
+    for line in page.all("polyline"):
+        heights = [point.partition(",")[2] for point in line["points"].split()]
+        assert len(heights) > 6
+        assert len({*heights}) > 2
+        assert "nan" not in heights
+
+
+@pytest.mark.parametrize("name", ["ROC", "WordErrorRate", "MeanAveragePrecision"])
+def test_a_picture_has_the_same_bytes_in_each_build(name: str) -> None:
+    again = runpy.run_path(PICTURES)["picture"]
+    assert again(getattr(assay.metrics, name)) == picture(getattr(assay.metrics, name))
+
+
+def test_the_picture_of_a_share_ends_where_the_metric_does() -> None:
+    """Boxes that do not overlap have an IoU of 0 and a generalized IoU of 0 where they touch."""
+    assert "IntersectionOverUnion falls from 1.0000 to 0.0000" in picture(assay.metrics.IntersectionOverUnion)
+    assert "StringExactMatch falls from 1.0000 to 0.0000" in picture(assay.metrics.StringExactMatch)
+    assert "PassAtK rises from 0.0000 to 1.0000" in picture(assay.metrics.PassAtK)
+
+
+def test_search_of_pages_that_are_files_loads_nothing_from_the_network() -> None:
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
+    assert "offline" in config["plugins"]
+    # the plugin leaves out its own script, which is elsewhere, if the name of one of ours has this word
+    assert [script for script in config["extra"]["polyfills"] if "iframe-worker" in script] == ["site/iframe-worker.js"]
+    assert (ROOT / "docs" / "site" / "iframe-worker.js").exists()

@@ -16,6 +16,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 sys.path.insert(0, str(Path(__file__).parent))
+import pictures
 import reference
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +43,7 @@ def on_config(config: Any) -> Any:
 def on_files(files: Any, config: Any) -> Any:
     """Add the reference, the catalogue, files of the root, and one page for each file of the repository with a link."""
     texts = {page: _from_root((ROOT / name).read_text("utf-8")) for name, page in PAGES.items()}
-    texts |= reference.pages() | {"catalogue.md": reference.catalogue_page()}
+    texts |= reference.pages() | {"catalogue.md": reference.catalogue_page(pictures.picture)}
     written = {page.src_path: page.content_string for page in files.documentation_pages()}
     for name, text in (written | texts).items():
         for link in OUTSIDE.findall(text):
@@ -50,6 +51,7 @@ def on_files(files: Any, config: Any) -> Any:
                 texts[_page_of(path)] = texts.get(_page_of(path)) or _source(ROOT / path)
     for name, text in texts.items():
         files.append(File.generated(config, name, content=text))
+    files.append(File.generated(config, "site/inks.css", content=_inks()))
     return files
 
 
@@ -88,6 +90,13 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
 def anchor(title: str, separator: str) -> str:
     """The anchor that GitHub gives a heading; unlike `\\w`, it has no superscripts."""
     return re.sub(r"[^\w -]", "", title.lower().replace("²", "")).replace(" ", separator)
+
+
+def _inks() -> str:
+    """The colours of plots on light and on dark pages, which are those of the pages that reports are written to."""
+    css = (ROOT / "src" / "assay" / "render" / "page" / "page.css").read_text("utf-8")
+    light, dark = re.findall(r":root \{(.*?)\}", css, re.DOTALL)
+    return f".picture {{{light}}}\n[data-md-color-scheme='slate'] .picture {{{dark}}}\n"
 
 
 def _title(files: Any, page: str, link: str) -> str:

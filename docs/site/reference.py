@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
 from pathlib import Path
 
 import assay
+from assay.metrics.base import Metric
 from assay.metrics.catalogue import families
 from assay.metrics.documentation import sections
 from assay.migrate.catalogue import CatalogueRow, catalogue
@@ -49,17 +50,23 @@ def pages() -> dict[str, str]:
     return texts
 
 
-def catalogue_page() -> str:
-    """Every metric with its formula and its counterparts in other libraries."""
+def catalogue_page(picture: Callable[[type[Metric]], str]) -> str:
+    """Every metric with its formula, its picture and its counterparts in other libraries.
+
+    Args:
+        picture: gives a figure of a metric as HTML; nothing where there is none.
+    """
     counterparts: dict[str, dict[str, list[str]]] = {}
     names = {name for kinds in families().values() for name in kinds}
     for row in catalogue(LIBRARIES):
         for name in _counterparts(row, names):
             counterparts.setdefault(name, {}).setdefault(library(row.library).title, []).append(f"`{row.name}`")
     parts = [
-        "# Catalogue of metrics\n\nEvery metric with its formula and its counterparts in other libraries. The "
-        "reference has its arguments, shapes, rounding and the source of the definition; [The metrics](metrics.md) "
-        "says which values are better, and which confidence interval each has."
+        "# Catalogue of metrics\n\nEvery metric with its formula, a picture and its counterparts in other libraries. A "
+        "picture shows how the value changes as predictions get worse, or the metric's own plot; it is computed when "
+        "this page is built, by `docs/site/pictures.py`. Totals, means, extremes and metrics of metrics have none. The "
+        "reference has arguments, shapes, rounding and the source of the definition; [The metrics](metrics.md) says "
+        "which values are better, and which confidence interval each has."
     ]
     for family, kinds in families().items():
         parts.append(f"## {family.capitalize()}")
@@ -67,7 +74,8 @@ def catalogue_page() -> str:
             text = sections(kind.__doc__)[""]
             link = f"reference/metrics/{_file_name(family)}.md#{kind.__module__}.{name}"
             others = (f"{title}: {', '.join(names)}" for title, names in counterparts.get(name, {}).items())
-            parts += [f"### [{name}]({link})", text.partition("\n\n")[0], formula(text), "; ".join(others)]
+            heading, summary = f"### [{name}]({link})", text.partition("\n\n")[0]
+            parts += [heading, summary, formula(text), picture(kind), "; ".join(others)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -97,7 +105,8 @@ def formula(text: str) -> str:
     if found := re.search(r"\$\$.*?\$\$", described, re.DOTALL):
         return found[0]
     if found := re.search(r"(?:^    .*\n?)+", described, re.MULTILINE):
-        return f"```text\n{textwrap.dedent(found[0]).strip()}\n```"
+        code = textwrap.dedent(found[0]).strip()
+        return f"```text\n{code}\n```" if "\n" in code else f"`{code}`"
     codes = (" ".join(code.split()) for code in re.findall(r"`([^`]+)`", described))
     return next((f"`{code}`" for code in codes if _CALCULATION.search(code)), "")
 

@@ -19,10 +19,12 @@ from assay.metrics import (
     Accuracy,
     CalibrationCurve,
     ConfusionMatrix,
+    DETCurve,
     F1Score,
     LogLoss,
     Metric,
     PrecisionRecallCurve,
+    RetrievalPrecisionRecallCurve,
 )
 from assay.render.svg import to_svg
 from assay.report import Report, Section, Slice, Value
@@ -95,6 +97,20 @@ def test_what_cannot_be_drawn_says_what_can(meter):
         meter.plot("mattrix")
     with pytest.raises(ConfigError, match="no value that can be drawn"):
         Report("r").plot()
+
+
+def test_detection_error_tradeoff_and_retrieval_curves_are_drawn(axes):
+    DETCurve().plot(torch.tensor([0.1, 0.6, 0.4, 0.8]), torch.tensor([0, 0, 1, 1]), axes=axes)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("False positive rate", "False negative rate")
+    (line,) = axes.get_lines()
+    assert line.get_xydata().tolist() == [[0.5, 0.0], [0.5, 0.5], [0.0, 0.5]]
+
+    axes = Figure().subplots()
+    preds, target = torch.tensor([[0.9, 0.5, 0.1]]), torch.tensor([[1, 0, 1]])
+    RetrievalPrecisionRecallCurve(by_row=True, max_k=3).plot(preds, target, axes=axes)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Recall", "Precision")
+    (line,) = axes.get_lines()
+    assert line.get_xydata().tolist() == [[0.5, 1.0], [0.5, 0.5], [1.0, pytest.approx(2 / 3)]]
 
 
 def test_a_report_draws_its_plots_and_else_its_values(axes):

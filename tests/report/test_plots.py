@@ -41,8 +41,8 @@ def test_series_must_belong_together(make, message):
 
 
 def test_unknown_kinds_of_curves_are_refused():
-    with pytest.raises(ConfigError, match=r"Curves.kind: got 'det', expected 'roc' or 'pr'"):
-        Curves("c", "det", [])
+    with pytest.raises(ConfigError, match=r"Curves.kind: got 'lift', expected 'roc', 'pr' or 'det'"):
+        Curves("c", "lift", [])
 
 
 def test_counts_are_whole_numbers():
@@ -95,7 +95,7 @@ def test_errors_are_sorted_by_frequency_then_by_class():
             Curves("c", "pr", [Curve("a", [0], [0], 0.75), Curve("b", [0], [0], 0.5)]),
             "AP from 0.5000 (b) to 0.7500 (a).",
         ),
-        (Curves("c", "pr", [Curve("a", [0], [0], math.nan)]), "1 curves."),
+        (Curves("c", "pr", [Curve("a", [0], [0], math.nan)]), "1 curve."),
         (Reliability("r", [0, 1], [0.5], [0.5], [3]), "3 samples in 1 bins of confidence."),
         (Residuals("r", [], [], 0), "0 samples."),
         (Residuals("r", [1, 1], [-1, 1], 2), "2 samples. Median 0, nine tenths between -0.9 and 0.9."),

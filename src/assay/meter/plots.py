@@ -8,9 +8,19 @@ from typing import Any
 from torch import Tensor
 
 from assay.metrics.base import named_numbers
+from assay.metrics.classification.detection_curves import ErrorTradeoff
 from assay.metrics.classification.probabilities import ReliabilityDiagram
 from assay.metrics.classification.ranking import PRCurve, ROCCurve
+from assay.metrics.retrieval.curves import RetrievalCurve
 from assay.render.plots import Bars, ConfusionPlot, Curve, Curves, Plot, Reliability
+
+_CURVES: Mapping[type, tuple[str, int, int]] = {
+    ROCCurve: ("roc", 0, 1),
+    PRCurve: ("pr", 1, 0),
+    RetrievalCurve: ("pr", 1, 0),
+    ErrorTradeoff: ("det", 0, 1),
+}
+"""The kind of curve that a value is, and which of its entries are x and y."""
 
 
 def plots_of(values: Mapping[str, Any], matrices: set[str], classes: Sequence[str]) -> list[Plot]:
@@ -24,7 +34,7 @@ def plots_of(values: Mapping[str, Any], matrices: set[str], classes: Sequence[st
     plots: list[Plot] = []
     numbers: dict[str, float] = {}
     for name, value in values.items():
-        if isinstance(value, ROCCurve | PRCurve):
+        if isinstance(value, tuple(_CURVES)):
             plots.append(curves(name, value, classes))
         elif isinstance(value, ReliabilityDiagram):
             plots.append(reliability(name, value))
@@ -40,8 +50,8 @@ def plots_of(values: Mapping[str, Any], matrices: set[str], classes: Sequence[st
 
 
 def curves(title: str, points: Any, classes: Sequence[str], areas: Sequence[float] | None = None) -> Curves:
-    """ROC or precision-recall curves: of the second of two classes, or of each class."""
-    kind, (x, y) = ("roc", (0, 1)) if isinstance(points, ROCCurve) else ("pr", (1, 0))
+    """Curves of the second of two classes, or of each class."""
+    kind, x, y = _CURVES[type(points)]
     single = isinstance(points[0], Tensor) and points[0].ndim == 1
     lines = [tuple(points)] if single else list(zip(*points, strict=True))
     names = tuple(classes[1:]) if single and len(classes) == 2 else _names(classes, len(lines))

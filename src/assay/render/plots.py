@@ -108,13 +108,22 @@ class Curve(Record):
         return cls(name, tuple(xs.tolist()), tuple(ys.tolist()), area)
 
 
+_AXES = {
+    "roc": ("False positive rate", "True positive rate"),
+    "pr": ("Recall", "Precision"),
+    "det": ("False positive rate", "False negative rate"),
+}
+"""What the axes of each kind of curve are."""
+
+
 @dataclass(frozen=True, eq=False)
 class Curves(Record, tag="curves"):
-    """ROC or precision-recall curves, one a class.
+    """ROC, precision-recall or detection error tradeoff curves, one a class.
 
     Args:
         name: the title.
-        kind: ``"roc"`` (x: false positive rate, y: true positive rate) or ``"pr"`` (x: recall, y: precision).
+        kind: ``"roc"`` (x: false positive rate, y: true positive rate), ``"pr"`` (x: recall, y: precision) or ``"det"``
+            (x: false positive rate, y: false negative rate).
         curves: the lines.
 
     Raises:
@@ -126,13 +135,13 @@ class Curves(Record, tag="curves"):
     curves: tuple[Curve, ...]
 
     def _check(self) -> None:
-        if self.kind not in ("roc", "pr"):
-            raise ConfigError(describe("Curves.kind", repr(self.kind), "'roc' or 'pr'", "Pass kind='roc'"))
+        if self.kind not in _AXES:
+            raise ConfigError(describe("Curves.kind", repr(self.kind), "'roc', 'pr' or 'det'", "Pass kind='roc'"))
 
     @property
     def axes(self) -> tuple[str, str]:
         """What the two axes are."""
-        return ("False positive rate", "True positive rate") if self.kind == "roc" else ("Recall", "Precision")
+        return _AXES[self.kind]
 
     @property
     def measure(self) -> str:
@@ -142,7 +151,7 @@ class Curves(Record, tag="curves"):
     def summary(self) -> str:
         areas = [(c.area, c.name) for c in self.curves if c.area is not None and math.isfinite(c.area)]
         if not areas:
-            return f"{len(self.curves)} curves."
+            return f"{len(self.curves)} {'curve' if len(self.curves) == 1 else 'curves'}."
         if len(areas) == 1:
             return f"{self.measure} {areas[0][0]:.4f}."
         (low, worst), (high, best) = min(areas), max(areas)
