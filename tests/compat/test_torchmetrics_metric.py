@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import warnings
 from importlib import import_module
 
@@ -15,7 +16,7 @@ from assay.compat.torchmetrics.functional.classification import multiclass_accur
 
 from assay.compat import torchmetrics
 from assay.compat.torchmetrics import Accuracy, MetricCollection
-from assay.errors import AssayWarning, InvalidValuesError, InvalidValuesWarning, ShapeError
+from assay.errors import AssayWarning, InputError, InvalidValuesError, InvalidValuesWarning, ShapeError
 from assay.migrate.table import library
 from assay.pretend import pretend
 from migrate.test_table import theirs
@@ -460,3 +461,58 @@ def test_a_checkpoint_of_torchmetrics_is_refused_by_name():
     saved.persistent(True)
     with pytest.raises(RuntimeError, match=r"states of TorchMetrics' own class \(tp, fp, tn, fn\)"):
         MulticlassAccuracy(3).load_state_dict(saved.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "batch"),
+    [
+        ("CosineSimilarity", {}, (torch.rand(10, 2), torch.rand(5, 2))),
+        ("KLDivergence", {}, (torch.rand(3, 2, 5), torch.rand(3, 2, 5))),
+        ("EditDistance", {}, (["a"], ["b", "c"])),
+        ("PearsonCorrCoef", {"num_outputs": 2}, (torch.rand(4), torch.rand(4))),
+    ],
+)
+@pytest.mark.parametrize("step", ["update", "forward"])
+def test_errors_of_batches_are_also_those_of_torchmetrics(name, options, batch, step):
+    def made(kinds):
+        home = next(each for each in (kinds, kinds.text) if hasattr(each, name))
+        return getattr(home, name)(**options)
+
+    with pytest.raises(Exception, match=r".") as there:
+        made(original).update(*batch)
+    with pytest.raises(there.type, match=re.escape(str(there.value))) as found:
+        getattr(made(torchmetrics), step)(*batch)
+    assert isinstance(found.value, InputError)
+    assert isinstance(found.value.__cause__, InputError)
+    again = pickle.loads(pickle.dumps(found.value))
+    assert type(again) is type(found.value)
+    assert str(again) == str(found.value)
+
+
+def test_labels_out_of_range_of_functions_and_steps_are_errors_as_there():
+    labels = torch.arange(7)
+    for call in (
+        lambda: torchmetrics.functional.classification.multiclass_accuracy(labels, labels, num_classes=3),
+        lambda: MulticlassAccuracy(3)(labels, labels),
+    ):
+        with pytest.raises(RuntimeError, match="Detected more unique values in `target` than expected") as found:
+            call()
+        assert isinstance(found.value, InputError)
+        assert "expected none" in str(found.value)
+    clustering = import_module("assay.compat.torchmetrics.functional.clustering")
+    with pytest.raises(ValueError, match="Expected real, discrete values for x but received"):
+        clustering.adjusted_rand_score(torch.rand(4), torch.arange(4))
+
+
+def test_texts_that_are_empty_lists_are_empty_texts_as_there():
+    for kinds in (torchmetrics, original):
+        assert kinds.text.BLEUScore()([[]], [[[]]]) == 0
+        assert kinds.text.CHRFScore()([], [[]]) == 0
+        assert kinds.functional.text.edit_distance([], []) == 0
+
+
+def test_chrf_is_the_mean_of_the_orders_as_there():
+    preds, target = ["the cat is on the mat", "a"], [["there is a cat on the mat", "a cat"], ["a dog"]]
+    torch.testing.assert_close(
+        torchmetrics.text.CHRFScore()(preds, target), original.text.CHRFScore()(preds, target), rtol=1e-5, atol=1e-6
+    )

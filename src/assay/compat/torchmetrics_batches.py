@@ -56,7 +56,14 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
 
 
 def _as_it_is(preds: Any, target: Any) -> dict[str, Any]:
+    if isinstance(preds, list) and isinstance(target, list):
+        return {"preds": [each or "" for each in preds], "target": _texts(target) if preds else []}
     return {"preds": preds, "target": target}
+
+
+def _texts(texts: list[Any]) -> list[Any]:
+    """Texts, or lists of references; an empty list in the place of a reference is an empty text."""
+    return [[reference or "" for reference in each] if isinstance(each, list) else each for each in texts]
 
 
 def _categories(preds: Tensor, target: Tensor) -> dict[str, Any]:

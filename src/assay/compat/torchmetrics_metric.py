@@ -12,12 +12,14 @@ import torch
 from torch import Tensor
 
 from assay.compat.counterparts import counterpart
+from assay.compat.errors_of_others import error_as_there
 from assay.compat.torchmetrics_batches import batch_format, sample_stats
 from assay.compat.torchmetrics_values import has_thresholds, operating_points, original_value, placed, reduced_later
 from assay.devices.placement import to_host
 from assay.errors import (
     AssayWarning,
     ConfigError,
+    InputError,
     InvalidValuesError,
     InvalidValuesWarning,
     NoDataWarning,
@@ -31,6 +33,7 @@ from assay.meter.file import described
 from assay.metrics.base import Metric
 from assay.metrics.classification.confusion import StatScores
 from assay.metrics.classification.ranking import ROC
+from assay.metrics.text.translation import CHRFScore
 from assay.migrate.table import Counterpart, library
 from assay.tally.base import NAN_LEFT_OUT
 
@@ -85,6 +88,8 @@ class CompatibleMetric(AssayMetric):
         if cls.entry.name.startswith("Multiclass") and arguments.get("num_classes") is None:
             raise ConfigError(describe("num_classes", None, "the number of classes", "Pass num_classes"))
         metric: Any = counterpart(cls.entry, arguments)
+        if isinstance(metric, CHRFScore):
+            metric = replace(metric, eps_smoothing=True)  # the mean of the F-scores of the orders, as there
         samplewise = getattr(metric, "multidim_average", "global") != "global"
         if samplewise and not issubclass(cls, CompatibleRate):
             do = "Take multidim_average='global', or the mean over samples of assay's metric"
@@ -133,8 +138,23 @@ class CompatibleMetric(AssayMetric):
         return self
 
     def update(self, *args: Any, **kwargs: Any) -> None:
-        """Count a batch, with the arguments that the class of TorchMetrics takes."""
-        self._count(self._batch(*args, **kwargs))
+        """Count a batch, with the arguments that the class of TorchMetrics takes.
+
+        Raises:
+            InputError: of metadata, as `Meter.update`; also of the class that TorchMetrics raises, and with its text.
+        """
+        try:
+            self._count(self._batch(*args, **kwargs))
+        except InputError as error:
+            raise self._error_as_there(error, args, kwargs) from error
+
+    def _error_as_there(self, error: InputError, args: Sequence[Any], kwargs: Mapping[str, Any]) -> InputError:
+        """The error of a batch, as the class of TorchMetrics raises it."""
+
+        def update() -> None:
+            self.original(**self._arguments).update(*args, **kwargs)
+
+        return error_as_there(error, update)
 
     def _count(self, batch: Mapping[str, Any]) -> None:
         """Count a batch as assay's metric takes it."""
@@ -145,8 +165,11 @@ class CompatibleMetric(AssayMetric):
         return self._value(self._reported_as_there(self.meter.compute, only=[self._name])[self._name])
 
     def _count_batch(self, *args: Any, **kwargs: Any) -> Any:
-        batch = self._batch(*args, **kwargs)
-        return self._value(self._reported_as_there(self.meter.forward, **batch)[self._name])
+        try:
+            batch = self._batch(*args, **kwargs)
+            return self._value(self._reported_as_there(self.meter.forward, **batch)[self._name])
+        except InputError as error:
+            raise self._error_as_there(error, args, kwargs) from error
 
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -172,8 +195,11 @@ class CompatibleMetric(AssayMetric):
 
     def count_for(self, group: Sequence[CompatibleMetric], *args: Any, **kwargs: Any) -> None:
         """Count a batch for a compute group, which shares the meter; `forward` of each then gives its value."""
-        batch = self._batch(*args, **kwargs)
-        values = self._reported_as_there(self.meter.forward, **batch)
+        try:
+            batch = self._batch(*args, **kwargs)
+            values = self._reported_as_there(self.meter.forward, **batch)
+        except InputError as error:
+            raise self._error_as_there(error, args, kwargs) from error
         for each in group:
             each._device, each._has_float64 = self._device, self._has_float64
             value = each._value(values[each._name])

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay.compat.errors_of_others import error_as_there
 from assay.compat.torchmetrics_metric import (
     TABLE,
     CompatibleAggregate,
@@ -20,6 +21,7 @@ from assay.compat.torchmetrics_metric import (
     CompatibleRate,
 )
 from assay.compat.torchmetrics_retrieval import CompatibleRetrieval
+from assay.errors import InputError
 from assay.integrations.optional_packages import import_package
 from assay.migrate.table import Counterpart
 
@@ -116,8 +118,12 @@ def compatible_function(original: Callable[..., Any]) -> Callable[..., Any]:
         metric = _with_arguments(kind, given)
         if not isinstance(metric, CompatibleMetric):  # an argument has no counterpart
             return original(*args, **kwargs)
-        metric.update(*batch)
-        return metric.compute()
+        try:
+            metric.update(*batch)
+            found = metric.compute()
+        except InputError as error:
+            raise error_as_there(error, lambda: original(*args, **kwargs)) from error
+        return found if metric.meter.rows else original(*args, **kwargs)
 
     value.__module__ = f"assay.compat.{original.__module__}"
     return value

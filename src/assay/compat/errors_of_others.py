@@ -1,0 +1,50 @@
+"""Errors that are both assay's and those of TorchMetrics, so that handlers written for either catch them."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from assay.errors import InputError
+
+
+def error_as_there(error: InputError, call: Callable[[], Any]) -> InputError:
+    """The error with the class and the text that TorchMetrics has for the same arguments, besides assay's own.
+
+    Args:
+        error: what assay raised.
+        call: does the same with TorchMetrics. Where it raises nothing, the error stays as it is.
+
+    Example:
+        >>> def refuse():
+        ...     raise TypeError("Expected labels.")
+        >>> both = error_as_there(InputError("preds: got floats, expected labels. Pass labels."), refuse)
+        >>> isinstance(both, InputError), isinstance(both, TypeError), str(both)
+        (True, True, 'preds: got floats, expected labels. Pass labels. TorchMetrics: Expected labels.')
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            call()
+    except (TypeError, ValueError, RuntimeError) as there:
+        text = str(error) if str(there) in str(error) else f"{error} TorchMetrics: {there}"
+        return _of_both(type(error), type(there))(text)
+    except Exception:
+        return error
+    return error
+
+
+@functools.cache
+def _of_both(own: Any, there: Any) -> type[InputError]:
+    """A class of errors that is both."""
+    if issubclass(own, there):
+        return own  # type: ignore[no-any-return]
+    body = {"__reduce__": lambda self: (_made, (own, there, str(self))), "__module__": own.__module__}
+    kind: type[InputError] = type(own.__name__, (own, there), body)
+    return kind
+
+
+def _made(own: type[InputError], there: type[Exception], text: str) -> InputError:
+    return _of_both(own, there)(text)
