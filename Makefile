@@ -3,6 +3,7 @@
 # make test-slow  what takes a minute or more: twenty kills, coverage   make test-gpu   what needs an accelerator
 # make bench-gpu  updates, CUDA graphs, sync over NCCL and quantized layers on an NVIDIA GPU
 # make docs    the documentation as a site in site/; nothing in it is loaded from the network
+# make screenshots   the pictures of the demo's page in docs/images, with Chromium
 # make clean   remove what make made
 # make test-regressions   the audit on old releases of other libraries, which it downloads
 # make test-cuda-build   pretend devices on torch's build for CUDA, which it downloads (gigabytes)
@@ -16,7 +17,7 @@ PIP    := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-
 STAMPS := $(VENV)/.stamps
 JOBS   ?= auto
 
-.PHONY: demo test test-slow test-compat test-gpu test-regressions test-integrations test-cuda-build lint types bench bench-gpu docs clean
+.PHONY: demo test test-slow test-compat test-gpu test-regressions test-integrations test-cuda-build lint types bench bench-gpu docs screenshots clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/demo
@@ -58,6 +59,9 @@ bench-gpu: $(STAMPS)/test
 
 docs: $(STAMPS)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
+screenshots: demo
+	$(BIN)/python docs/site/screenshots.py assay-demo/report.html
 
 # torch comes first and pinned: unpinned, the newest release would bring gigabytes of CUDA packages. seqeval has no wheel
 # and is built with setuptools-scm, without which it takes itself for version 0.0.0.
