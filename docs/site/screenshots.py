@@ -1,4 +1,4 @@
-"""Pictures of the page that `make demo` writes, light and dark: `python docs/site/screenshots.py assay-demo/report.html`.
+"""Pictures of the page of `make demo`, light and dark: `python docs/site/screenshots.py assay-demo/report.html`.
 
 Needs Chromium.
 """
