@@ -26,12 +26,12 @@ from assay.meter.plots import plots_of
 from assay.meter.raw_samples import encoded, takes_raw
 from assay.meter.sync import synced
 from assay.meter.tally_plan import tally_plan
-from assay.meter.values import compute_values
+from assay.meter.values import compute_values, fatal_problems
 from assay.metrics.base import Metric
 from assay.metrics.classification.confusion import ConfusionMatrix
 from assay.render.plots import choose_plot
 from assay.render.svg import to_axes
-from assay.tally.base import State, Tally, merge
+from assay.tally.base import InvalidValues, State, Tally, merge
 from assay.tally.inputs import check_inputs, layout, match_shapes, type_name
 
 if TYPE_CHECKING:
@@ -319,6 +319,10 @@ class Meter:
             raise ConfigError(describe("compute", got, f"some of {', '.join(self.metrics)}", "Correct the names"))
         names = [name for name in self.metrics if name in wanted]
         return compute_values(self.metrics, names, self._plan, *self._settled(*self._counts_to_read()))
+
+    def invalid_values(self) -> tuple[tuple[str, InvalidValues], ...]:
+        """What was counted that metrics refuse, each with the name of a metric whose value `compute` so cannot give."""
+        return fatal_problems(self.metrics, self._plan, self._settled(*self._counts_to_read())[0])
 
     def counts_of(self, name: str) -> Any:
         """What was counted for one metric, as its `compute` takes it.

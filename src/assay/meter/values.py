@@ -56,6 +56,18 @@ def compute_values(
     return values
 
 
+def fatal_problems(
+    metrics: Iterable[str], plan: TallyPlan, states: Sequence[State]
+) -> tuple[tuple[str, InvalidValues], ...]:
+    """The metrics that cannot be computed, each with what was counted that it refuses."""
+    found: dict[int, tuple[str, list[InvalidValues]]] = {}
+    for name in metrics:
+        if plan.group_of[name] not in found:
+            tally, state = plan.state_of(name, states)
+            found[plan.group_of[name]] = name, [each for each in tally.invalid_values(state) if each.fatal]
+    return tuple((name, each) for name, problems in found.values() for each in problems)
+
+
 def _undefined(metric: Metric, value: Any) -> bool:
     """Whether a value is NaN, all numbers of a tuple are, or that of an output; single classes may well have none."""
     if isinstance(value, tuple):

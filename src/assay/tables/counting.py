@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from assay.errors import ConfigError, describe
 from assay.evaluation.options import Metrics
 from assay.evaluation.preparation import meter_of
@@ -48,9 +51,7 @@ class CountTask:
 
     def __call__(self) -> Partial:
         table = _opened_once(self.paths, self.texts, self.run)
-        partial = Partial(self.metrics, self.options, table.rows or 0, table.manifest)
-        count_fragments(partial, table, self.fragments, ProgressBar("", None, False))
-        return partial
+        return counted(table, self.metrics, self.options, self.fragments, ProgressBar("", None, False))
 
     def count_while(self, goes_on: Callable[[], bool], bar: ProgressBar) -> tuple[Partial, CountTask]:
         """Count fragments, asking before each one; and the task of those that are left."""
@@ -59,6 +60,8 @@ class CountTask:
         left = list(self.fragments)
         while left and goes_on():
             count_fragments(partial, table, [left.pop(0)], bar)
+        if partial.has_refused:
+            partial = counted(table, self.metrics, self.options, list(partial.fragments), bar, tries=True)
         return partial, replace(self, fragments=tuple(left), rows=max(0, self.rows - partial.rows))
 
     @classmethod
@@ -120,6 +123,35 @@ def prepared(
     if meter.takes_raw and not table.is_typed:
         table = open_table(source, texts=(*columns.preds, *columns.target))
     return table, dict(meter.metrics)
+
+
+def counted(
+    table: TableSource,
+    metrics: Mapping[str, Metric],
+    options: ScoreOptions,
+    keys: Sequence[str],
+    bar: ProgressBar,
+    repeated: NDArray[np.int64] | None = None,
+    *,
+    tries: bool = False,
+) -> Partial:
+    """What was counted of some fragments of a table; once more, row by row, where metrics refuse some of them.
+
+    Args:
+        table: the table.
+        metrics: what is measured, by name.
+        options: how.
+        keys: the fragments.
+        bar: shows the progress.
+        repeated: the numbers of ids that several rows have, of which the first is counted.
+        tries: every row is tried before it is counted, as the rows of a stream are, which cannot be read again.
+    """
+    tries = tries or table.is_stream
+    partial = Partial(metrics, options, table.rows or 0, table.manifest, repeated, tries=tries)
+    count_fragments(partial, table, keys, bar)
+    if tries or not partial.has_refused:
+        return partial
+    return counted(table, metrics, options, keys, bar, repeated, tries=True)
 
 
 def count_fragments(partial: Partial, table: TableSource, keys: Sequence[str], bar: ProgressBar) -> None:

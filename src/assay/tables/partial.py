@@ -16,7 +16,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from assay._atomic import Location, location, reading, write_whole
-from assay.errors import ConfigError, StateError, describe
+from assay.errors import ConfigError, InputError, StateError, describe
 from assay.evaluation.coverage import Coverage
 from assay.evaluation.diagnostics import choose_diagnostics
 from assay.evaluation.final_report import CountedSamples, section_of
@@ -25,6 +25,7 @@ from assay.evaluation.per_sample import PerSampleRecorder
 from assay.evaluation.preparation import meter_of, sample_observers
 from assay.evaluation.slices import Slicer, parse_slices
 from assay.meter import Meter
+from assay.meter.arguments import Arguments
 from assay.meter.cells import put_together, uncounted
 from assay.meter.file import MeterDescription, checksum
 from assay.metrics.base import Metric
@@ -35,6 +36,7 @@ from assay.tables.columns import TableColumns
 from assay.tables.options import ScoreOptions
 from assay.tables.query_rows import RowsOfQueries, TableOrigin, with_worst_queries
 from assay.tables.row_selection import RowSelection
+from assay.tables.row_trials import RowTrial, arguments_of
 from assay.tables.rows import RowReader, TableRows, row_numbers
 from assay.tables.source import Fragment, TableSource
 from assay.tables.where import parse_where
@@ -95,11 +97,13 @@ class Partial:
         expected: how many rows the whole table has; 0 where that is not known.
         manifest: the keys of all fragments of the table; None where that is not known.
         repeated: the numbers of ids that several rows have, of which the first is counted.
+        tries: every row is tried before it is counted, so that those which metrics refuse are noted as bad.
 
     Attributes:
         fragments: by key, how many rows each had.
         manifest: the keys of all fragments of the table; None where that is not known.
         origin: where the fragments were read from; None where they cannot be read again.
+        tries: whether every row is tried before it is counted.
     """
 
     def __init__(
@@ -109,6 +113,8 @@ class Partial:
         expected: int = 0,
         manifest: Sequence[str] | None = None,
         repeated: NDArray[np.int64] | None = None,
+        *,
+        tries: bool = False,
     ) -> None:
         self.origin: TableOrigin | None = None
         self.options, self.expected = options, expected
@@ -142,7 +148,8 @@ class Partial:
             takes_nan=any(getattr(each, "nan_policy", "raise") != "raise" for each in metrics.values()),
         )
         where = None if options.where is None else parse_where(options.where)
-        self._selection = RowSelection(reader, where, repeated)
+        self.tries, self._trial = tries, RowTrial(meter)
+        self._selection = RowSelection(reader, where, repeated, self._trial if tries else None)
 
     @property
     def bad(self) -> BadRows:
@@ -203,11 +210,20 @@ class Partial:
         """
         self.fragments[key] += batch.num_rows
         rows = self._selection.rows(batch, key, np.arange(first, first + batch.num_rows, dtype=np.int64))
-        if len(rows.places):
-            self._count(rows, file, one_file)
+        if not len(rows.places):
+            return
+        try:
+            arguments = arguments_of(self._whole, rows)
+        except InputError:
+            if not self._whole.takes_raw:
+                raise
+            rows = self._selection.not_refused(rows, key, self._trial)
+            if not len(rows.places):
+                return
+            arguments = arguments_of(self._whole, rows)
+        self._count(rows, arguments, file, one_file)
 
-    def _count(self, rows: TableRows, file: str, one_file: bool) -> None:
-        arguments = self._whole.arguments(rows.preds, rows.target, rows.weights, rows.columns)
+    def _count(self, rows: TableRows, arguments: Arguments, file: str, one_file: bool) -> None:
         index, ids, numbers = self._named(rows, file, one_file)
         raw = None
         if self._whole.takes_raw:
@@ -237,6 +253,11 @@ class Partial:
         if one_file:
             return rows.places, None, numbers
         return None, [f"{file}:{row}" for row in rows.places.tolist()] if is_kept else None, numbers
+
+    @property
+    def has_refused(self) -> bool:
+        """Whether values were counted that a metric refuses, so that the rows must be tried."""
+        return bool(self.meter.invalid_values())
 
     def skip(self, key: str, rows: int, first: int, reason: str) -> None:
         """Note that a whole fragment cannot be counted, and why."""

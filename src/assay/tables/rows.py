@@ -37,6 +37,7 @@ class TableRows:
         ids: an array of integers, or an Arrow array of strings; None where there are none.
         parts: by the names of what slices are made of, the values.
         places: the numbers of the rows in their file.
+        batch: the record batch that they were read from, which has no other rows.
     """
 
     preds: Any
@@ -46,6 +47,7 @@ class TableRows:
     ids: Any
     parts: Mapping[str, CodedValues | CodedLists]
     places: NDArray[np.int64]
+    batch: Any
 
 
 class RowReader:
@@ -126,7 +128,7 @@ class RowReader:
         ids = self._ids(batch.column(columns.ids), masks) if columns.ids else None
         parts = {name: _slice_values(batch.column(name), name) for name in columns.parts}
         named = {name: numbers[column] for name, column in columns.named.items()}
-        return TableRows(preds, target, weights, named, ids, parts, places)
+        return TableRows(preds, target, weights, named, ids, parts, places, batch)
 
     def _judge(self, preds: Tensor, target: Tensor | None, masks: dict[str, Mask]) -> None:
         """Note the rows whose values no metric can take."""

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ParamSpec, Protocol, cast
 
-from assay.errors import ConfigError, describe
+from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.evaluation.options import Metrics, takes_options
 from assay.progress import ProgressBar
 from assay.report import Report
-from assay.tables.counting import CountTask, Engine, count_fragments, prepared
+from assay.tables.bad_rows import BadRowsError
+from assay.tables.counting import CountTask, Engine, counted, prepared
 from assay.tables.options import ScoreOptions
 from assay.tables.partial import Partial
 from assay.tables.processes import count_in_processes
@@ -126,7 +127,16 @@ def score_table(
     start = time.perf_counter()
     table = open_table(source, sql=options.sql or "")
     partial = _counted(table, source, metrics, options, shared, engine=engine)
-    return replace(partial.checked_report(table), device="cpu", duration_s=time.perf_counter() - start)
+    try:
+        report = partial.checked_report(table)
+    except BadRowsError:
+        raise
+    except InvalidValuesError:  # of values that a metric refuses only when it is computed
+        if partial.tries or table.is_stream:
+            raise
+        partial = _counted(table, source, metrics, options, shared, tries=True)
+        report = partial.checked_report(table)
+    return replace(report, device="cpu", duration_s=time.perf_counter() - start)
 
 
 def count_part(
@@ -187,9 +197,11 @@ def _counted(
     shared: Mapping[str, Any] | None,
     chosen: Sequence[str] | None = None,
     engine: Engine | None = None,
+    *,
+    tries: bool = False,
 ) -> Partial:
     """What was counted of a table, or of some of its fragments."""
-    if engine is None and options.workers > 1:
+    if engine is None and options.workers > 1 and not tries:
         engine = count_in_processes
     table, known = prepared(table, source, metrics, options, shared)
     keys = [each.key for each in table.fragments]
@@ -199,14 +211,12 @@ def _counted(
         raise ConfigError(describe("fragments", unknown[0], f"some of {len(keys)}, such as {keys[0]!r}", do))
     with ProgressBar("Scoring", table.rows, options.progress) as bar:
         if engine is None:
-            partial = Partial(known, options, table.rows or 0, table.manifest)
-            count_fragments(partial, table, wanted, bar)
+            partial = counted(table, known, options, wanted, bar, tries=tries)
         else:
             partial = engine(CountTask.of(table, known, options, wanted), bar)
         if partial.ids.duplicated and chosen is None and not table.is_stream:
             repeated = partial.ids.repeated()
-            partial = Partial(known, options, table.rows or 0, table.manifest, repeated)
-            count_fragments(partial, table, wanted, bar)
+            partial = counted(table, known, options, wanted, bar, repeated, tries=partial.tries)
     if table.is_whole and chosen is None:
         partial.check_rows(table.name)
     return partial
