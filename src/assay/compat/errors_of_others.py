@@ -30,7 +30,7 @@ def error_as_there(error: InputError, call: Callable[[], Any]) -> InputError:
             call()
     except (TypeError, ValueError, RuntimeError) as there:
         text = str(error) if str(there) in str(error) else f"{error} TorchMetrics: {there}"
-        return _of_both(type(error), type(there))(text)
+        return _made(type(error), type(there), text)
     except Exception:
         return error
     return error
@@ -46,5 +46,5 @@ def _of_both(own: Any, there: Any) -> type[InputError]:
     return kind
 
 
-def _made(own: type[InputError], there: type[Exception], text: str) -> InputError:
+def _made(own: Any, there: Any, text: str) -> InputError:
     return _of_both(own, there)(text)

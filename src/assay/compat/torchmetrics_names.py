@@ -6,6 +6,8 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -102,6 +104,8 @@ def _differs(value: object, default: object) -> bool:
 def compatible_function(original: Callable[..., Any]) -> Callable[..., Any]:
     """The function in the place of one of TorchMetrics that has a counterpart."""
     signature = inspect.signature(original)
+    with suppress(ImportError):  # the classes of its family, of which `torchmetrics` imports some only
+        import_module(f"torchmetrics.{original.__module__.split('.')[2]}")
 
     @functools.wraps(original)
     def value(*args: Any, **kwargs: Any) -> Any:
