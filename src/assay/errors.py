@@ -26,6 +26,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Mapping
 from types import FrameType
 
 __all__ = [
@@ -60,7 +61,15 @@ class InputError(AssayError, ValueError):
 
 
 class ShapeError(InputError):
-    """The shapes of the arguments do not belong together."""
+    """The shapes of the arguments do not belong together.
+
+    Attributes:
+        arguments: arguments of a metric, by name, with which it could count these shapes; empty where none are known.
+    """
+
+    def __init__(self, *args: object, arguments: Mapping[str, object] | None = None) -> None:
+        super().__init__(*args)
+        self.arguments = dict(arguments or {})
 
 
 class DtypeError(InputError):

@@ -183,7 +183,7 @@ def test_what_is_no_model_is_told_before_anything_runs(model, got):
         evaluate(model, [(X, Y)], METRIC, device="cpu", on_error="skip")
 
 
-@pytest.mark.parametrize("name", ["weighted", "strict", "stage_bytes", "self", 1])
+@pytest.mark.parametrize("name", ["weighted", "strict", "stage_bytes", "self"])
 def test_a_name_that_no_metric_can_have_is_told(name):
     with pytest.raises(ConfigError, match=f"metrics: got the name {name!r}, expected a text other than self, weighted"):
         evaluate(NET, [(X, Y)], {name: METRIC}, device="cpu")
@@ -507,3 +507,29 @@ def test_the_signature_of_evaluate_is_made_of_its_options():
 def test_an_argument_that_does_not_exist_names_the_nearest():
     with pytest.raises(ConfigError, match=r"evaluate: got an argument 'batch_sizes'.*Write batch_size="):
         evaluate(nn.Identity(), [], Accuracy(), batch_sizes=3)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        ([], "metrics: got none, expected one or more"),
+        (None, "metrics: got nothing, expected a metric"),
+        ({1: Accuracy()}, "metrics: got the name 1, expected a string"),
+        ({"accuracy"}, "metrics: got set, .* Pass a list"),
+        (iter(["accuracy"]), "metrics: got list_iterator, .* Pass a list"),
+        (b"accuracy", "metrics: got bytes, expected a metric"),
+        (["accuracy", 3], "metrics: got int, expected a metric"),
+    ],
+)
+def test_what_are_no_metrics_is_refused(metrics, message):
+    with pytest.raises(ConfigError, match=message):
+        evaluate(nn.Identity(), [(torch.rand(4), torch.ones(4).long())], metrics, progress=False)
+
+
+def test_metrics_as_strings_say_which_needs_the_number_of_classes():
+    data = [(torch.rand(6, 3), torch.arange(6) % 3)]
+    with pytest.raises(ShapeError, match=r"as a string accuracy:num_classes=3; and .* f1:num_classes=3\.") as error:
+        evaluate(nn.Identity(), data, ["accuracy", "f1:average=macro"], progress=False)
+    assert "details." not in str(error.value)
+    with pytest.raises(ShapeError, match=r"f1: preds: got .* as a string f1:num_classes=3,average=micro\."):
+        evaluate(nn.Identity(), data, ["accuracy:num_classes=3", "f1:average=micro"], progress=False)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from assay.errors import DeviceError, DtypeError, ShapeError, StateError
+from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, StateError
 from assay.meter import Meter
 from assay.metrics.aggregation.values import Sum
 from assay.metrics.classification.probabilities import CalibrationError, LogLoss
@@ -364,3 +364,41 @@ def test_one_hot_targets_are_refused_with_the_way_out(metric):
         metric(preds, target)
     with pytest.raises(ShapeError, match=r"target\.argmax\(1\)"):
         metric(preds, target.long())
+
+
+def test_an_error_of_several_metrics_says_which_and_how_to_write_them():
+    meter = Meter("accuracy:num_classes=3,f1:average=micro", "recall", "mse")
+    with pytest.raises(ShapeError) as error:
+        meter.update(torch.rand(4, 3), torch.zeros(4).long())
+    message = str(error.value)
+    assert message.startswith("f1, recall: preds: got shape (N, 3)")
+    assert "F1Score(num_classes=3, average='micro'), as a string f1:num_classes=3,average=micro" in message
+    assert "Recall(num_classes=3), as a string recall:num_classes=3" in message
+    assert meter.rows == 0
+
+
+def test_an_error_about_the_number_of_classes_names_the_number_that_fits():
+    for metric in (Accuracy(num_classes=10), AUROC(num_classes=2)):
+        with pytest.raises(ShapeError, match=rf"Write {type(metric).__name__}\(num_classes=3\), as a string"):
+            metric(torch.rand(4, 3), torch.zeros(4).long())
+    with pytest.raises(ShapeError, match=r"Leave num_classes out for two classes.* Write Accuracy\(\), as a string"):
+        Accuracy(num_classes=3)(torch.rand(4), torch.zeros(4).long())
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        (Accuracy, r"metrics: got the class Accuracy, expected a metric. Pass Accuracy\(\)"),
+        (3, "metrics: got int, expected a metric. Pass an instance"),
+        (None, "metrics: got nothing, expected a metric"),
+        (
+            lambda preds, target: preds == target,
+            r"metrics: got function, expected a metric. Pass PerSample\(function\)",
+        ),
+    ],
+)
+def test_what_is_no_metric_is_refused_with_what_to_pass(metric, message):
+    with pytest.raises(ConfigError, match=message):
+        Meter(metric)
+    with pytest.raises(ConfigError, match=message.replace("metrics:", "metrics: name:")):
+        Meter(name=metric)

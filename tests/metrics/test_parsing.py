@@ -14,7 +14,7 @@ from assay.metrics import (
     SacreBLEUScore,
     WordErrorRate,
 )
-from assay.metrics.parsing import SHORT, between, open_metrics
+from assay.metrics.parsing import SHORT, as_text, between, open_metrics
 
 
 def test_metrics_by_name():
@@ -33,8 +33,27 @@ def test_metrics_by_name():
         ([], "metrics: got none, expected one or more"),
         (["accurcy"], "metrics: got 'accurcy', expected Accuracy"),
         (["zzz"], "metrics: got 'zzz', expected the name of a metric"),
-        (["accuracy:classes=3"], "metrics: accuracy: got classes .*, expected arguments among num_classes"),
-        (["accuracy:3"], "metrics: got '3', expected argument=value"),
+        (["accuracy:classes=3"], "accuracy: got the argument 'classes', expected one of num_classes.* Write num_class"),
+        (["accuracy:task=multiclass"], "accuracy: got the argument 'task', expected one of .* Leave task out"),
+        (["accuracy:3"], "metrics: accuracy: got '3', expected argument=value"),
+        (
+            ["accuracy:num_classes"],
+            "accuracy: got 'num_classes', expected argument=value. Write accuracy:num_classes=10",
+        ),
+        (["accuracy:num_classes="], "accuracy: got 'num_classes=', .* Write accuracy:num_classes=10"),
+        (["accuracy:num_classes:3"], "accuracy: got 'num_classes:3', .* Write accuracy:num_classes=3"),
+        (["f1:num_classes=3:average=macro"], "f1: got .* Write f1:num_classes=3,average=macro"),
+        (["f1:num_classes=3;mse"], "metrics: f1:num_classes=3;mse: num_classes: got '3;mse', expected an integer"),
+        (["f1:num_classes=3;r=mse"], "f1: got 'num_classes=3;r=mse', .* Write f1:num_classes=3,r=mse"),
+        (["f1:num_classes=3,num_classes=4"], "f1: got num_classes twice, expected each argument once"),
+        (["accuracy(num_classes=3)"], r"got 'accuracy\(num_classes=3\)', .* Write accuracy:num_classes=3"),
+        (["accuracy num_classes=3"], "got 'accuracy num_classes=3', .* Write accuracy:num_classes=3"),
+        (["f1_macro"], "got 'f1_macro', .* Write f1:average=macro"),
+        (["weighted-recall"], "got 'weighted-recall', .* Write recall:average=weighted"),
+        (["f1:average=Macro"], "metrics: f1:average=Macro: average: got 'Macro', expected 'micro'"),
+        (["f1:num_classes=three"], "metrics: f1:num_classes=three: num_classes: got 'three', expected an integer"),
+        (["f1:num_classes=1"], "metrics: f1:num_classes=1: num_classes: got 1, expected 2 or more"),
+        ([""], "metrics: got none, expected one or more"),
         (["per-sample"], "metrics: got .per-sample., expected a metric that holds no function. Call assay.evaluate"),
         (["accuracy", "accuracy:num_classes=3"], "metrics: got accuracy twice, expected names that differ"),
     ],
@@ -89,3 +108,18 @@ def test_a_shared_argument_that_no_metric_has_is_refused():
 
 def test_commas_inside_of_brackets_stay_with_their_argument():
     assert between("a=[(1,2),(3,4)],b=2") == ["a=[(1,2),(3,4)]", "b=2"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["accuracy", "f1:num_classes=3,average=micro", "rmse", "sacrebleu:tokenize=none,lowercase=true", "best=mse"],
+)
+def test_the_text_of_a_metric_opens_the_metric(text):
+    ((name, metric),) = open_metrics([text]).items()
+    assert open_metrics([as_text(name, metric)]) == {name: metric}
+
+
+def test_the_text_of_a_metric_is_short_where_its_name_is_that_of_the_metric():
+    assert as_text("f1", F1Score(num_classes=3, average="micro")) == "f1:num_classes=3,average=micro"
+    assert as_text("F1Score", F1Score(num_classes=3)) == "F1Score:num_classes=3"
+    assert as_text("m", BLEUScore(weights=(0.5, 0.5), n_gram=2)) == "m=bleuscore:n_gram=2,weights=(0.5,0.5)"

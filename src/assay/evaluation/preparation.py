@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,6 +15,7 @@ from assay.evaluation.query_recorder import QueryRecorder
 from assay.evaluation.slices import Slicer, SliceSpec
 from assay.evaluation.worst_queries import ranking_metric
 from assay.meter import Meter
+from assay.meter.options import not_a_metric
 from assay.metrics.base import Metric
 from assay.metrics.parsing import as_metrics
 from assay.report.samples import MOST_SAMPLES
@@ -30,15 +31,23 @@ def meter_of(metrics: Any, weighted: bool) -> Meter:
     if isinstance(metrics, Mapping):
         _check_names(metrics)
         return Meter(weighted=weighted, **metrics)
-    if isinstance(metrics, Sequence):
+    if isinstance(metrics, Sequence) and not isinstance(metrics, bytes):
+        if not metrics:
+            raise ConfigError(describe("metrics", "none", "one or more", 'Pass ["accuracy:num_classes=10"]'))
         return Meter(*metrics, weighted=weighted)
-    raise ConfigError(describe("metrics", type(metrics).__name__, "a metric, several, or a meter", "Pass Accuracy()"))
+    if isinstance(metrics, Set | Iterator):
+        got, do = type(metrics).__name__, "Pass a list, whose order is that of the report"
+        raise ConfigError(describe("metrics", got, "a metric, several, or a meter", do))
+    raise not_a_metric(metrics)
 
 
 def _check_names(metrics: Mapping[Any, Any]) -> None:
     """Raise where a name cannot be that of a metric in a meter."""
     for name in metrics:
-        if not isinstance(name, str) or name in _NOT_NAMES:
+        if not isinstance(name, str):
+            do = "Pass {'accuracy': Accuracy()}"
+            raise ConfigError(describe("metrics", f"the name {name!r}", "a string", do))
+        if name in _NOT_NAMES:
             expected = f"a text other than {', '.join(_NOT_NAMES)}"
             raise ConfigError(describe("metrics", f"the name {name!r}", expected, "Call the metric something else"))
 

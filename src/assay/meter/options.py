@@ -36,7 +36,7 @@ def named_metrics(metrics: Sequence[Metric | str], named: Mapping[str, Metric | 
         raise ConfigError(describe("Meter", "no metric", "one or more", "Write Meter(acc=Accuracy(num_classes=10))"))
     for name, metric in everything.items():
         if not isinstance(metric, Metric):
-            raise ConfigError(describe(name, type_name(metric), "a metric", "Pass an instance such as Accuracy()"))
+            raise not_a_metric(metric, name)
     return everything
 
 
@@ -54,3 +54,22 @@ def chosen_metrics(
         got, expected = ", ".join(unknown) or "no name", f"some of {', '.join(metrics)}"
         raise ConfigError(describe("only", got, expected, "Correct the names"))
     return {new: metrics[name] for new, name in chosen.items()}
+
+
+def not_a_metric(value: object, name: str = "") -> ConfigError:
+    """The error for what stands where a metric should; the class of a metric, a function, or one of another library.
+
+    Args:
+        value: what there is.
+        name: under which name it is.
+    """
+    do = 'Pass an instance such as Accuracy(num_classes=10), or a string such as "accuracy:num_classes=10"'
+    library = type(value).__module__.partition(".")[0]
+    if isinstance(value, type) and issubclass(value, Metric):
+        do = f"Pass {value.__name__}(), with its arguments"
+    elif library in ("torchmetrics", "ignite", "torcheval"):
+        do = "Pass its counterpart in assay: docs/metrics.md names them, and `assay migrate` writes them"
+    elif callable(value) and not isinstance(value, type):
+        do = "Pass PerSample(function), of a function with one value a sample"
+    where = f"metrics: {name}" if name and name != type(value).__name__ else "metrics"
+    return ConfigError(describe(where, type_name(value), "a metric", do))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from assay.errors import ConfigError, ShapeError, describe
+from assay.errors import AssayError, ConfigError, InputError, ShapeError, describe
 from assay.meter.raw_samples import shared_encoders, takes_raw
 from assay.metrics.base import Metric
+from assay.metrics.parsing import as_text
 from assay.tally.base import BatchLayout, State, Tally
 from assay.tally.composite import CompositeTally, components
 
@@ -109,10 +111,35 @@ class TallyPlan:
             raise ShapeError(
                 describe("target", "a tensor", f"none, which {', '.join(self._wanted)} would not read", do)
             )
-        for tally in self._wanted.values():
-            tally.check(layout)
-        for metric in self._metrics.values():
-            metric.check(layout)
+        for name in self._wanted:
+            error = self._error(name, layout)
+            if error is not None:
+                raise type(error)(self._message(error, layout)) from None
+
+    def _error(self, name: str, layout: BatchLayout) -> InputError | None:
+        """Why a batch of this layout cannot be counted for a metric; None where it can."""
+        try:
+            self._wanted[name].check(layout)
+            self._metrics[name].check(layout)
+        except InputError as error:
+            return error
+        return None
+
+    def _message(self, error: InputError, layout: BatchLayout) -> str:
+        """An error, with the names of the metrics that it is of, and with arguments that the metrics need."""
+        arguments = getattr(error, "arguments", {})
+        names, forms = [], []
+        for name, metric in self._metrics.items():
+            if "." in name or str(self._error(name, layout)) != str(error):
+                continue  # with a dot: of the diagnostics of an evaluation, which follow from the other metrics
+            names.append(name)
+            with suppress(AssayError, TypeError):  # TypeError: a metric of metrics has no such argument
+                fitting = replace(metric, **arguments)  # type: ignore[type-var]
+                forms.append(f"{fitting!r}, as a string {as_text(name, fitting)}")
+        is_of_all = len(names) == sum("." not in name for name in self._metrics)
+        return f"{'' if is_of_all else ', '.join(names) + ': '}{error}" + (
+            f" Write {'; and '.join(forms)}." if arguments and forms else ""
+        )
 
     def readings(self, names: Iterable[str]) -> list[tuple[TallySource, Tally, list[str]]]:
         """What is read for metrics: what is counted for it, the tally to read, and which metrics do."""

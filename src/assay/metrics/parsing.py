@@ -5,12 +5,38 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
 from typing import Any, get_args, get_type_hints
 
 import assay.metrics
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
+
+
+def as_text(name: str, metric: Metric) -> str:
+    """A metric as it is written in a string: `open_metrics` makes an equal one of it.
+
+    Example:
+        >>> as_text("f1", assay.metrics.F1Score(num_classes=3, average="micro"))
+        'f1:num_classes=3,average=micro'
+        >>> as_text("best", assay.metrics.Accuracy())
+        'best=acc'
+    """
+    cls = type(metric).__name__
+    kind = next((short for short, meant in SHORT.items() if meant == (cls, {})), cls.lower())
+    with suppress(ConfigError):
+        kind = name if _class_name(name) == (cls, {}) else kind
+    given = {field.name: getattr(metric, field.name) for field in fields(metric)}  # type: ignore[arg-type]
+    defaults = {field.name: field.default for field in fields(metric)}  # type: ignore[arg-type]
+    arguments = ",".join(f"{key}={_value_text(value)}" for key, value in given.items() if value != defaults[key])
+    return f"{'' if kind == name else f'{name}='}{kind}{':' * bool(arguments)}{arguments}"
+
+
+def _value_text(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value).replace(" ", "").lower()
 
 
 def as_metrics(metrics: Any, shared: Mapping[str, Any] | None = None, defaults: Mapping[str, Any] | None = None) -> Any:
@@ -72,11 +98,15 @@ def open_metrics(
         >>> top2.num_classes, top2.top_k
         (10, 2)
     """
-    if not texts:
+    heads = [each for text in texts for each in _heads(text)]
+    if not heads:
         raise ConfigError(describe("metrics", "none", "one or more", "Write accuracy:num_classes=10"))
     metrics: dict[str, Metric] = {}
-    for head, arguments in (each for text in texts for each in _heads(text)):
+    for head, arguments in heads:
         label, _, kind = head.rpartition("=")
+        if not _is_metric(kind) and re.search(r"[(\s;]", head):
+            fixed = re.sub(r"[(;\s]+", ":", head.replace(")", ""), count=1)
+            raise ConfigError(describe("metrics", repr(head), "metric:argument=value", f"Write {fixed}"))
         metric = _metric(kind, arguments, {**(defaults or {}), **(shared or {})})
         _add(metrics, label or kind, metric)
     for key, value in (shared or {}).items():
@@ -140,15 +170,39 @@ def _metric(kind: str, arguments: str, shared: Mapping[str, Any]) -> Metric:
     name, preset = _class_name(kind)
     cls: Callable[..., Metric] = getattr(assay.metrics, name)
     allowed = inspect.signature(cls).parameters
-    fields = dict(_argument(each, cls) for each in between(arguments) if each)
-    common = {key: value for key, value in shared.items() if key in allowed and not _is_other_task(key, fields)}
+    given = _arguments(kind, arguments, cls)
+    common = {key: value for key, value in shared.items() if key in allowed and not _is_other_task(key, given)}
+    written = f"{kind}:{arguments}" if arguments else kind
     try:
-        return cls(**{**common, **preset, **fields})
+        return cls(**{**common, **preset, **given})
     except TypeError as error:
-        got = f"{', '.join(fields) or 'no arguments'} ({error})"
+        got = f"{', '.join(given) or 'no arguments'} ({error})"
         do = f"Write {kind}:argument=value,... with arguments from that list"
         expected = f"arguments among {', '.join(allowed) or 'none'}"
         raise ConfigError(describe(f"metrics: {kind}", got, expected, do)) from error
+    except ConfigError as error:
+        raise ConfigError(f"metrics: {written}: {error}") from None
+
+
+def _arguments(kind: str, text: str, cls: Any) -> dict[str, Any]:
+    """The arguments of a metric by name.
+
+    Raises:
+        ConfigError: one is written twice, has no value, or is none of the metric's.
+    """
+    allowed = list(inspect.signature(cls).parameters)
+    given: dict[str, Any] = {}
+    for name, value in (_argument(each, cls, kind) for each in between(text) if each):
+        if name in given:
+            got, do = f"{name} twice", f"Write {kind}:{name}={given[name]}"
+            raise ConfigError(describe(f"metrics: {kind}", got, "each argument once", do))
+        if name not in allowed:
+            near = difflib.get_close_matches(name, allowed, n=1)
+            do = f"Write {near[0]}" if near else f"Leave {name} out"
+            expected = f"one of {', '.join(allowed)}" if allowed else "none"
+            raise ConfigError(describe(f"metrics: {kind}", f"the argument {name!r}", expected, do))
+        given[name] = value
+    return given
 
 
 def between(text: str) -> list[str]:
@@ -163,12 +217,19 @@ def between(text: str) -> list[str]:
     return parts
 
 
+_AVERAGES = ("macro", "micro", "weighted")  # which scikit-learn has in names, as in f1_macro
 _TASKS = ("num_classes", "num_labels")
 
 
 def _is_other_task(key: str, fields: Mapping[str, Any]) -> bool:
     """Whether a metric says that its task is another one than the shared argument is for."""
     return key in _TASKS and any(each in fields for each in _TASKS)
+
+
+def _is_metric(kind: str) -> bool:
+    with suppress(ConfigError):
+        return bool(_class_name(kind))
+    return False
 
 
 def _class_name(kind: str) -> tuple[str, dict[str, Any]]:
@@ -183,6 +244,11 @@ def _class_name(kind: str) -> tuple[str, dict[str, Any]]:
     for name in (wanted, f"{wanted}score", f"{wanted}error"):
         if name in known:
             return known[name], {}
+    for average in _AVERAGES:
+        rest = "".join(kind.lower().replace("-", "_").split(average)).strip("_")
+        if average in kind.lower() and (rest in SHORT or rest.replace("_", "") in known):
+            got, do = repr(kind), f"Write {rest}:average={average}"
+            raise ConfigError(describe("metrics", got, "the name of a metric, with its arguments after a colon", do))
     near = difflib.get_close_matches(wanted, [*known, *SHORT], n=3, cutoff=0.6)
     expected = (
         " or ".join(known.get(each, each) for each in near) or "the name of a metric, such as accuracy, f1 or auroc"
@@ -191,11 +257,12 @@ def _class_name(kind: str) -> tuple[str, dict[str, Any]]:
     raise ConfigError(describe("metrics", repr(kind), expected, do))
 
 
-def _argument(text: str, cls: Any) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        do = "Write accuracy:num_classes=10,average=macro"
-        raise ConfigError(describe("metrics", repr(text), "argument=value", do))
+def _argument(text: str, cls: Any, kind: str) -> tuple[str, Any]:
+    name, equals, value = (part.strip() for part in text.strip(" :").partition("="))
+    if not equals or not value or re.search("[:;].*=", value):
+        fixed = text.replace(";", ",") if ";" in text else text.replace(":", "," if equals else "=")
+        fixed = f"{name}=10" if not value and ":" not in text else fixed
+        raise ConfigError(describe(f"metrics: {kind}", repr(text), "argument=value", f"Write {kind}:{fixed}"))
     words = {"true": True, "false": False, "none": None}
     if value in _choices(cls, name):  # sacrebleu has a tokenizer "none"
         return name, value

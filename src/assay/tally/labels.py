@@ -81,7 +81,9 @@ class Labels:
         if preds.tail != expected:
             got = f"shape {shown(preds.tail)} and dtype {preds.dtype} with target of shape {shown(target.tail)}"
             scores_of = " (scores: one per class in dimension 1)" if classes else ""
-            raise ShapeError(describe("preds", got, f"shape {shown(expected)}{scores_of}", self._advice(layout)))
+            arguments, do = self._advice(layout)
+            message = describe("preds", got, f"shape {shown(expected)}{scores_of}", do)
+            raise ShapeError(message, arguments=arguments)
         if self.num_labels is not None and target.tail[:1] != (self.num_labels,):
             needed = f"shape (N, {self.num_labels}, ...)"
             raise ShapeError(describe("target", f"shape {shown(target.tail)}", needed, "Check num_labels"))
@@ -91,18 +93,20 @@ class Labels:
         """Whether a target has a dimension of the classes, which classes as indices do not have."""
         return self.multiclass and target.tail[:1] == (self.num_classes,)
 
-    def _advice(self, layout: BatchLayout) -> str:
-        """What to do about predictions of another shape."""
+    def _advice(self, layout: BatchLayout) -> tuple[dict[str, int | None], str]:
+        """What to do about predictions of another shape: with which arguments they fit, where any do, and in words."""
         assert layout.target is not None
         first, *others = layout.preds.tail or (0,)
         if self._one_hot(layout.target) and layout.preds.tail == layout.target.tail:
-            return "Pass target.argmax(1), if it is one-hot"
+            return {}, "Pass target.argmax(1), if it is one-hot"
         if first == 1 and tuple(others) == layout.target.tail:
-            return "Pass preds.squeeze(1)"
-        binary = not self.multiclass and self.num_labels is None
-        if binary and first > 1 and tuple(others) == layout.target.tail and layout.preds.dtype.is_floating_point:
-            return f"Pass num_classes={first}, as preds has {first} scores for each target"
-        return "Give scores as floats with the class dimension second, or labels as integers"
+            return {}, "Pass preds.squeeze(1)"
+        if self.num_labels is None and layout.preds.dtype.is_floating_point:
+            if first > 1 and tuple(others) == layout.target.tail:
+                return {"num_classes": first}, f"Pass num_classes={first}, as preds has {first} scores for each target"
+            if self.multiclass and layout.preds.tail == layout.target.tail:
+                return {"num_classes": None}, "Leave num_classes out for two classes, or give one score for each class"
+        return {}, "Give scores as floats with the class dimension second, or labels as integers"
 
     def predicted(self, batch: Batch) -> Tensor:
         """Predicted labels, int64 of shape `(rows,)`: the classes, -1 below range, `num_classes` above or unclear."""
