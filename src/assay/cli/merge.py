@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterator, Sequence
 
 from assay._atomic import Location
@@ -10,12 +11,12 @@ from assay._remote import RemotePath
 from assay.cli.options import MergeCommand
 from assay.cli.score import measure_table
 from assay.errors import ConfigError, describe
-from assay.tables.partial import Partial, merge
+from assay.tables.partial import merge
 
 
 def run(options: MergeCommand) -> None:
     """Add up the parts, write the report where a folder was named, and print it."""
-    measure_table(lambda: merge(map(Partial.from_file, _files(options.parts))).checked_report(), options)
+    measure_table(lambda: merge(map(os.fspath, _files(options.parts))).checked_report(), options)
 
 
 def _files(written: Sequence[Location]) -> Iterator[Location]:

@@ -37,7 +37,7 @@ from assay.meter.file import checksum
 
 Folder: TypeAlias = "str | os.PathLike[str] | None"
 
-SCHEMA = "assay.checkpoint/7"
+SCHEMA = "assay.checkpoint/8"
 MOST_OF_THE_TIME = 0.05
 _ABOUT, _SUM = "assay.checkpoint", "sha256"
 _METER, _OBSERVERS, _COUNTED, _IDS, _MARKS = "meter", "observers", "counted", "ids", "marks"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -12,7 +12,6 @@ from torch import Tensor
 from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, parts_of, prefixed
 from assay.meter import Meter
 from assay.meter.cells import CellCounts, CellMeters
-from assay.meter.file import from_tensors, to_tensors
 
 Label: TypeAlias = tuple[str, ...]
 
@@ -90,8 +89,8 @@ class Partition:
         tensors = {"labels": as_bytes(list(self._cells)), "rows": torch.tensor(counts.rows, device="cpu")}
         for number, tables in enumerate(counts.tables):
             tensors.update(prefixed(f"tables/{number}", tables))
-        for cell, states in counts.states.items():
-            tensors.update(prefixed(f"states/{cell}", to_tensors(self._counted.state_tallies, states)))
+        for number, packed in enumerate(counts.states):
+            tensors.update(prefixed(f"states/{number}", packed))
         for cell, meter in counts.meters.items():
             tensors.update(prefixed(f"meters/{cell}", meter.state_dict()))
         return tensors
@@ -105,10 +104,11 @@ class Partition:
         for cell, each in parts_of(part_of("meters", tensors)).items():
             meters[int(cell)] = self._counted.meter_of_others()
             meters[int(cell)].load_state_dict(each)
-        states = {
-            int(cell): from_tensors(self._counted.state_tallies, each, f"cell {cell}")
-            for cell, each in parts_of(part_of("states", tensors)).items()
-        }
-        in_order = [tables[str(number)] for number in range(len(tables))]
-        counts = CellCounts(tensors["rows"].numpy(), in_order, states, meters)
+        states = parts_of(part_of("states", tensors))
+        counts = CellCounts(tensors["rows"].numpy(), _in_order(tables), _in_order(states), meters)
         self._counted.add(counts, cells, len(self._cells))
+
+
+def _in_order(parts: Mapping[str, dict[str, Tensor]]) -> list[dict[str, Tensor]]:
+    """Parts that are called by their numbers."""
+    return [parts[str(number)] for number in range(len(parts))]

@@ -37,13 +37,13 @@ class CellCounts:
     Attributes:
         rows: how many rows each cell has.
         tables: for each tally with tables its fields, whose first dimension is that of the cells.
-        states: by cell, for each tally with states for many cells the one of this cell.
+        states: for each tally with states for many cells what `CellStates.packed` gave.
         meters: by cell, what was counted of the other metrics.
     """
 
     rows: NDArray[np.int64]
     tables: Sequence[State]
-    states: Mapping[int, Sequence[State]]
+    states: Sequence[State]
     meters: Mapping[int, Meter]
 
 
@@ -60,7 +60,6 @@ class CellMeters:
         self._tables_of: dict[torch.device, list[State]] = {}
         found = {tally: tally.cell_states() for tally in like.tallies if not tally.has_cells}
         self._states = {tally: states for tally, states in found.items() if states is not None}
-        self._added: dict[int, list[State]] = {}
         others = {
             name: metric
             for name, metric in like.metrics.items()
@@ -75,11 +74,6 @@ class CellMeters:
     def _is_counted_here(self, tally: Tally) -> bool:
         """Whether a tally needs no meter for each cell."""
         return tally.has_cells or tally in self._states
-
-    @property
-    def state_tallies(self) -> tuple[Tally, ...]:
-        """The tallies that have states for many cells."""
-        return tuple(self._states)
 
     def count(
         self, batch: Arguments, cells: NDArray[np.int64], size: int, chunks: MutableMapping[Any, list[Batch]]
@@ -162,11 +156,7 @@ class CellMeters:
 
     def _states_of(self, cell: int) -> list[State]:
         """The states of a cell of the tallies that have some for many cells."""
-        states = [each.state(cell) for each in self._states.values()]
-        if cell not in self._added:
-            return states
-        both = zip(self._states, states, self._added[cell], strict=True)
-        return [merge(tally, parts) for tally, *parts in both]
+        return [each.state(cell) for each in self._states.values()]
 
     def total(self) -> Meter:
         """A meter with what was counted of all cells; it can be read until more is counted."""
@@ -206,26 +196,9 @@ class CellMeters:
     def counts(self) -> CellCounts:
         """What was counted, in the form that all counts of the same rows have."""
         self._flush()
-        states = []
-        for tally, tables in zip(self._tables, self._host_tables(), strict=True):
-            each = [
-                tally.canonicalize({name: table[cell] for name, table in tables.items()}, int(rows))
-                for cell, rows in enumerate(self._rows)
-            ]
-            states.append({name: torch.stack([state[name] for state in each]) for name in tables if each})
-        return CellCounts(self._rows, states, self._canonical_states(), self._meters)
-
-    def _canonical_states(self) -> dict[int, list[State]]:
-        """By cell the canonical states of the tallies that have some for many cells."""
-        if not self._states:
-            return {}
-        return {
-            cell: [
-                tally.canonicalize(state, int(self._rows[cell]))
-                for tally, state in zip(self._states, self._states_of(cell), strict=True)
-            ]
-            for cell in np.flatnonzero(self._rows).tolist()
-        }
+        pairs = zip(self._tables, self._host_tables(), strict=True)
+        tables = [tally.canonicalize_cells(table, self._rows) if len(self._rows) else {} for tally, table in pairs]
+        return CellCounts(self._rows, tables, [each.packed() for each in self._states.values()], self._meters)
 
     def add(self, counts: CellCounts, cells: NDArray[np.int64], size: int) -> None:
         """Add what was counted elsewhere.
@@ -245,10 +218,8 @@ class CellMeters:
             for state, tables in zip(self._room(torch.device("cpu"), size), counts.tables, strict=True):
                 for name, table in tables.items():
                     state[name].index_add_(0, index, table)
-        for cell, states in counts.states.items():
-            own = int(cells[cell])
-            added = [*([self._added[own]] if own in self._added else []), states]
-            self._added[own] = [merge(tally, [each[k] for each in added]) for k, tally in enumerate(self._states)]
+        for states, packed in zip(self._states.values(), counts.states, strict=True):
+            states.add_packed(packed, cells, size)
         for cell, meter in counts.meters.items():
             own = int(cells[cell])
             if own not in self._meters:

@@ -121,6 +121,41 @@ def to_tensors(tallies: Sequence[Tally], states: Sequence[State]) -> dict[str, T
     return tensors
 
 
+SPARSE_ELEMENTS = 1 << 12
+_PLACES, _COUNTS, _SHAPE = "/places", "/counts", "/shape"
+
+
+def sparse(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors of which large tables of few counts are replaced by the places and the counts; see `from_sparse`."""
+    found: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        if tensor.dtype != torch.int64 or tensor.numel() < SPARSE_ELEMENTS:
+            found[name] = tensor
+            continue
+        flat = tensor.reshape(-1)
+        places = flat.nonzero()[:, 0]
+        if 4 * len(places) > len(flat):
+            found[name] = tensor
+            continue
+        shape = torch.tensor(tensor.shape, dtype=torch.int64, device="cpu")
+        found |= {name + _PLACES: places, name + _COUNTS: flat[places], name + _SHAPE: shape}
+    return found
+
+
+def from_sparse(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What `sparse` was given; large tables of few counts are sparse tensors, which can be added to dense ones."""
+    found = {name: each for name, each in tensors.items() if not name.endswith((_PLACES, _COUNTS, _SHAPE))}
+    for name, shape in tensors.items():
+        if name.endswith(_SHAPE):
+            start = name.removesuffix(_SHAPE)
+            size = tuple(shape.tolist())
+            places = torch.stack(torch.unravel_index(tensors[start + _PLACES], size))
+            found[start] = torch.sparse_coo_tensor(
+                places, tensors[start + _COUNTS], size, dtype=torch.int64, device="cpu", check_invariants=True
+            )
+    return found
+
+
 def from_tensors(tallies: Sequence[Tally], tensors: Mapping[str, Tensor], where: str) -> list[State]:
     """The states of tallies, with tensors of their own.
 
@@ -187,7 +222,7 @@ def _state(k: int, tally: Tally, left: dict[str, Tensor], where: str) -> State:
     for name, rule in tally.fields.items():
         key, zero = f"{k}.{name}", state.pop(name, None)
         if isinstance(zero, SampleStore):
-            columns = {column: left.pop(f"{key}.{column}", None) for column in zero.columns}
+            columns = {column: _dense(left.pop(f"{key}.{column}", None)) for column in zero.columns}
             state[name] = _store(zero, columns, where, key)
             continue
         value = left.pop(key, None)
@@ -197,8 +232,12 @@ def _state(k: int, tally: Tally, left: dict[str, Tensor], where: str) -> State:
             got = "nothing" if value is None else f"{value.dtype} of shape {tuple(value.shape)}"
             expected = "torch.int64" + ("" if zero is None else f" of shape {tuple(zero.shape)}")
             raise StateError(describe(f"{where}, {key}", got, expected, _AGAIN))
-        state[name] = value
+        state[name] = value if rule in ("sum", "late") else _dense(value)
     return state
+
+
+def _dense(tensor: Tensor | None) -> Tensor | None:
+    return tensor.to_dense() if tensor is not None and tensor.is_sparse else tensor
 
 
 def _store(zero: SampleStore, columns: Mapping[str, Tensor | None], where: str, key: str) -> SampleStore:

@@ -39,6 +39,17 @@ class MergedCounts:
             self._flat, self._borrowed = None, False
             self.rows += sum(rows for _, rows in counts)
 
+    def extend(self, states: Sequence[State], rows: int) -> None:
+        """Add the states of another meter on the CPU without a copy of what was added before; they may be sparse."""
+        if self.states is None or self._borrowed:
+            self.add((states, rows))
+            return
+        self.is_constant = False
+        with torch.inference_mode(False):
+            for tally, state, other in zip(self._tallies, self.states, states, strict=True):
+                merge_into(tally, state, other)
+        self.rows += rows
+
     def add_in_place(self, states: Sequence[State] | FlatStates, rows: int) -> None:
         """Add states on the CPU of one batch without a copy of what was added before; they may change afterwards."""
         if self._borrowed:

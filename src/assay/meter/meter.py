@@ -557,15 +557,29 @@ class Meter:
         return meter
 
     def _load(self, description: MeterDescription, tensors: Mapping[str, Tensor], where: str) -> None:
+        states = self._states_in(description, tensors, where)
+        with self._alone():
+            self._forget()
+            self._merged.add((states, description.rows))
+
+    def _merge_packed(self, state: Mapping[str, Tensor]) -> None:
+        """Add what `file.sparse` made of the state dictionary of a meter of the same metrics; no table is copied.
+
+        Raises:
+            StateError: as `load_state_dict`; the meter is then as before.
+        """
+        description, tensors = file.described(file.from_sparse(state), "state_dict")
+        states = self._states_in(description, tensors, "state_dict")
+        with self._alone():
+            self._merged.extend(states, description.rows)
+
+    def _states_in(self, description: MeterDescription, tensors: Mapping[str, Tensor], where: str) -> list[State]:
         own = MeterDescription.of(self.metrics, self.weighted, description.rows)
         if not own.same(description):
             got = f"counts for {description.metrics}{', weighted' if description.weighted else ''}"
             expected = f"for {own.metrics}{', weighted' if own.weighted else ''}"
             raise StateError(describe(where, got, expected, "Load it into a meter with equal metrics"))
-        states = from_tensors(self._plan.tallies, tensors, where)
-        with self._alone():
-            self._forget()
-            self._merged.add((states, description.rows))
+        return from_tensors(self._plan.tallies, tensors, where)
 
     def fresh(self, metrics: Mapping[str, Metric] | None = None, *, stage_bytes: int | None = None) -> Meter:
         """An empty meter like this one.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +30,7 @@ from assay.evaluation.slices import Slicer, parse_slices
 from assay.meter import Meter
 from assay.meter.arguments import Arguments
 from assay.meter.cells import put_together, uncounted
-from assay.meter.file import MeterDescription, checksum
+from assay.meter.file import MeterDescription, checksum, sparse
 from assay.metrics.base import Metric
 from assay.report import Report, Table
 from assay.stats.sampling import SampleDigest
@@ -41,9 +44,10 @@ from assay.tables.rows import RowReader, TableRows, row_numbers
 from assay.tables.source import Fragment, TableSource
 from assay.tables.where import parse_where
 
+_MERGED_AT_ONCE = 256
 MOST_IDS = 1 << 24
 """Rows up to which the numbers of all ids are kept, so that ids that come twice are found."""
-SCHEMA = 3
+SCHEMA = 4
 _KEY, _CHECKSUM = "assay.partial", "sha256"
 _EXPECTED = "a part, which assay score --part or Partial.to_file wrote"
 _COUNT_AGAIN = "Count those fragments again"
@@ -137,6 +141,7 @@ class Partial:
         self._slicer = slicer if isinstance(slicer, Slicer) else None
         self._rest = self._whole.fresh() if self._slicer is None else uncounted(self._whole, self._slicer.like)
         self._total: Meter | None = None
+        self._known_manifest: tuple[tuple[str, ...], str] | None = None
         self.columns: TableColumns = options.table_columns(sorted(meter.columns))
         self.fragments: dict[str, int] = {}
         self.ids = RowIds()
@@ -271,13 +276,7 @@ class Partial:
             StateError: of other metrics or options, or a fragment that was counted before.
         """
         for other in others:
-            if other.about()["measured"] != self.about()["measured"]:
-                do = "Count all fragments with equal metrics and options"
-                raise StateError(describe("merge", "a partial of other metrics or options", "one of the same", do))
-            twice = sorted(self.fragments.keys() & other.fragments.keys())
-            if twice:
-                do = "Merge each partial once"
-                raise StateError(describe("merge", f"the fragment {twice[0]!r} twice", "each fragment once", do))
+            self._check_mergeable(other._measured, other.fragments)
             self._check_manifest(other)
             self.origin = self.origin or other.origin
             self.fragments |= other.fragments
@@ -292,13 +291,27 @@ class Partial:
         self._total = None
         return self
 
+    def _check_mergeable(self, measured: Any, fragments: Mapping[str, int], where: str = "merge") -> None:
+        """Raise where what was counted elsewhere is of other metrics or options, or counted here, too."""
+        if measured != self._measured:
+            do = "Count all fragments with equal metrics and options"
+            raise StateError(describe(where, "a partial of other metrics or options", "one of the same", do))
+        if twice := sorted(self.fragments.keys() & fragments.keys()):
+            do = "Merge each partial once"
+            raise StateError(describe(where, f"the fragment {twice[0]!r} twice", "each fragment once", do))
+
     def _check_manifest(self, other: Partial) -> None:
         if other.manifest is None or self.manifest == other.manifest:
             return
         if self.manifest is not None:
-            do = "Count all fragments of one table, and none of another"
-            raise StateError(describe("merge", "partials of different tables", "one manifest", do))
+            raise _other_table("merge")
         self.manifest, self.expected = other.manifest, other.expected
+
+    @cached_property
+    def _measured(self) -> Any:
+        """What is measured, as plain values of JSON."""
+        described = MeterDescription.of(self.metrics, self._whole.weighted, 0).to_json()
+        return json.loads(json.dumps([json.loads(described), self.options.to_json()]))
 
     @property
     def missing(self) -> list[str]:
@@ -392,12 +405,11 @@ class Partial:
 
     def about(self) -> dict[str, Any]:
         """What was measured and which fragments were counted, as plain values."""
-        described = MeterDescription.of(self.metrics, self._whole.weighted, 0).to_json()
         return {
             "schema": SCHEMA,
-            "measured": json.loads(json.dumps([json.loads(described), self.options.to_json()])),
+            "measured": self._measured,
             "fragments": self.fragments,
-            "manifest": self.manifest,
+            "manifest": None if self.manifest is None else _manifest_digest(_as_bytes(self.manifest)),
             "expected": self.expected,
             "bad": self.bad.to_json(),
             "filtered": self.filtered,
@@ -412,11 +424,14 @@ class Partial:
 
     def to_bytes(self) -> bytes:
         """What was counted as the bytes of a safetensors file, which a task can return."""
-        tensors = {} if self._rest is None else prefixed("meter", self._rest.state_dict())
+        tensors = {} if self._rest is None else prefixed("meter", sparse(self._rest.state_dict()))
         for name, observer in self.observers.items():
             tensors |= prefixed(f"observer {name}", observer.state())
         if self.ids.numbers is not None:
             tensors["ids"] = torch.from_numpy(np.concatenate([np.empty(0, np.int64), *self.ids.numbers]))
+        if self.manifest is not None:
+            packed = zlib.compress(_as_bytes(self.manifest), 1)
+            tensors["manifest"] = torch.frombuffer(bytearray(packed), dtype=torch.uint8)
         tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
         about = json.dumps(self.about(), ensure_ascii=False)
         metadata = {_KEY: about, _CHECKSUM: checksum(about, tensors)}
@@ -446,20 +461,60 @@ class Partial:
         about, tensors = _read(data, where)
         described, values = about["measured"]
         description = MeterDescription.from_json(json.dumps(described), where)
-        manifest = about["manifest"]
-        partial = cls(description.made((), where), ScoreOptions.from_json(values), about["expected"], manifest)
-        if partial._rest is not None:
-            partial._rest.load_state_dict(part_of("meter", tensors))
-        for name, observer in partial.observers.items():
-            observer.add_state(part_of(f"observer {name}", tensors))
-        partial.fragments, partial._selection.filtered = about["fragments"], about["filtered"]
-        partial._selection.bad = BadRows.from_json(about["bad"])
-        numbers = [tensors["ids"].numpy()] if "ids" in tensors else None
-        partial._selection.reader.has_hashed_queries = about["hashed queries"]
-        if about["origin"] is not None:
-            partial.origin = TableOrigin(*map(tuple, about["origin"].values()))
-        partial.ids = RowIds(SampleDigest(**about["ids"]), numbers)
+        partial = cls(description.made((), where), ScoreOptions.from_json(values))
+        partial._add(about, tensors, where)
         return partial
+
+    def merge_bytes(self, data: bytes, where: str = "partial") -> Partial:
+        """`merge` with what `to_bytes` gave, without making a partial of it.
+
+        Args:
+            data: the bytes.
+            where: what messages call them.
+
+        Raises:
+            StateError: see `merge` and `from_bytes`.
+        """
+        self._add(*_read(data, where), where)
+        return self
+
+    def merge_file(self, path: str | os.PathLike[str]) -> Partial:
+        """`merge` with what `to_file` wrote, without making a partial of it.
+
+        Raises:
+            StateError: see `merge` and `from_file`.
+        """
+        with reading(path, _EXPECTED, _COUNT_AGAIN):
+            return self.merge_bytes(_bytes_of(path), os.fspath(path))
+
+    def _add(self, about: dict[str, Any], tensors: Mapping[str, Tensor], where: str) -> None:
+        """Add what `_read` gave."""
+        self._check_mergeable(about["measured"], about["fragments"], where)
+        self._check_packed_manifest(about, tensors, where)
+        if self._rest is not None:
+            self._rest._merge_packed(part_of("meter", tensors))
+        for name, observer in self.observers.items():
+            observer.add_state(part_of(f"observer {name}", tensors))
+        self.fragments |= about["fragments"]
+        self.bad.merge(BadRows.from_json(about["bad"]))
+        self.ids.add(SampleDigest(**about["ids"]), [tensors["ids"].numpy()] if "ids" in tensors else None)
+        self._selection.filtered += about["filtered"]
+        self._selection.reader.has_hashed_queries |= about["hashed queries"]
+        if self.origin is None and about["origin"] is not None:
+            self.origin = TableOrigin(*map(tuple, about["origin"].values()))
+        self._total = None
+
+    def _check_packed_manifest(self, about: dict[str, Any], tensors: Mapping[str, Tensor], where: str) -> None:
+        """Have the manifest of a file, or raise where there is another one; an equal one is not read."""
+        if about["manifest"] is None:
+            return
+        if self.manifest is None:
+            text = zlib.decompress(tensors["manifest"].numpy().tobytes())
+            self.manifest, self.expected = tuple(json.loads(text)), about["expected"]
+        if self._known_manifest is None or self._known_manifest[0] is not self.manifest:
+            self._known_manifest = self.manifest, _manifest_digest(_as_bytes(self.manifest))
+        if self._known_manifest[1] != about["manifest"]:
+            raise _other_table(where)
 
 
 def _read(data: bytes, where: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -484,6 +539,19 @@ def _read(data: bytes, where: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if values["schema"] != SCHEMA:
         raise StateError(describe(where, f"schema {values['schema']}", f"schema {SCHEMA}", _COUNT_AGAIN))
     return values, tensors
+
+
+def _as_bytes(names: Sequence[str]) -> bytes:
+    return json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _manifest_digest(names: bytes) -> str:
+    return hashlib.blake2b(names, digest_size=16).hexdigest()
+
+
+def _other_table(where: str) -> StateError:
+    do = "Count all fragments of one table, and none of another"
+    return StateError(describe(where, "partials of different tables", "one manifest", do))
 
 
 def _bytes_of(path: str | os.PathLike[str]) -> bytes:
@@ -541,20 +609,32 @@ def _ignored(metrics: Iterable[Metric]) -> frozenset[int]:
     return frozenset(label for label in labels if label is not None)
 
 
-def merge(partials: Iterable[Partial], manifest: Sequence[str] | None = None) -> Partial:
-    """The sum of partials, which stay as they are.
+def merge(partials: Iterable[Partial | str | os.PathLike[str]], manifest: Sequence[str] | None = None) -> Partial:
+    """The sum of partials, which stay as they are. Adding up is associative, to the bit: sums may be merged in turn.
 
     Args:
-        partials: what `count` gave, or `Partial.from_file`.
+        partials: what `count` gave, or files that `Partial.to_file` wrote, as paths or URLs. They are added one after
+            the other, so memory does not grow with their number where they are files or come from a generator.
         manifest: the names of all fragments, where the partials do not know them: without one of them is no report.
 
     Raises:
         ConfigError: there is none.
-        StateError: of other metrics or options, or a fragment twice.
+        StateError: of other metrics or options, a fragment twice, or a file that is no partial.
     """
-    partials = list(partials)
-    if not partials:
-        raise ConfigError(describe("merge", "no partial", "one or more", "Pass what count gave, or Partial.from_file"))
-    first = partials[0]
-    names = first.manifest if manifest is None else manifest
-    return Partial(first.metrics, first.options, first.expected, names).merge(*partials)
+    total: Partial | None = None
+    some: list[Partial] = []
+    for each in partials:
+        if total is None:
+            first = each if isinstance(each, Partial) else Partial.from_file(each)
+            names = first.manifest if manifest is None else manifest
+            total = Partial(first.metrics, first.options, first.expected, names)
+        if isinstance(each, Partial):
+            some.append(each)
+        else:
+            total.merge_file(each)
+        if len(some) == _MERGED_AT_ONCE:
+            total.merge(*some)
+            some.clear()
+    if total is None:
+        raise ConfigError(describe("merge", "no partial", "one or more", "Pass what count gave, or files of partials"))
+    return total.merge(*some)

@@ -124,6 +124,20 @@ class CellStates(ABC):
     def state(self, cell: int) -> State:
         """What was counted of a cell, on the CPU; nobody may change it, and it is right until more is counted."""
 
+    @abstractmethod
+    def packed(self) -> dict[str, Tensor]:
+        """What was counted of all cells, as tensors on the CPU: one form for all orders of the same rows."""
+
+    @abstractmethod
+    def add_packed(self, tensors: Mapping[str, Tensor], cells: Whole, size: int) -> None:
+        """Add what `packed` gave.
+
+        Args:
+            tensors: that.
+            cells: for each cell there which one it is here; no two are the same.
+            size: how many cells there are here.
+        """
+
 
 class Tally(ABC):
     """A frozen description of a state that batches are counted into.
@@ -217,6 +231,21 @@ class Tally(ABC):
         """The one form, on the CPU, that every state of the same samples has; `rows` is how many were counted."""
         return state
 
+    def canonicalize_cells(self, states: State, rows: Whole) -> State:
+        """`canonicalize` of the states of many cells, as `add_cells` takes them, on the CPU.
+
+        Args:
+            states: fields with a first dimension for the cells.
+            rows: how many each cell has.
+        """
+        if type(self).canonicalize is Tally.canonicalize or not len(rows):
+            return states
+        each = [
+            self.canonicalize({name: table[cell] for name, table in states.items()}, count)
+            for cell, count in enumerate(rows.tolist())
+        ]
+        return {name: torch.stack([state[name] for state in each]) for name in states}
+
     def settle(self, state: State, rows: int) -> State:
         """A form that any number of others may be added to, and of which `compute` gives the bits of the canonical one.
 
@@ -270,7 +299,7 @@ def merge_into(tally: Tally, state: State, other: State) -> None:
 
 
 def _added(parts: Sequence[Tensor]) -> Tensor:
-    total = parts[0].clone()
+    total = parts[0].to_dense() if parts[0].is_sparse else parts[0].clone()
     for part in parts[1:]:
         total += part
     return total

@@ -17,7 +17,7 @@ from assay.errors import ConfigError, describe
 from assay.native import values as native
 from assay.native.library import library
 from assay.tally import exact
-from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights
+from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole, bad_weights
 from assay.tally.labels import Labels, true_labels
 from assay.tally.row_cells import RowCells
 
@@ -111,6 +111,9 @@ class LabelTally(Tally):
 
     def canonicalize(self, state: State, rows: int) -> State:
         return state | {"weights": exact.canonical(state["weights"])} if self.weighted else state
+
+    def canonicalize_cells(self, states: State, rows: Whole) -> State:
+        return self.canonicalize(states, int(rows.sum()))
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         counts = (*self.count_invalid(state["counts"].numpy()), int(state["invalid"]) if self.weighted else 0)

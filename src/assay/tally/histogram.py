@@ -15,7 +15,7 @@ from assay.native import bins as native
 from assay.native import labels as native_labels
 from assay.native.library import takes
 from assay.tally import exact
-from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally
+from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole
 from assay.tally.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
 from assay.tally.row_cells import RowCells
 from assay.tally.row_sums import add_invalid
@@ -153,6 +153,9 @@ class Confidence(Tally):
     def canonicalize(self, state: State, rows: int) -> State:
         limbs = [name for name in ("confidence", "weights") if name in state]
         return state | {name: exact.canonical(state[name]) for name in limbs}
+
+    def canonicalize_cells(self, states: State, rows: Whole) -> State:
+        return self.canonicalize(states, int(rows.sum()))
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         return self.data.invalid_values(state["invalid"])

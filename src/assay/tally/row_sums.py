@@ -19,7 +19,7 @@ from assay.native.library import takes
 from assay.native.sums import DTYPES, ProductSums
 from assay.native.values import add_integers
 from assay.tally import exact
-from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights
+from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole, bad_weights
 from assay.tally.exact import Number
 from assay.tally.row_cells import RowCells
 from assay.triton_kernels import sums as triton_sums
@@ -195,6 +195,11 @@ class RowSums(Tally):
                 finite = (state[f"special{k}"].sum(1) == 0).to(torch.int64)
                 state[f"sum{k}"] = state[f"sum{k}"] * finite[:, None]
         return state
+
+    def canonicalize_cells(self, states: State, rows: Whole) -> State:
+        if any(exact.has_nonzero(states[f"special{k}"]) for k in range(len(self.term.sums))):
+            return super().canonicalize_cells(states, rows)
+        return self.canonicalize(states, int(rows.sum()))
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         counts = dict(zip(self.term.invalid, state["invalid"].tolist(), strict=True))

@@ -404,12 +404,16 @@ def canonical(store: SampleStore) -> SampleStore:
     values = {name: store.column(name) for name in store.columns}
     if not store.rows:
         return store.replaced(values)
-    columns = [value.reshape(store.rows, -1) for value in values.values()]
+    order = torch.from_numpy(canonical_order(list(values.values())))
+    return store.replaced({name: value[order] for name, value in values.items()})
+
+
+def canonical_order(values: Sequence[Tensor]) -> np.ndarray:
+    """The positions of one or more rows in their canonical order; see `canonical`."""
+    columns = [value.reshape(len(value), -1) for value in values]
     if sum(column.shape[1] for column in columns) > _SORTED:
-        order = np.argsort(_digests(columns), kind="stable")
-    else:
-        order = _sorted_by([key for column in columns for key in _bits(column).T])
-    return store.replaced({name: value[torch.from_numpy(order)] for name, value in values.items()})
+        return np.argsort(_digests(columns), kind="stable")
+    return _sorted_by([key for column in columns for key in _bits(column).T])
 
 
 def _sorted_by(keys: Sequence[np.ndarray]) -> np.ndarray:

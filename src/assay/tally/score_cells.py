@@ -17,7 +17,7 @@ from assay.tally.base import Batch, CellStates, State
 from assay.tally.labelled_scores import KINDS, ScoreRows
 from assay.tally.row_cells import RowCells
 from assay.tally.row_sums import add_invalid
-from assay.tally.sample_store import SampleStore
+from assay.tally.sample_store import SampleStore, canonical_order
 from assay.tally.score_histogram import ScoreHistogram
 
 Cells = NDArray[np.int64]
@@ -45,6 +45,11 @@ class CellSamples:
 
     def __len__(self) -> int:
         return self._store.rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of a sample."""
+        return tuple(self._store.columns)
 
     def add(self, rows: Rows, cells: Cells) -> None:
         """Keep rows, each in its cell."""
@@ -86,6 +91,16 @@ class CellSamples:
             return self._make()
         rows = slice(int(self._starts[cell]), int(self._starts[cell + 1]))
         return self._make().replaced({name: each[rows] for name, each in self._sorted.items()})
+
+    def canonical(self) -> tuple[Cells, dict[str, Tensor]]:
+        """The cells of all samples and the samples, by cell, and those of a cell in their canonical order."""
+        cells, columns = self._all_cells().astype(np.int64), {n: self._store.column(n) for n in self._store.columns}
+        if not len(cells):
+            return cells, columns
+        order = canonical_order(list(columns.values()))
+        order = order[np.argsort(cells[order], kind="stable")]
+        index = torch.from_numpy(order)
+        return cells[order], {name: each.index_select(0, index) for name, each in columns.items()}
 
     def _sort(self) -> Cells:
         """Sort all rows by cell, on the CPU; where those of each cell start."""
@@ -192,18 +207,23 @@ class ScoreCells(CellStates):
 
     def _add_invalid(self, rows: ScoreRows, batch: Batch, cells: RowCells) -> None:
         device, data = rows.scores.device, self._histogram.data
-        table = self._invalid.get(device)
-        if table is None or len(table) < cells.count:
-            with torch.inference_mode(False):
-                grown = torch.zeros(len(self._rows), len(KINDS), dtype=torch.int64, device=device)
-            self._invalid[device] = grown
-            if table is not None:
-                grown[: len(table)] = table
+        table = self._invalid_table(device, cells.count)
         if batch.compiled and takes(rows.scores) and rows.weights is None:  # nearly always there are none
             data.add_invalid(found := torch.zeros(len(KINDS), dtype=torch.int64, device="cpu"), rows, compiled=True)
             if not found.any():
                 return
-        add_invalid(self._invalid[device], batch, data.invalid_rows(rows), cells)
+        add_invalid(table, batch, data.invalid_rows(rows), cells)
+
+    def _invalid_table(self, device: torch.device, size: int) -> Tensor:
+        """What is invalid in each cell, on a device; for so many cells or more."""
+        table = self._invalid.get(device)
+        if table is None or len(table) < size:
+            with torch.inference_mode(False):
+                grown = torch.zeros(len(self._rows), len(KINDS), dtype=torch.int64, device=device)
+            if table is not None:
+                grown[: len(table)] = table
+            self._invalid[device] = table = grown
+        return table
 
     def state(self, cell: int) -> State:
         self._empty()
@@ -217,6 +237,56 @@ class ScoreCells(CellStates):
         if histograms or not self._keeping.always:
             state.update(self._whole(histograms))
         return state
+
+    def packed(self) -> dict[str, Tensor]:
+        self._empty()
+        size = len(self._rows)
+        invalid = torch.zeros(size, len(KINDS), dtype=torch.int64, device="cpu")
+        for table in self._invalid.values():
+            invalid[: len(table)] += to_host(table)
+        tensors = {"rows": torch.from_numpy(self._rows), "invalid": invalid}
+        if len(self._samples):
+            cells, columns = self._samples.canonical()
+            tensors["cells"] = torch.from_numpy(cells.astype(np.int32))
+            tensors |= {f"samples.{name}": each for name, each in columns.items()}
+        full = sorted({cell for states in self._histograms.values() for cell in states})
+        if full:
+            whole = [self._whole([s[cell] for s in self._histograms.values() if cell in s]) for cell in full]
+            flat = [each["histogram"].view(-1) for each in whole]
+            places = [each.nonzero()[:, 0] for each in flat]
+            tensors["full"] = torch.tensor(full, dtype=torch.int64, device="cpu")
+            tensors["unclear"] = torch.stack([each["unclear"] for each in whole])
+            tensors["filled"] = torch.tensor([len(each) for each in places], dtype=torch.int64, device="cpu")
+            tensors["places"] = torch.cat(places)
+            tensors["counts"] = torch.cat([each[place] for each, place in zip(flat, places, strict=True)])
+        return tensors
+
+    def add_packed(self, tensors: Mapping[str, Tensor], cells: Cells, size: int) -> None:
+        self._grow(size)
+        own = cells[: len(tensors["rows"])]
+        self._rows[own] += tensors["rows"].numpy()
+        if tensors["invalid"].any():
+            self._invalid_table(torch.device("cpu"), len(self._rows))[torch.from_numpy(own)] += tensors["invalid"]
+        if "cells" in tensors:
+            of_samples = cells[tensors["cells"].numpy()]
+            self._samples.add({name: tensors[f"samples.{name}"] for name in self._samples.columns}, of_samples)
+            self._stored += np.bincount(of_samples, minlength=len(self._stored))
+        if "full" in tensors:
+            self._add_histograms(tensors, cells)
+        is_full = self._keeping.is_full(self._rows)
+        if 2 * self._stored[is_full].sum() > len(self._samples):
+            self._empty()
+
+    def _add_histograms(self, tensors: Mapping[str, Tensor], cells: Cells) -> None:
+        device = torch.device("cpu")
+        states, sizes = self._histograms.setdefault(device, {}), tensors["filled"].tolist()
+        filled = [torch.split(tensors[name], sizes) for name in ("places", "counts")]
+        parts = zip(*filled, tensors["unclear"], strict=True)
+        for cell, (places, counts, unclear) in zip(cells[tensors["full"].numpy()].tolist(), parts, strict=True):
+            state = states.setdefault(cell, {})
+            self._histogram.open(state, device)
+            state["histogram"].view(-1).index_add_(0, places, counts)
+            state["unclear"] += unclear
 
     def _whole(self, parts: list[State]) -> State:
         """The histogram of a cell on the CPU, from those of devices."""

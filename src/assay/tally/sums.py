@@ -26,6 +26,7 @@ from assay.tally.base import (
     Rule,
     State,
     Tally,
+    Whole,
     bad_weights,
     shown,
 )
@@ -318,6 +319,11 @@ class Sums(Tally):
                 finite = torch.stack([1 - special[self._index(_decisive(term))].amax((0, 2)) for term in terms])
                 done[f"sums{order}"] = done[f"sums{order}"] * finite[..., None]
         return done
+
+    def canonicalize_cells(self, states: State, rows: Whole) -> State:
+        if exact.has_nonzero(states["special"]):
+            return super().canonicalize_cells(states, rows)
+        return self.canonicalize(states, int(rows.sum()))
 
     def _index(self, leaves: Sequence[Leaf]) -> list[int]:
         return [self._leaves.index(leaf) for leaf in leaves]

@@ -13,7 +13,7 @@ from torch import Tensor
 from assay.devices.placement import constants
 from assay.errors import ConfigError, describe
 from assay.tally import exact
-from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally
+from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole
 from assay.tally.confusion import LARGEST_STATE
 from assay.tally.curves import Ranking
 from assay.tally.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
@@ -110,6 +110,9 @@ class ThresholdCounts(Tally):
 
     def canonicalize(self, state: State, rows: int) -> State:
         return state | {"weights": exact.canonical(state["weights"])} if self.weighted else state
+
+    def canonicalize_cells(self, states: State, rows: Whole) -> State:
+        return self.canonicalize(states, int(rows.sum()))
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         return self.data.invalid_values(state["invalid"])
