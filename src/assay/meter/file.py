@@ -218,7 +218,7 @@ _AGAIN = "Save the meter again, with equal metrics and this version of assay"
 
 def _state(k: int, tally: Tally, left: dict[str, Tensor], where: str) -> State:
     """Take the fields of a tally out of the tensors."""
-    state = tally.zero(torch.device("cpu"))
+    state = tally.zero(torch.device("meta"))  # for its shapes: every field is replaced
     for name, rule in tally.fields.items():
         key, zero = f"{k}.{name}", state.pop(name, None)
         if isinstance(zero, SampleStore):
