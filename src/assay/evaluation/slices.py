@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from assay.meter import Meter
 Slices: TypeAlias = "Mapping[str, Any] | Sequence[str | tuple[str, ...]] | None"
 
 MOST_CELLS = 1000
+_RANGE = re.compile(r"\[[^, ]+, [^, ]+[\])]")
 
 
 @dataclass(frozen=True)
@@ -282,9 +284,9 @@ class SliceResult:
 
 
 def _rank(text: str) -> tuple[int, float, str]:
-    """Numbers in their order, then texts in theirs; NaN, which has no order, is a text."""
+    """Numbers and ranges of them in their order, then texts in theirs; NaN, which has no order, is a text."""
     with contextlib.suppress(ValueError):
-        number = float(text)
+        number = float(text[1:].partition(", ")[0] if _RANGE.fullmatch(text) else text)
         if not math.isnan(number):
             return 0, number, text
     return 1, 0.0, text

@@ -9,8 +9,9 @@ from typing import Any
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import parse_shown
 from assay.evaluation.options import ReportOptions
-from assay.evaluation.slices import parse_slices
+from assay.evaluation.slices import SliceSpec, parse_slices
 from assay.tables.columns import TableColumns, parse_names
+from assay.tables.slice_ranges import SliceRanges, join_ranges, split_ranges
 from assay.tables.where import parse_where
 
 ON_BAD = ("raise", "skip")
@@ -52,6 +53,16 @@ class ScoreOptions(ReportOptions):
             raise ConfigError(describe("columns", repr(columns), "columns of the table by name", do))
         self.table_columns()
 
+    @property
+    def slice_spec(self) -> SliceSpec:
+        """The slices, and the columns that they are made of."""
+        return parse_slices(split_ranges(self.slices)[0])
+
+    @property
+    def slice_ranges(self) -> dict[str, SliceRanges]:
+        """By name, the columns of slices that are cut into ranges."""
+        return split_ranges(self.slices)[1]
+
     def table_columns(self, named: Sequence[str] | None = None) -> TableColumns:
         """What each column is for.
 
@@ -61,7 +72,7 @@ class ScoreOptions(ReportOptions):
         preds = parse_names("preds", self.preds)
         if not preds:
             raise ConfigError(describe("preds", repr(self.preds), "the column of the predictions", 'Write preds="p"'))
-        spec = parse_slices(self.slices)
+        spec = self.slice_spec
         for name, selector in spec.selectors.items():
             if not isinstance(selector, str) or selector != name:
                 do = "Add a column to the table, and name that"
@@ -94,8 +105,8 @@ class ScoreOptions(ReportOptions):
     def to_json(self) -> dict[str, Any]:
         """Plain values of what decides the report, by name."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _HOW}
-        slices = parse_slices(self.slices).slices
-        values["slices"] = {name: parts if len(parts) > 1 else parts[0] for name, parts in slices.items()} or None
+        slices = {name: parts if len(parts) > 1 else parts[0] for name, parts in self.slice_spec.slices.items()}
+        values["slices"] = join_ranges(slices, self.slice_ranges) or None
         return values
 
     @classmethod

@@ -26,7 +26,7 @@ from assay.evaluation.final_report import CountedSamples, section_of
 from assay.evaluation.observers import SampleRows, part_of, prefixed
 from assay.evaluation.per_sample import PerSampleRecorder
 from assay.evaluation.preparation import meter_of, sample_observers
-from assay.evaluation.slices import Slicer, parse_slices
+from assay.evaluation.slices import Slicer
 from assay.meter import Meter
 from assay.meter.arguments import Arguments
 from assay.meter.cells import put_together, uncounted
@@ -131,7 +131,7 @@ class Partial:
         self._whole = meter.fresh({**metrics, **self.diagnostics.metrics})
         self.observers = sample_observers(
             meter.fresh(stage_bytes=0),
-            parse_slices(options.slices),
+            options.slice_spec,
             options,
             expected,
             alone=True,
@@ -148,6 +148,7 @@ class Partial:
         reader = RowReader(
             self.columns,
             takes_raw=meter.takes_raw,
+            bins={name: each.bins() for name, each in options.slice_ranges.items()},
             classes=_class_count(metrics.values()),
             ignored=_ignored(metrics.values()),
             takes_nan=any(getattr(each, "nan_policy", "raise") != "raise" for each in metrics.values()),

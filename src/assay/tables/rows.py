@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
+from assay.evaluation.column_bins import ColumnBins
 from assay.evaluation.slice_values import MISSING, CodedLists, CodedValues
 from assay.stats.sampling import numbers_of, numbers_of_texts
 from assay.tables.arrow import arrow
@@ -56,6 +57,7 @@ class RowReader:
     Args:
         columns: what each column is for.
         takes_raw: predictions and targets are raw samples, such as strings.
+        bins: by name, the columns of slices that are cut into ranges.
         classes: integer labels are below this number; None for any.
         ignored: labels outside that are right.
         takes_nan: NaN among predictions is for the metrics to judge.
@@ -69,11 +71,12 @@ class RowReader:
         columns: TableColumns,
         *,
         takes_raw: bool,
+        bins: Mapping[str, ColumnBins] | None = None,
         classes: int | None = None,
         ignored: frozenset[int] = frozenset(),
         takes_nan: bool = False,
     ) -> None:
-        self.columns, self._takes_raw = columns, takes_raw
+        self.columns, self._takes_raw, self._bins = columns, takes_raw, dict(bins or {})
         self._classes, self._ignored, self._takes_nan = classes, ignored, takes_nan
         self.has_hashed_queries = False
         self._widths: dict[tuple[str, int], int] = {}
@@ -81,7 +84,7 @@ class RowReader:
 
     def fresh(self) -> RowReader:
         """One that has read nothing."""
-        how = {"classes": self._classes, "ignored": self._ignored, "takes_nan": self._takes_nan}
+        how = {"bins": self._bins, "classes": self._classes, "ignored": self._ignored, "takes_nan": self._takes_nan}
         return RowReader(self.columns, takes_raw=self._takes_raw, **how)  # type: ignore[arg-type]
 
     def read(self, batch: Any, places: NDArray[np.int64]) -> tuple[TableRows, dict[str, Mask]]:
@@ -126,7 +129,7 @@ class RowReader:
         if weights is not None:
             _note(masks, f"a negative weight or NaN in {columns.weights}", ~(weights >= 0) | weights.isinf())
         ids = self._ids(batch.column(columns.ids), masks) if columns.ids else None
-        parts = {name: _slice_values(batch.column(name), name) for name in columns.parts}
+        parts = {name: _slice_values(batch.column(name), name, self._bins.get(name)) for name in columns.parts}
         named = {name: numbers[column] for name, column in columns.named.items()}
         return TableRows(preds, target, weights, named, ids, parts, places, batch)
 
@@ -289,6 +292,26 @@ def tensor_of(array: Any, name: str) -> Tensor:
     return values
 
 
+def numbers_of_column(array: Any, name: str) -> NDArray[Any]:
+    """A column of numbers; NaN where a value is missing.
+
+    Raises:
+        ConfigError: it holds something else.
+    """
+    pa = arrow()
+    types, kind = pa.types, array.type
+    if types.is_dictionary(kind):
+        array = array.dictionary_decode()
+        kind = array.type
+    if types.is_null(kind) or types.is_decimal(kind):
+        array = array.cast(pa.float64())
+    elif not (types.is_integer(kind) or types.is_floating(kind)):
+        do = f"Slice by its values: --slice {name}"
+        raise ConfigError(describe(f"slices: {name}", f"values of type {kind}", "one number a row to cut", do))
+    numbers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return numbers
+
+
 def id_numbers(ids: Any) -> NDArray[np.int64]:
     """Ids as numbers, as `numbers_of` gives them."""
     if not isinstance(ids, np.ndarray):
@@ -319,8 +342,10 @@ def text_numbers(array: Any) -> NDArray[np.int64]:
     return numbers_of_texts(np.frombuffer(data, np.uint8), offsets)
 
 
-def _slice_values(array: Any, name: str) -> CodedValues | CodedLists:
-    """The values that slices are made of: one of each row, or a list of them."""
+def _slice_values(array: Any, name: str, bins: ColumnBins | None) -> CodedValues | CodedLists:
+    """The values that slices are made of: one of each row, or a list of them; or the range that each is in."""
+    if bins is not None:
+        return CodedValues(bins.places(numbers_of_column(array, name)), (*bins.labels, MISSING))
     if not is_list(array.type):
         return _coded(array, name)
     compute = arrow().compute

@@ -16,7 +16,9 @@ from assay.tables.counting import CountTask, Engine, counted, prepared
 from assay.tables.options import ScoreOptions
 from assay.tables.partial import Partial
 from assay.tables.processes import count_in_processes
+from assay.tables.slice_ranges import join_ranges, split_ranges, with_edges
 from assay.tables.source import TableSource, open_table
+from assay.tables.where import parse_where
 
 P = ParamSpec("P")
 
@@ -73,7 +75,8 @@ def score(source: Any, metrics: Metrics, **options: Any) -> Report:
         on_bad: what rows are that cannot be counted: "raise" an error at the end, which has the report of all others,
             or "skip" them; the report says how many and where.
         slices: columns to measure parts of the rows by; a tuple of columns for several of them crossed. In a column
-            of lists each value is a slice.
+            of lists each value is a slice. "age:bins=5" cuts a column of numbers into ranges of about as many rows
+            each, for which it is read once more, and "age:edges=18,40,65" at these numbers.
         min_slice_size: slices of fewer rows are shown, but never named as the worst.
         confidence_level: of intervals; None for no intervals.
         n_resamples: how often the bootstrap draws, where no closed-form interval is standard.
@@ -126,6 +129,8 @@ def score_table(
     """
     start = time.perf_counter()
     table = open_table(source, sql=options.sql or "")
+    ranges = with_edges(options.slice_ranges, table, None if options.where is None else parse_where(options.where))
+    options = replace(options, slices=join_ranges(split_ranges(options.slices)[0], ranges))
     partial = _counted(table, source, metrics, options, shared, engine=engine)
     try:
         report = partial.checked_report(table)

@@ -7,10 +7,10 @@ import math
 import pytest
 
 from assay.cli.loaders.batch_parts import parse_slices, slice_columns
-from assay.cli.loaders.bins import ColumnBins
 from assay.cli.loaders.column_roles import features
 from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError
+from assay.evaluation.column_bins import ColumnBins
 
 
 def test_every_sample_is_in_one_bin_and_bins_are_about_as_large():
@@ -53,6 +53,11 @@ def test_columns_that_have_no_bins(values, count, message):
         ColumnBins.of("x", values, count)
 
 
+def test_edges_that_are_named_need_no_data():
+    bins = parse_slices(("years=age:edges=18,65",), data=[1, 2])["years"]
+    assert bins({"age": [17.0, 18.0, 65.0, math.nan]}) == ["[-inf, 18)", "[18, 65)", "[65, inf]", "missing"]
+
+
 def test_bins_need_a_column_of_the_data():
     with pytest.raises(ConfigError, match="--slice: got bins of 'age'"):
         parse_slices(("age:bins=5",), data=[1, 2])
@@ -65,6 +70,8 @@ def test_bins_need_a_column_of_the_data():
         ("sex,age", ("sex", "age")),
         ("both=sex*age", ("sex", "age")),
         ("years=age:bins=5", ("age",)),
+        ("age:edges=-1,2.5,1e3,sex", ("age", "sex")),
+        ("sex*age:bins=5", ("sex", "age")),
         ("decade=module:function", ()),
     ],
 )

@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.cli.loaders.bins import ColumnBins
 from assay.cli.loaders.python_objects import import_object
 from assay.errors import ConfigError, describe
+from assay.evaluation.column_bins import ColumnBins
 from assay.evaluation.columns import Columns
 from assay.metrics.base import Metric
+from assay.tables.slice_ranges import parse_ranges
 
 
 def parse_part(text: str) -> Any:
@@ -66,18 +67,19 @@ def _columns(metric: Metric) -> list[str]:
 
 
 def parse_slices(written: tuple[str, ...], data: Any = None) -> Any:
-    """What to slice by: columns, several of them crossed, a column of numbers in bins, or functions by name.
+    """What to slice by: columns, several of them crossed, a column of numbers in ranges, or functions by name.
 
     Args:
-        written: ``region``, ``sex,age`` for both, ``sex*age`` for both crossed, ``age:bins=5``, or
-            ``decade=module:function``.
-        data: what `assay.evaluate` gets; the edges of bins come from all of its samples. None: there are no bins.
+        written: ``region``, ``sex,age`` for both, ``sex*age`` for both crossed, ``age:bins=5``,
+            ``age:edges=18,40,65``, or ``decade=module:function``.
+        data: what `assay.evaluate` gets; the edges of bins come from all of its samples. None: a table, which
+            understands ranges itself.
 
     Example:
         >>> parse_slices(("region,sex", "sex*age"))
         {'region': 'region', 'sex': 'sex', 'sex x age': ('sex', 'age')}
     """
-    return dict(_slice(each.strip(), data) for text in written for each in text.split(",")) or None
+    return dict(_slice(each, data) for text in written for each in _split(text)) or None
 
 
 def slice_columns(written: str) -> tuple[str, ...]:
@@ -86,23 +88,37 @@ def slice_columns(written: str) -> tuple[str, ...]:
     Example:
         >>> slice_columns("both=sex*age"), slice_columns("sex,age:bins=5"), slice_columns("module:function")
         (('sex', 'age'), ('sex', 'age'), ())
+        >>> slice_columns("age:edges=18,65,sex")
+        ('age', 'sex')
     """
-    return tuple(name for each in written.split(",") for name in _crossed(each))
+    return tuple(name for each in _split(written) for name in _crossed(each))
+
+
+def _split(written: str) -> list[str]:
+    """Slices between commas, where numbers after ``edges=`` are one list."""
+    slices: list[str] = []
+    for each in map(str.strip, written.split(",")):
+        if slices and ":edges=" in slices[-1] and _NUMBER.fullmatch(each):
+            slices[-1] += f",{each}"
+        else:
+            slices.append(each)
+    return slices
 
 
 def _crossed(written: str) -> tuple[str, ...]:
     """The columns of one slice."""
     if bins := _bins_in(written):
-        return (bins["column"],)
+        return tuple(each.strip().partition(":")[0] for each in bins["column"].split("*"))
     named = written.rpartition("=")[2]
     return () if ":" in named else tuple(each.strip() for each in named.split("*"))
 
 
-_BINS = re.compile(r"(?:(?P<label>[^=:,]+)=)?(?P<column>[^=:,]+):bins=(?P<count>[0-9]+)")
+_NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
+_BINS = re.compile(r"(?:(?P<label>[^=:,]+)=)?(?P<column>[^=:,]+):(?:bins=(?P<count>[0-9]+)|edges=.*)")
 
 
 def _bins_in(written: str) -> re.Match[str] | None:
-    """The parts of ``age:bins=5``; None for other slices."""
+    """The parts of ``age:bins=5`` or ``age:edges=18,65``; None for other slices."""
     match = _BINS.fullmatch(written)
     column, bins, count = written.rpartition(":bins=")
     if bins and not match:
@@ -112,8 +128,15 @@ def _bins_in(written: str) -> re.Match[str] | None:
 
 
 def _slice(written: str, data: Any) -> tuple[str, Any]:
+    if data is None and (crossed := _ranges_in(written)):
+        return " x ".join(each.partition(":")[0] for each in crossed), crossed if len(crossed) > 1 else crossed[0]
     if bins := _bins_in(written):
-        return bins["label"] or bins["column"], _bins(bins["column"], int(bins["count"]), data)
+        column = bins["column"]
+        if bins["count"]:
+            return bins["label"] or column, _bins(column, int(bins["count"]), data)
+        ranges = parse_ranges(written.removeprefix(f"{bins['label']}="))
+        assert ranges is not None, "it has edges"
+        return bins["label"] or column, ranges.bins()
     label, _, named = written.rpartition("=")
     if ":" in named:
         return label or named.rpartition(":")[2], parse_part(named)
@@ -121,11 +144,13 @@ def _slice(written: str, data: Any) -> tuple[str, Any]:
     return label or " x ".join(names), names if len(names) > 1 else parse_part(names[0])
 
 
+def _ranges_in(written: str) -> tuple[str, ...]:
+    """The columns of a slice of a table, if one of them is cut into ranges."""
+    crossed = tuple(each.strip() for each in written.split("*"))
+    return crossed if any(map(parse_ranges, crossed)) else ()
+
+
 def _bins(column: str, count: int, data: Any) -> ColumnBins:
-    if data is None:
-        query = f"select *, ntile({count}) over (order by {column}) as {column}_bin from 'predictions.parquet'"
-        do = f'Slice by a column of ranges, as --slice {column}_bin with --sql "{query}"'
-        raise ConfigError(describe("--slice", f"bins of {column!r}", "columns, as a table is read once", do))
     parts = data.dataset.parts if isinstance(getattr(data, "dataset", None), Columns) else {}
     if column not in parts:
         do = "Slice a column of a table or an array, or name a function, as in --slice age=module:function"

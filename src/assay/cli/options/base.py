@@ -97,8 +97,8 @@ class SampleOptions:
     num_labels: int | None = option("Pass the number of labels to every metric that has it.", least=2)
     logits: bool | None = option("Say whether predictions are logits to every metric that has this argument.")
     slice: tuple[str, ...] = several(
-        "Measure by columns: sex, or sex,age for two, sex*age for both crossed; age:bins=5 where a model is evaluated; "
-        "may be repeated.",
+        "Measure by columns: sex, or sex,age for two, sex*age for both crossed, age:bins=5 or age:edges=18,65 for "
+        "ranges of numbers; may be repeated.",
         panel=MEASURED,
     )
     min_slice_size: int | None = option(

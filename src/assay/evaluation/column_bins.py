@@ -8,8 +8,10 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from assay.errors import ConfigError, describe
+from assay.evaluation.slice_values import MISSING
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,7 @@ class ColumnBins:
             raise ConfigError(
                 describe(where, "no finite number", "numbers", f"Leave out --slice {column}:bins={count}")
             )
-        quantiles = np.quantile(finite, np.linspace(0, 1, count + 1), method="higher")
-        return cls(column, tuple(np.unique(quantiles).tolist()))
+        return cls(column, tuple(quantile_edges(*np.unique(finite, return_counts=True), count).tolist()))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -58,11 +59,31 @@ class ColumnBins:
 
     def __call__(self, batch: Mapping[str, Any]) -> list[str]:
         """The label of each sample of a batch."""
-        values = np.asarray(batch[self.column], dtype=np.float64)
-        last = len(self.labels) - 1
-        place = np.clip(np.searchsorted(self.edges, values, side="right") - 1, 0, last)
-        labels = self.labels
-        return [labels[k] if ok else "missing" for k, ok in zip(place.tolist(), np.isfinite(values), strict=True)]
+        labels = (*self.labels, MISSING)
+        return [labels[k] for k in self.places(batch[self.column]).tolist()]
+
+    def places(self, values: Any) -> NDArray[np.int64]:
+        """The number of the bin of each value; one more than the last for what is missing."""
+        numbers, bins = np.asarray(values, dtype=np.float64), max(1, len(self.edges) - 1)
+        place = np.clip(np.searchsorted(self.edges, numbers, side="right") - 1, 0, bins - 1)
+        return np.where(np.isfinite(numbers), place, bins)
+
+
+def quantile_edges(values: NDArray[Any], counts: NDArray[np.int64], bins: int) -> NDArray[Any]:
+    """The distinct edges between so many bins of about as many samples each: the quantiles that are values.
+
+    Args:
+        values: the distinct values, in their order.
+        counts: how many samples have each.
+        bins: how many bins.
+
+    Example:
+        >>> quantile_edges(np.array([20, 30, 40, 50, 60]), np.array([1, 2, 1, 1, 1]), 3).tolist()
+        [20, 30, 50, 60]
+    """
+    ends = np.cumsum(counts)
+    ranks = np.ceil((ends[-1] - 1) * np.linspace(0, 1, bins + 1)).astype(np.int64)
+    return np.unique(values[np.searchsorted(ends, ranks, side="right")])
 
 
 def _as_text(edges: Sequence[float]) -> tuple[str, ...]:
