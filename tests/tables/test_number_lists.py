@@ -6,8 +6,9 @@ pa = pytest.importorskip("pyarrow")
 import torch  # noqa: E402 - pyarrow is optional
 
 from assay import Meter, score  # noqa: E402
-from assay.metrics import MeanAveragePrecision, SignalDistortionRatio  # noqa: E402
-from assay.tables import BadRowsError  # noqa: E402
+from assay.errors import ConfigError  # noqa: E402
+from assay.metrics import MeanAbsoluteError, MeanAveragePrecision, SignalDistortionRatio  # noqa: E402
+from assay.tables import BadRowsError, Partial, count  # noqa: E402
 from assay.tables.number_lists import sample_tensors  # noqa: E402
 
 SEEN = [{"boxes": [[0.0, 0.0, 20.0, 20.0], [5.0, 5.0, 9.0, 40.0]], "scores": [0.9, 0.4], "labels": [0, 1]}] * 6
@@ -77,3 +78,54 @@ def test_signals_of_any_length_are_read():
     meter = Meter(metric)
     meter.update(noisy, waves)
     assert found == float(meter.compute()["SignalDistortionRatio"])
+
+
+def of_fields(rows, prefix):
+    """A column for each field."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {prefix + name: [row.get(name) for row in rows] for name in names}
+
+
+@pytest.mark.parametrize("written", [str, dict])
+def test_boxes_in_a_column_for_each_field_are_those_of_structs(written):
+    table = pa.table(of_fields(SEEN, "p_") | of_fields(TRUE, "t_"))
+    fields = (
+        {"boxes": "p_boxes", "scores": "p_scores", "labels": "p_labels"},
+        {"boxes": "t_boxes", "labels": "t_labels"},
+    )
+    if written is str:
+        fields = [",".join(f"{name}={column}" for name, column in each.items()) for each in fields]
+    options = {"preds": fields[0], "target": fields[1], "confidence_level": None}
+    expected = of(pa.table({"p": SEEN, "t": TRUE})).values
+    named = score(table, "mean_average_precision", **options).sections[0].values
+    assert repr([each.value for each in named]) == repr([each.value for each in expected])
+    section = score(table, MeanAveragePrecision(), **options).sections[0]
+    assert repr(section.values) == repr(expected)
+    part = count(table, MeanAveragePrecision(), **options)
+    assert repr(Partial.from_bytes(part.to_bytes()).report().sections[0].values) == repr(expected)
+
+
+def test_fields_with_a_fault_are_bad_rows():
+    table = pa.table(of_fields([*SEEN[:4], {**SEEN[4], "scores": [0.5, None]}, {**SEEN[5], "boxes": None}], "p_"))
+    for name, column in of_fields(TRUE, "t_").items():
+        table = table.append_column(name, pa.array(column))
+    options = {"preds": "boxes=p_boxes,scores=p_scores,labels=p_labels", "target": "boxes=t_boxes,labels=t_labels"}
+    report = score(table, MeanAveragePrecision(), **options, confidence_level=None, on_bad="skip")
+    rows = report.sections[0].tables[-1].rows
+    assert [row[1:] for row in rows] == [(1, "table row 4"), (1, "table row 5")]
+    assert "missing number" in rows[0][0]
+    assert "boxes" in rows[1][0]
+
+
+def test_images_without_boxes_and_fields_that_cannot_be():
+    empty = {"boxes": [], "scores": [], "labels": []}
+    table = pa.table(of_fields([empty] * 6, "p_") | of_fields(TRUE, "t_"))
+    options = {"target": "boxes=t_boxes,labels=t_labels", "confidence_level": None}
+    every = "boxes=p_boxes,scores=p_scores,labels=p_labels"
+    assert score(table, MeanAveragePrecision(), preds=every, **options).sections[0].values[0].value == 0
+    with pytest.raises(ConfigError, match="no column 'p_box', expected 'p_boxes'"):
+        score(table, MeanAveragePrecision(), preds="boxes=p_box", **options)
+    with pytest.raises(ConfigError, match="each field once"):
+        score(table, MeanAveragePrecision(), preds="boxes=p_boxes,boxes=p_scores", **options)
+    with pytest.raises(ConfigError, match="metrics that take fields"):
+        score(table, MeanAbsoluteError(), preds="boxes=p_boxes", target="t_labels")

@@ -11,6 +11,7 @@ from itertools import chain
 from assay.errors import ConfigError, describe
 
 _RANGE = re.compile(r"(?P<stem>.*?)(?P<first>[0-9]+)\.\.(?P<same>.*?)(?P<last>[0-9]+)")
+_FIELD = re.compile(r"(?P<field>[A-Za-z_]+)=(?P<column>[^=]+)")
 MOST_LISTED = 12
 
 
@@ -28,6 +29,8 @@ class TableColumns:
         labels: the names of the classes, in the order of their numbers, where columns hold names.
         where: the columns of the condition on rows.
         shown: by what a report calls them, the columns that it shows of some rows.
+        preds_fields: what each column of the predictions has of a raw sample, such as `boxes`; none where one has all.
+        target_fields: the same of the targets.
     """
 
     preds: tuple[str, ...]
@@ -39,12 +42,20 @@ class TableColumns:
     labels: tuple[str, ...] = ()
     where: tuple[str, ...] = ()
     shown: Mapping[str, str] = field(default_factory=dict)
+    preds_fields: tuple[str, ...] = ()
+    target_fields: tuple[str, ...] = ()
 
     @property
     def measured(self) -> tuple[str, ...]:
         """The columns that metrics are computed from, each once."""
         weights = (self.weights,) if self.weights else ()
         return tuple(dict.fromkeys((*self.preds, *self.target, *weights, *self.named.values())))
+
+    @property
+    def in_fields(self) -> frozenset[str]:
+        """The columns that are fields of raw samples and nothing else."""
+        fields = {*(self.preds if self.preds_fields else ()), *(self.target if self.target_fields else ())}
+        return frozenset(fields - {self.weights, *self.named.values()})
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -107,6 +118,33 @@ def parse_names(what: str, written: str | Sequence[str] | None) -> tuple[str, ..
     if not isinstance(written, Sequence) or not all(isinstance(each, str) for each in written):
         raise ConfigError(describe(what, repr(written), "the names of columns", f'Write {what}="p0..p9"'))
     return tuple(written)
+
+
+def parse_fields(
+    what: str, written: str | Sequence[str] | Mapping[str, str] | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Columns as they are written, and what each is of a raw sample where they are its fields.
+
+    Example:
+        >>> parse_fields("preds", "boxes=found,scores=scores"), parse_fields("preds", "a,b")
+        ((('found', 'scores'), ('boxes', 'scores')), (('a', 'b'), ()))
+
+    Raises:
+        ConfigError: see `parse_names`, or a field twice.
+    """
+    if isinstance(written, Mapping):
+        pairs = [(str(name), str(column)) for name, column in written.items()]
+    else:
+        parts = written.split(",") if isinstance(written, str) else []
+        matches = [_FIELD.fullmatch(part.strip()) for part in parts]
+        if not matches or None in matches:
+            return parse_names(what, written), ()
+        pairs = [(match["field"], match["column"]) for match in matches if match is not None]
+    fields, columns = tuple(name for name, _ in pairs), tuple(column for _, column in pairs)
+    if len(set(fields)) < len(fields):
+        do = f"Write {what}=boxes=COLUMN,scores=COLUMN,labels=COLUMN"
+        raise ConfigError(describe(what, f"fields {', '.join(fields)}", "each field once", do))
+    return columns, fields
 
 
 def _range(what: str, written: str) -> Sequence[str]:

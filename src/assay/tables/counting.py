@@ -200,6 +200,8 @@ def class_counts(table: TableSource, options: ScoreOptions) -> dict[str, int]:
         ConfigError: lists of scores have other lengths.
     """
     columns = options.table_columns()
+    if columns.preds_fields:
+        return {"num_classes": len(columns.labels)} if len(columns.labels) > 1 else {}
     scores, targets = (_width(table, names) for names in (columns.preds, columns.target))
     if scores > 1:
         return {"num_labels" if targets > 1 else "num_classes": scores}

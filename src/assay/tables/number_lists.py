@@ -58,6 +58,8 @@ def _dtype(kind: Any) -> type | None:
         return bool
     if types.is_integer(kind):
         return np.int64
+    if types.is_null(kind):  # of lists that are all empty
+        return np.float32
     if types.is_floating(kind):
         return np.float64 if types.is_float64(kind) else np.float32
     return None

@@ -10,7 +10,7 @@ from assay.errors import ConfigError, describe
 from assay.evaluation.batch import parse_shown
 from assay.evaluation.options import ReportOptions
 from assay.evaluation.slices import SliceSpec, parse_slices
-from assay.tables.columns import TableColumns, parse_names
+from assay.tables.columns import TableColumns, parse_fields, parse_names
 from assay.tables.slice_ranges import SliceRanges, join_ranges, split_ranges
 from assay.tables.where import parse_where
 
@@ -26,8 +26,8 @@ class ScoreOptions(ReportOptions):
         ConfigError: an invalid value.
     """
 
-    preds: str | Sequence[str] = ""
-    target: str | Sequence[str] | None = None
+    preds: str | Sequence[str] | Mapping[str, str] = ""
+    target: str | Sequence[str] | Mapping[str, str] | None = None
     weights: str | None = None
     ids: str | None = None
     columns: Mapping[str, str] | None = None
@@ -69,7 +69,8 @@ class ScoreOptions(ReportOptions):
         Args:
             named: the names that metrics have for the columns that they take besides; None where that is not known.
         """
-        preds = parse_names("preds", self.preds)
+        preds, preds_fields = parse_fields("preds", self.preds)
+        target, target_fields = parse_fields("target", self.target)
         if not preds:
             raise ConfigError(describe("preds", repr(self.preds), "the column of the predictions", 'Write preds="p"'))
         spec = self.slice_spec
@@ -92,7 +93,7 @@ class ScoreOptions(ReportOptions):
         where = () if self.where is None else parse_where(self.where).names
         return TableColumns(
             preds,
-            parse_names("target", self.target),
+            target,
             self.weights or "",
             self.ids or "",
             others if named is None else {name: others.get(name, name) for name in named},
@@ -100,6 +101,8 @@ class ScoreOptions(ReportOptions):
             labels,
             tuple(where),
             shown,
+            preds_fields,
+            target_fields,
         )
 
     def to_json(self) -> dict[str, Any]:

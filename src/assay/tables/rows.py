@@ -120,9 +120,14 @@ class RowReader:
         columns = self.columns
         numbers: dict[str, Any] = {}
         for name in columns.measured:
+            if name in columns.in_fields:
+                continue
             is_raw = self._takes_raw and name in (*columns.preds, *columns.target)
             numbers[name] = (self._raw if is_raw else self._numbers)(batch.column(name), name, masks)
-        preds, target = (self._joined(numbers, names) for names in (columns.preds, columns.target))
+        preds, target = (
+            self._fields(batch, names, fields, masks) if fields else self._joined(numbers, names)
+            for names, fields in ((columns.preds, columns.preds_fields), (columns.target, columns.target_fields))
+        )
         weights = numbers[columns.weights] if columns.weights else None
         if not self._takes_raw:
             self._judge(preds, target, masks)
@@ -242,6 +247,14 @@ class RowReader:
             _note(masks, f"a name that labels lack in {name}", unknown)
         _note(masks, f"no value in {name}", array.is_null().to_numpy(zero_copy_only=False))
         return codes.fill_null(0).cast(pa.int64())
+
+    def _fields(self, batch: Any, names: Sequence[str], fields: Sequence[str], masks: dict[str, Mask]) -> Any:
+        """Raw samples, of which each column has a field, such as boxes."""
+        if not self._takes_raw:
+            do = "Name the columns alone, as in p0..p9, or measure what takes boxes"
+            raise ConfigError(describe(", ".join(names), f"fields {', '.join(fields)}", "metrics that take fields", do))
+        structs = arrow().StructArray.from_arrays([batch.column(name) for name in names], list(fields))
+        return self._raw(structs, ", ".join(names), masks)
 
     def _raw(self, array: Any, name: str, masks: dict[str, Mask]) -> list[Any]:
         """Raw samples as they are, such as strings, or with tensors, such as boxes."""

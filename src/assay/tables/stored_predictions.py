@@ -63,7 +63,8 @@ def score(source: Any, metrics: Metrics, **options: Any) -> Report:
         metrics: one, several, several by name, or a meter, which stays as it is; or as they are written on the command
             line, "accuracy,f1:average=macro": then those of classes get as many classes as there are scores or labels.
         preds: the column of the predictions: numbers, strings, lists of numbers, or structs of them, such as boxes; or
-            a column for each class, as "p0..p9", "a,b" or a list of names.
+            a column for each class, as "p0..p9", "a,b" or a list of names; or a column for each field of a sample, as
+            "boxes=found,scores=scores,labels=classes" or a dictionary.
         target: the column that they are compared with; likewise.
         weights: the column of the weights of the rows.
         ids: the column of the ids of the rows; by default their file and their place in it identify them.

@@ -84,11 +84,12 @@ class ScoreCommand(SampleOptions, ReportCommand):
         "The table: files of Parquet, Arrow, CSV or JSON lines, a pattern, a folder, or a URL such as s3://.", ()
     )
     preds: str = string(
-        "Take the predictions from this column, or from one for each class: p0..p9, or a,b.",
+        "Take the predictions from this column, or from one for each class: p0..p9, or a,b; of boxes also from one for "
+        "each field: boxes=pb,scores=ps,labels=pl.",
         panel=DATA,
         required="the column of the predictions",
     )
-    target: str = string("Take the target from this column, or these.", panel=DATA)
+    target: str = string("Take the target from this column, or these, as the predictions.", panel=DATA)
     weights: str = string("Take the weights of rows from this column.", panel=DATA)
     ids: str = string("Take the ids of rows from this column; by default their place identifies them.", panel=DATA)
     column: tuple[str, ...] = several(
