@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,6 +74,21 @@ def test_every_public_name_is_in_the_reference(reference: dict[str, str]) -> Non
 
 def test_the_navigation_of_the_reference_has_all_of_its_pages(reference: dict[str, str]) -> None:
     assert sorted(entries(REFERENCE["navigation"](reference))) == sorted(reference)
+
+
+def test_drop_in_names_have_what_counts_them_and_links_to_differences(reference: dict[str, str]) -> None:
+    page = reference["reference/assay.compat.torchmetrics.md"]
+    row = next(line for line in page.splitlines() if line.startswith("| `CramersV` |"))
+    assert "[CramersV](metrics/" in row
+    assert "[drop-in names](../compat.md#what-differs)" in row
+    assert "../differences.md#clusterings-categories-and-groups" in row
+    assert "| `PIQA` |" not in page
+    assert "| `ROUGEScore` | it gives a dictionary" in page.partition("## TorchMetrics's own")[2]
+    assert "| `Precision` | [Precision](" in reference["reference/assay.compat.ignite.md"]
+    for name, text in reference.items():
+        for link in re.findall(r"\]\(((?:\.\./|metrics/)[\w./]+)", text):
+            target = (Path(name).parent / link).as_posix().replace("reference/../", "")
+            assert target in reference or (ROOT / "docs" / target).exists(), link
 
 
 def test_the_catalogue_has_formulas_and_counterparts() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 
 import assay
+from assay.compat.drop_ins import ADAPTED, DropIn, drop_ins
 from assay.metrics.base import Metric
 from assay.metrics.catalogue import families
 from assay.metrics.documentation import sections
@@ -47,7 +48,61 @@ def pages() -> dict[str, str]:
     others = [name for name in listed[METRICS] if name not in metrics]
     homes = (f"{getattr(import_module(METRICS), name).__module__}.{name}" for name in others)
     texts["reference/metrics/base_classes.md"] = _page("Base classes", f"More names in `{METRICS}`.", homes)
-    return texts
+    return texts | {f"reference/assay.compat.{name}.md": drop_in_page(name) for name in ("torchmetrics", "ignite")}
+
+
+def drop_in_page(name: str) -> str:
+    """Every name of a library: which metric of assay counts, and where its values differ."""
+    found, table = drop_ins(name), library(name)
+    counted = sorted((each for each in found.values() if each.assay or each.tasks), key=lambda each: each.name)
+    own = sorted(
+        (each for each in found.values() if each not in counted and each.name not in ADAPTED),
+        key=lambda each: each.name,
+    )
+    homes = {
+        kind: f"metrics/{_file_name(family)}.md#{each.__module__}.{kind}"
+        for family, kinds in families().items()
+        for kind, each in kinds.items()
+    }
+    notes = {each.name: _links([each.name, *each.tasks, *_assay_names(each, found)], name) for each in counted}
+    parts = [
+        f"# assay.compat.{name}",
+        f"`from assay.compat import {name}` has the names of {table.title} {table.version}: "
+        f"{len(counted)} classes and functions are counted by assay, {len(own)} are the library's own. "
+        "[One changed import](../compat.md) says how they behave, and what collections and wrappers do.",
+        "## Counted by assay",
+        f"| {table.title} | assay counts | values that differ |\n|---|---|---|\n"
+        + "\n".join(
+            f"| `{each.name}` | {', '.join(f'[{kind}]({homes[kind]})' for kind in _assay_names(each, found))} "
+            f"| {notes[each.name]} |"
+            for each in counted
+        ),
+        f"## {table.title}'s own",
+        f"| {table.title} | assay has |\n|---|---|\n"
+        + "\n".join(f"| `{each.name}` | {each.instead} |" for each in own),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _assay_names(each: DropIn, found: Mapping[str, DropIn]) -> list[str]:
+    """The metrics of assay that count for a name, or for the classes that `task=` chooses from."""
+    return list(dict.fromkeys(found[task].assay for task in each.tasks)) or [each.assay]
+
+
+def _links(names: Collection[str], of_library: str) -> str:
+    """Links to the sections about values that differ whose tables name one of these metrics."""
+    named = re.compile("`(?:" + "|".join(map(re.escape, names)) + r")[`(]")
+    places = [("compat", "What differs")] if of_library == "torchmetrics" else []
+    pages = {page: (SRC.parents[1] / "docs" / f"{page}.md").read_text("utf-8") for page in ("compat", "differences")}
+    places += [("differences", title) for title in re.findall(r"^## (.*)", pages["differences"], re.MULTILINE)]
+    links = []
+    for page, title in places:
+        section = re.split(rf"^##+ {re.escape(title)}$", pages[page], flags=re.MULTILINE)[1]
+        rows = [line for line in re.split(r"^##", section, flags=re.MULTILINE)[0].splitlines() if line[:1] == "|"]
+        if any(named.search(line) for line in rows):
+            text = "drop-in names" if page == "compat" else title
+            links.append(f"[{text}](../{page}.md#{title.lower().replace(',', '').replace(' ', '-')})")
+    return ", ".join(links)
 
 
 def catalogue_page(picture: Callable[[type[Metric]], str]) -> str:

@@ -17,6 +17,7 @@ from assay.compat.torchmetrics.classification import BinaryF1Score, MulticlassAc
 from assay.compat.torchmetrics.functional.classification import multiclass_accuracy
 
 from assay.compat import torchmetrics
+from assay.compat.drop_ins import ADAPTED, OTHER_ARGUMENTS, drop_ins
 from assay.compat.torchmetrics import Accuracy, MetricCollection
 from assay.errors import AssayWarning, InputError, InvalidValuesError, InvalidValuesWarning, ShapeError
 from assay.migrate.table import library
@@ -47,7 +48,7 @@ def test_an_import_is_all_that_changes():
 
 def test_every_class_with_a_counterpart_can_be_imported_and_pickled():
     for name, entry in library("torchmetrics").entries.items():
-        if not entry.function and name not in torchmetrics.OTHER_ARGUMENTS:
+        if not entry.function and name not in OTHER_ARGUMENTS:
             kind = getattr(import_module(f"assay.compat.{theirs('torchmetrics', name).__module__}"), name)
             assert pickle.loads(pickle.dumps(kind)) is kind
 
@@ -515,6 +516,23 @@ def test_chrf_is_the_mean_of_the_orders_as_there():
     torch.testing.assert_close(
         torchmetrics.text.CHRFScore()(preds, target), original.text.CHRFScore()(preds, target), rtol=1e-5, atol=1e-6
     )
+
+
+@pytest.mark.parametrize("library_name", ["torchmetrics", "ignite"])
+def test_declarations_say_what_stands_for_each_name(library_name):
+    package = import_module(f"assay.compat.{library_name}")
+    for name, found in drop_ins(library_name).items():
+        try:
+            there = theirs(library_name, name)
+        except AssertionError:  # it is in none of the modules that this looks into
+            assert not found.assay, name
+            continue
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            same = package.replace(there) is there
+        adapted = library_name == "torchmetrics" and name in ADAPTED
+        assert same == (not (found.assay or found.tasks or adapted)), name
+        assert not warned or found.instead, name
 
 
 def test_functions_of_families_that_torchmetrics_does_not_import():

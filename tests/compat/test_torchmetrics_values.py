@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-import assay.compat.torchmetrics
+from assay.compat import drop_ins, torchmetrics
 from assay.errors import InvalidValuesError
 from assay.migrate.table import library
 from migrate.test_draws import Drawn
@@ -22,7 +22,7 @@ from migrate.test_values import ran_with
 ENTRIES = [
     entry
     for entry in library("torchmetrics").entries.values()
-    if not entry.tasks and entry.name not in assay.compat.torchmetrics.OTHER_ARGUMENTS
+    if not entry.tasks and entry.name not in drop_ins.OTHER_ARGUMENTS
 ]
 
 DIFFERENT = {
@@ -200,7 +200,7 @@ def test_thresholds_of_float64_are_not_rounded(name, kind):
     shape = preds.shape if kind == "Multilabel" else (20,)
     target = torch.randint(3 if kind == "Multiclass" else 2, shape, generator=generator)
     expected = original(**given)(preds, target)
-    metrics = assay.compat.torchmetrics.MetricCollection({"a": ours(**given), "b": ours(**given)})
+    metrics = torchmetrics.MetricCollection({"a": ours(**given), "b": ours(**given)})
     for found in (ours(**given)(preds, target), metrics(preds, target)["b"], metrics.compute()["b"]):
         thresholds, wanted = (each[-1] if isinstance(each[-1], list) else [each[-1]] for each in (found, expected))
         assert {each.dtype for each in thresholds} == {each.dtype for each in wanted} == {torch.float64}

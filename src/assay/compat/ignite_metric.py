@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from assay.compat.counterparts import counterpart
+from assay.compat.drop_ins import IGNITE_SCORES
 from assay.errors import AssayWarning, ShapeError, describe
 from assay.integrations.ignite import IgniteMetric
 from assay.integrations.optional_packages import import_package
@@ -27,9 +28,6 @@ NotComputableError: Any = import_package("ignite.exceptions", "metrics of its na
 _regression: Any = import_package("ignite.metrics.regression._base", "metrics of its names")
 
 TABLE = library("ignite")
-SCORES = ("AveragePrecision", "PrecisionRecallCurve", "ROC_AUC")
-"""Names of metrics of scores of one class or of several labels."""
-
 _OF_LABELS = ("Accuracy", "Precision", "Recall")
 _SUMS = {"MeanAbsoluteError": 1.0, "MeanSquaredError": 1.0, "RootMeanSquaredError": 0.5}
 """Sums over the numbers of a sample, and the power of their count by which the mean over all numbers is multiplied."""
@@ -123,10 +121,10 @@ class CompatibleIgniteMetric(IgniteMetric):
     def _metric(self, classes: int) -> Metric:
         """What counts batches with this size of dimension 1."""
         name = self.entry.name
-        fields: dict[str, Any] = {"logits": True} if name in SCORES else {}  # of any size
+        fields: dict[str, Any] = {"logits": True} if name in IGNITE_SCORES else {}  # of any size
         if self._multilabel and name == "Accuracy":
             return ExactMatch(num_labels=classes)
-        if self._multilabel or (name in SCORES and classes > 1):
+        if self._multilabel or (name in IGNITE_SCORES and classes > 1):
             return counterpart(self.entry, self._counted(), num_labels=classes, **fields)
         if name in _OF_LABELS:
             return counterpart(self.entry, self._counted(), num_classes=2 if self._binary else classes)
@@ -152,7 +150,7 @@ class CompatibleIgniteMetric(IgniteMetric):
             return preds.flatten(), target.view_as(preds).flatten()
         if name == "ConfusionMatrix":  # labels of no class are left out
             target = torch.where((target >= 0) & (target < self._arguments["num_classes"]), target, -1)
-        if name in SCORES:
+        if name in IGNITE_SCORES:
             preds, target = preds if preds.is_floating_point() else preds.float(), _zeros_and_ones(target)
         if name != "MeanPairwiseDistance" and preds.ndim == 2 and preds.shape[1] == 1:
             return preds.flatten(), target.flatten()

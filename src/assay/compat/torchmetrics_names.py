@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay.compat.drop_ins import QUERY_FUNCTIONS
 from assay.compat.errors_of_others import error_as_there
 from assay.compat.torchmetrics_metric import (
     TABLE,
@@ -31,21 +32,6 @@ _aggregation: Any = import_package("torchmetrics.aggregation", "metrics of its n
 _checks: Any = import_package("torchmetrics.utilities.checks", "metrics of its names")
 
 ClassificationTask: Any = import_package("torchmetrics.utilities.enums", "metrics").ClassificationTask
-
-
-QUERY_FUNCTIONS = {
-    "retrieval_auroc": "RetrievalAUROC",
-    "retrieval_average_precision": "RetrievalMAP",
-    "retrieval_fall_out": "RetrievalFallOut",
-    "retrieval_hit_rate": "RetrievalHitRate",
-    "retrieval_normalized_dcg": "RetrievalNormalizedDCG",
-    "retrieval_precision": "RetrievalPrecision",
-    "retrieval_precision_recall_curve": "RetrievalPrecisionRecallCurve",
-    "retrieval_r_precision": "RetrievalRPrecision",
-    "retrieval_recall": "RetrievalRecall",
-    "retrieval_reciprocal_rank": "RetrievalMRR",
-}
-"""The functions of one query, and the class that measures what each does."""
 
 
 @functools.cache

@@ -7,18 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.compat.ignite_metric import SCORES, TABLE, compatible_class
+from assay.compat.drop_ins import IGNITE_GENERAL, DropIn, drop_ins
+from assay.compat.ignite_metric import compatible_class
 from assay.compat.modules import others_own, stand_for
 from assay.integrations.optional_packages import import_package
 
-_GENERAL = (
-    *("Average", "BatchFiltered", "BatchWise", "EpochMetric", "EpochWise", "Frequency", "GeometricAverage", "GpuInfo"),
-    *("Loss", "Metric", "MetricGroup", "MetricUsage", "MetricsLambda", "RunningAverage", "RunningBatchWise"),
-    *("RunningEpochWise", "SingleEpochRunningBatchWise", "VariableAccumulation"),
-)
-"""Names that are no metrics of predictions, and work beside these as they are."""
-
-_CLASSES_UNKNOWN = "its labels do not say how many classes there are: as_ignite(metric(num_classes=...))"
+_DROP_INS = drop_ins("ignite")
 
 
 def replace(original: Any) -> Any:
@@ -28,17 +22,14 @@ def replace(original: Any) -> Any:
     """
     name = getattr(original, "__name__", "")
     module = getattr(original, "__module__", None) or ""
-    if not module.startswith("ignite.metrics") or name in _GENERAL:
+    found = _DROP_INS.get(name, DropIn(name))
+    if not module.startswith("ignite.metrics") or name in IGNITE_GENERAL:
         return original
-    instead = TABLE.without.get(name, "")
-    if entry := TABLE.entries.get(name):
-        unclear = entry.assay in ("CohenKappa", "MatthewsCorrCoef")
-        instead = _CLASSES_UNKNOWN if unclear else "" if name in SCORES else entry.unsure
-        if not instead:
-            return compatible_class(original)
-    if not instead or instead.startswith("keep it"):
+    if found.assay:
+        return compatible_class(original)
+    if not found.instead or found.instead.startswith("keep it"):
         return original
-    return others_own(original, instead)
+    return others_own(original, found.instead)
 
 
 __getattr__, __dir__ = stand_for(import_package("ignite", "metrics of its names"), replace)

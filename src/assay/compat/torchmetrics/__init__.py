@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from assay.compat.drop_ins import QUERY_FUNCTIONS, DropIn, drop_ins
 from assay.compat.modules import others_own, stand_for
 from assay.compat.torchmetrics_collection import MetricCollection as CompatibleCollection
-from assay.compat.torchmetrics_metric import TABLE
 from assay.compat.torchmetrics_names import (
-    QUERY_FUNCTIONS,
     compatible_class,
     compatible_function,
     compatible_query_function,
@@ -21,10 +20,8 @@ from assay.compat.torchmetrics_names import (
 from assay.compat.torchmetrics_running import CompatibleRunning
 from assay.integrations.optional_packages import import_package
 
-OTHER_ARGUMENTS = ("DiceScore", "MeanIoU", "ROUGEScore", "SQuAD", "dice_score", "mean_iou", "rouge_score", "squad")
-"""Names whose metrics have other arguments or values in assay."""
-
 _GENERAL = ("torchmetrics.aggregation", "torchmetrics.collections", "torchmetrics.metric", "torchmetrics.wrappers")
+_DROP_INS = drop_ins("torchmetrics")
 
 
 def replace(original: Any) -> Any:
@@ -36,14 +33,14 @@ def replace(original: Any) -> Any:
     for kind in (CompatibleCollection, CompatibleRunning):
         if original is kind.__base__:
             return kind
-    if name in TABLE.entries and name not in OTHER_ARGUMENTS:
-        return compatible_class(original) if isinstance(original, type) else compatible_function(original)
+    found = _DROP_INS.get(name, DropIn(name))
     if name in QUERY_FUNCTIONS:
         return compatible_query_function(original)
-    instead = TABLE.entries[name].unsure if name in TABLE.entries else TABLE.without.get(name, "")
-    if not instead or original.__module__.startswith(_GENERAL) or instead.startswith("keep it"):
+    if found.assay or found.tasks:
+        return compatible_class(original) if isinstance(original, type) else compatible_function(original)
+    if not found.instead or original.__module__.startswith(_GENERAL) or found.instead.startswith("keep it"):
         return original
-    return others_own(original, instead)
+    return others_own(original, found.instead)
 
 
 __getattr__, __dir__ = stand_for(import_package("torchmetrics", "metrics of its names"), replace)

@@ -1,0 +1,91 @@
+"""What stands for each name of another library: a class on assay's counts, or the library's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from assay.migrate.table import library
+
+OTHER_ARGUMENTS = ("DiceScore", "MeanIoU", "ROUGEScore", "SQuAD", "dice_score", "mean_iou", "rouge_score", "squad")
+"""Names of TorchMetrics whose metrics have other arguments or values in assay."""
+
+ADAPTED = ("MetricCollection", "Running")
+"""Names of TorchMetrics that are no metrics of their own, and are changed for those on assay's counts."""
+
+QUERY_FUNCTIONS = {
+    "retrieval_auroc": "RetrievalAUROC",
+    "retrieval_average_precision": "RetrievalMAP",
+    "retrieval_fall_out": "RetrievalFallOut",
+    "retrieval_hit_rate": "RetrievalHitRate",
+    "retrieval_normalized_dcg": "RetrievalNormalizedDCG",
+    "retrieval_precision": "RetrievalPrecision",
+    "retrieval_precision_recall_curve": "RetrievalPrecisionRecallCurve",
+    "retrieval_r_precision": "RetrievalRPrecision",
+    "retrieval_recall": "RetrievalRecall",
+    "retrieval_reciprocal_rank": "RetrievalMRR",
+}
+"""The functions of TorchMetrics of one query, and the class that measures what each does."""
+
+IGNITE_SCORES = ("AveragePrecision", "PrecisionRecallCurve", "ROC_AUC")
+"""Names of Ignite of metrics of scores of one class or of several labels."""
+
+IGNITE_GENERAL = (
+    *("Average", "BatchFiltered", "BatchWise", "EpochMetric", "EpochWise", "Frequency", "GeometricAverage", "GpuInfo"),
+    *("Loss", "Metric", "MetricGroup", "MetricUsage", "MetricsLambda", "RunningAverage", "RunningBatchWise"),
+    *("RunningEpochWise", "SingleEpochRunningBatchWise", "VariableAccumulation"),
+)
+"""Names of Ignite that are no metrics of predictions, and work beside these as they are."""
+
+_CLASSES_UNKNOWN = "its labels do not say how many classes there are: as_ignite(metric(num_classes=...))"
+
+
+@dataclass(frozen=True)
+class DropIn:
+    """What stands for a name.
+
+    Attributes:
+        name: the class or function of the library.
+        assay: the metric of assay that counts; empty where it is the library's own.
+        instead: what assay has in its place, where it is the library's own.
+        tasks: the classes that `task=` chooses from.
+    """
+
+    name: str
+    assay: str = ""
+    instead: str = ""
+    tasks: tuple[str, ...] = ()
+
+
+def drop_ins(name: str) -> Mapping[str, DropIn]:
+    """What stands for the names of a library, by name; what is missing is the library's own.
+
+    Args:
+        name: "torchmetrics" or "ignite".
+
+    Example:
+        >>> drop_ins("torchmetrics")["BinaryF1Score"].assay, drop_ins("ignite")["Loss"].assay
+        ('F1Score', '')
+    """
+    return {"torchmetrics": _of_torchmetrics, "ignite": _of_ignite}[name]()
+
+
+def _of_torchmetrics() -> dict[str, DropIn]:
+    table = library("torchmetrics")
+    found = {name: DropIn(name, instead=instead) for name, instead in table.without.items()}
+    for name, entry in table.entries.items():
+        own = name in OTHER_ARGUMENTS
+        found[name] = DropIn(name, "" if own else entry.assay, entry.unsure if own else "", entry.tasks)
+    for name, kind in QUERY_FUNCTIONS.items():
+        found[name] = DropIn(name, table.entries[kind].assay)
+    return found
+
+
+def _of_ignite() -> dict[str, DropIn]:
+    table = library("ignite")
+    found = {name: DropIn(name, instead=instead) for name, instead in table.without.items()}
+    for name, entry in table.entries.items():
+        unclear = entry.assay in ("CohenKappa", "MatthewsCorrCoef")
+        instead = _CLASSES_UNKNOWN if unclear else "" if name in IGNITE_SCORES else entry.unsure
+        found[name] = DropIn(name, "" if instead else entry.assay, instead)
+    return found | {name: DropIn(name) for name in IGNITE_GENERAL}
