@@ -11,11 +11,14 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, log_loss, mean_squared_error, roc_auc_score
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from torch.utils.data import DataLoader, IterableDataset
 
 import assay.cli
 from assay import AUROC, Accuracy, F1Score, Meter, evaluate
-from assay.errors import ConfigError, ShapeError
+from assay.errors import AssayError, ConfigError, ShapeError
+from assay.evaluation import BatchError
 from assay.evaluation.estimators import method_for
 from assay.metrics import HammingDistance, LogLoss, MeanSquaredError
 from assay.report import Report
@@ -27,6 +30,16 @@ XS, YS = torch.tensor(X).float(), torch.tensor(Y)
 NET = torch.nn.Linear(4, 3)
 ACC = "acc:num_classes=3"
 OF_IRIS = LogisticRegression(max_iter=500).fit(X, NAMES[Y])
+
+
+class Stream(IterableDataset):
+    """Samples in order, which cannot be asked for by index."""
+
+    def __init__(self, samples):
+        self.samples = samples
+
+    def __iter__(self):
+        return iter(self.samples)
 
 
 class Frame:
@@ -251,3 +264,69 @@ def data():
 def test_the_class_of_an_estimator_is_no_model():
     with pytest.raises(ConfigError, match=r"model: got the class LogisticRegression.*Make the model first"):
         evaluate(LogisticRegression, (X, Y), ACC)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_module_takes_batches_of_arrays(dtype):
+    x = X.astype(dtype)
+    batches = [(x[k : k + 50], Y[k : k + 50]) for k in (0, 50, 100)]
+    wanted = values(NET, (X, Y), ACC)
+    assert values(NET, batches, ACC) == wanted
+    assert values(NET, iter(batches), ACC) == wanted
+    rows = list(zip(x, Y, strict=True))
+    loader = DataLoader(rows, 50, collate_fn=lambda part: tuple(np.stack(each) for each in zip(*part, strict=True)))
+    assert values(NET, loader, ACC) == wanted
+
+
+def test_a_function_still_gets_arrays_as_they_are():
+    seen = []
+
+    def model(x):
+        seen.append(type(x))
+        return torch.from_numpy(x[:, :3])
+
+    values(model, [(X, Y)], "accuracy:num_classes=3")
+    assert seen == [np.ndarray]
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_samples_that_do_not_stack_are_refused_with_what_to_do(is_stream):
+    data = [(torch.ones(1 + k % 2, 4), torch.zeros(1 + k % 2).long()) for k in range(4)]
+    data = Stream(data) if is_stream else data
+    with pytest.raises(BatchError, match=r"stack expects .* each row is a batch already.*batch_size=None"):
+        evaluate(NET, DataLoader(data, batch_size=4), ACC, progress=False)
+    assert len(values(NET, DataLoader(data, batch_size=None), ACC)) == 1
+
+
+def test_data_sets_of_hugging_face_of_any_format_and_of_batches():
+    datasets = pytest.importorskip("datasets")
+    data = datasets.Dataset.from_dict({"x": X.tolist(), "label": Y.tolist()})
+    wanted = values(NET, (X, Y), ACC)
+    for kind in (None, "torch", "numpy", "arrow", "python"):
+        assert values(NET, data.with_format(kind), ACC) == wanted
+    with pytest.raises(BatchError, match="each row is a batch already"):
+        evaluate(NET, data.batch(40), ACC, progress=False)
+    assert values(NET, DataLoader(data.batch(40).with_format("torch"), batch_size=None), ACC) == wanted
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("data.csv", "data: got str, .* Read it, as pandas.read_csv does"),
+        (((x, y) for x, y in zip(torch.ones(4, 4), torch.zeros(4).long(), strict=True)), "Pass batches, in which dim"),
+        ((X, Y[:, None]), r"Pass target.squeeze\(1\)"),
+        ([{"x": torch.ones(2, 4), "label": ["a", "b"]}], "target: got list of 2 str, .* Number the strings"),
+        ([(torch.ones(2, 5, 4), torch.zeros(2, 5).long())], r"Pass preds.movedim\(-1, 1\)"),
+    ],
+)
+def test_data_that_cannot_be_read_are_refused_with_what_to_do(data, message):
+    with pytest.raises(AssayError, match=message):
+        evaluate(NET, data, ACC, progress=False)
+
+
+def test_what_does_not_predict_or_is_lazy_is_refused():
+    with pytest.raises(ConfigError, match=r"model: got StandardScaler.*Pass an estimator that predicts"):
+        evaluate(StandardScaler(), (X, Y), ACC)
+    frame = pytest.importorskip("polars").DataFrame({"a": X[:, 0], "label": Y})
+    with pytest.raises(ConfigError, match=r"data: got LazyFrame, .* Pass data.collect\(\)"):
+        evaluate(NET, frame.lazy(), ACC)

@@ -256,7 +256,10 @@ def as_column(value: Any, what: str) -> Tensor:
     try:
         return torch.as_tensor(value, device="cpu")
     except (TypeError, ValueError, RuntimeError) as error:
-        do = f"Say with {what}= how the batch becomes a tensor"
+        is_text = isinstance(value, list | tuple) and bool(value) and isinstance(value[0], str)
+        do = f"Say with {what}= how the batch becomes {'numbers' if is_text else 'a tensor'}"
+        if is_text and what == "target":
+            do = "Number the strings: target=lambda batch: [names.index(each) for each in batch['label']]"
         raise ShapeError(describe(what, structure(value), "a tensor, or numbers in one shape", do)) from error
 
 

@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.coverage import Lists, SampleAssignment, assign_samples
-from assay.evaluation.errors import BatchError
+from assay.evaluation.errors import BatchError, loading_advice
 from assay.evaluation.mosaic_streaming import by_index
 from assay.evaluation.nested_batch import digest, structure
 from assay.evaluation.ranks import Ranks
@@ -185,7 +185,10 @@ def check_iterable(data: Any) -> None:
     """
     if isinstance(data, str | bytes | dict | torch.Tensor) or not hasattr(data, "__iter__"):
         got, expected = structure(data), "a data loader, a data set, or batches one can iterate over"
-        raise ConfigError(describe("data", got, expected, "Wrap tensors in torch.utils.data.TensorDataset"))
+        do = "Wrap tensors in torch.utils.data.TensorDataset"
+        if isinstance(data, str):
+            do = "Read it, as pandas.read_csv does; or run `assay evaluate` with --data"
+        raise ConfigError(describe("data", got, expected, do))
 
 
 def _has_indices(loader: DataLoader[Any]) -> bool:
@@ -374,7 +377,8 @@ def _items(data: Iterable[Any]) -> Iterator[Any]:
             _end_workers(iterator)
             raise broken_loader(error) from error
         got = f"{type(error).__name__}: {error}"
-        do = "Correct the data; what was counted before is in the checkpoint, if resume= was given"
+        usual = "Correct the data; what was counted before is in the checkpoint, if resume= was given"
+        do = loading_advice(error) or usual
         raise BatchError(describe(f"batch number {number} of the stream", got, "a batch", do)) from error
 
 

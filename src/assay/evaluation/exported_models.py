@@ -115,7 +115,12 @@ def as_model(model: Any) -> Any:
         return ExportedModel(model)
     if isinstance(model, type) or not callable(model):
         got = f"the class {model.__name__}" if isinstance(model, type) else repr(model)[:80]
-        raise ConfigError(describe("model", got, "a module, an exported program or a function", "Make the model first"))
+        do = (
+            "Pass an estimator that predicts"
+            if hasattr(model, "get_params") and not isinstance(model, type)
+            else "Make the model first"
+        )
+        raise ConfigError(describe("model", got, "a module, an exported program or a function", do))
     return ScriptedModel(model) if isinstance(model, torch.jit.ScriptModule) else model
 
 

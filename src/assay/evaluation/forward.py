@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from assay.devices.assign import DeviceAssignment
 from assay.devices.modules import evaluation_mode, in_training_mode, locations
@@ -61,6 +62,8 @@ class Forward:
     ) -> None:
         self._model, self._reader, self.device = model, reader, assigned.device.value
         self._dtype = autocast_dtype(precision, self.device)
+        self._takes_tensors = isinstance(model, nn.Module)  # a function may take arrays of NumPy
+        self._dtype_of_model = float_dtype(model) or torch.float64
         self.takes_images: bool | None = None
         self.narrowed: set[torch.dtype] = set()
         self.on_host: set[torch.dtype] = set()
@@ -98,6 +101,9 @@ class Forward:
             return self._model(*args, **kwargs)
 
     def _on_device_dtype(self, leaf: Any) -> Any:
+        if self._takes_tensors and isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biufc":
+            tensor = torch.as_tensor(leaf, device="cpu")
+            leaf = tensor.to(self._dtype_of_model) if tensor.dtype == torch.float64 else tensor
         if not isinstance(leaf, Tensor) or leaf.dtype not in _NARROWER or can_hold(self.device, leaf.dtype):
             return leaf
         self.narrowed.add(leaf.dtype)
@@ -108,6 +114,13 @@ class Forward:
             return preds, move(target, preds.device)
         self.on_host.add(target.dtype)
         return move(preds, "cpu"), move(target, "cpu")
+
+
+def float_dtype(model: Any) -> torch.dtype | None:
+    """The dtype of the first parameter of a module that is a float; None for anything else."""
+    if not isinstance(model, nn.Module):
+        return None
+    return next((each.dtype for each in model.parameters() if each.is_floating_point()), None)
 
 
 def _check_mode(model: Any, except_for: Sequence[str]) -> None:

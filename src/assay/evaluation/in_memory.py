@@ -54,6 +54,8 @@ def open_in_memory(data: Any, options: EvaluateOptions, needs: ModelNeeds) -> tu
     """
     if _library(data) == _HUGGING_FACE:
         data = _of_hugging_face(data, needs)
+    if hasattr(data, "collect") and _library(data) in _FRAMES:
+        raise ConfigError(describe("data", type(data).__name__, "a frame in memory", "Pass data.collect()"))
     if is_frame(data):
         return _of_frame(data, options, needs)
     if isinstance(data, np.ndarray):
@@ -114,9 +116,9 @@ def _of_hugging_face(data: Any, needs: ModelNeeds) -> Any:
 
 
 def _gives_lists(data: Any) -> bool:
-    """Whether a data set of Hugging Face has no format, so that a sample holds lists; a stream keeps it elsewhere."""
+    """Whether a sample of a data set of Hugging Face holds lists or frames; a stream keeps its format elsewhere."""
     if hasattr(data, "format"):
-        return hasattr(data, "with_format") and data.format.get("type", "") is None
+        return hasattr(data, "with_format") and data.format.get("type", "") in (None, "python", "arrow", *_FRAMES)
     return hasattr(data, "with_format") and getattr(data, "_formatting", False) is None
 
 

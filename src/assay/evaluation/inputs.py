@@ -6,11 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
-from torch import nn
-
 from assay.evaluation.estimators import DECISIONS, PROBABILITIES, EstimatorModel, classes_of, is_estimator
 from assay.evaluation.exported_models import as_model
+from assay.evaluation.forward import float_dtype
 from assay.evaluation.in_memory import ModelNeeds, class_label_names, open_in_memory
 from assay.evaluation.options import EvaluateOptions
 from assay.evaluation.preparation import meter_of
@@ -45,7 +43,7 @@ def open_inputs(model: Any, data: Any, metrics: Any, options: EvaluateOptions) -
     meter = meter_of(metrics, options.weights is not None)
     options = replace(options, classes=names)
     needs = ModelNeeds(
-        None if is_estimator(model) else _dtype(model),
+        None if is_estimator(model) else float_dtype(model),
         tuple(getattr(model, "feature_names_in_", ())) if is_estimator(model) else (),
         labels or names,
         meter.columns,
@@ -57,10 +55,3 @@ def open_inputs(model: Any, data: Any, metrics: Any, options: EvaluateOptions) -
         options = replace(options, device="cpu" if options.device == "auto" else options.device)
         return Inputs(EstimatorModel(model, list(meter.metrics.values())), data, metrics, options)
     return Inputs(as_model(model), data, metrics, options)
-
-
-def _dtype(model: Any) -> torch.dtype | None:
-    """The dtype of the floats of a module; None for anything else."""
-    if not isinstance(model, nn.Module):
-        return None
-    return next((each.dtype for each in model.parameters() if each.is_floating_point()), None)

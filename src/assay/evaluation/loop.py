@@ -14,7 +14,7 @@ from assay.evaluation.batch import Reader
 from assay.evaluation.checkpoint import Checkpoints
 from assay.evaluation.coverage import CoverageTracker
 from assay.evaluation.data_source import ANOTHERS, Index, Unit, Units, broken_loader, is_of_the_loader
-from assay.evaluation.errors import BatchError, RankError
+from assay.evaluation.errors import BatchError, RankError, loading_advice
 from assay.evaluation.forward import Forward, Predicted
 from assay.evaluation.memory import Limit
 from assay.evaluation.nested_batch import row_count, row_marks, structure, take
@@ -199,7 +199,8 @@ class Loop:
         if self.on_error != "skip":
             shown = "" if batch is None else f" ({structure(batch)})"
             got = f"{type(error).__name__} while {doing}: {error}"
-            do = 'Correct the sample or the model, or pass on_error="skip" to leave such batches out'
+            usual = 'Correct the sample or the model, or pass on_error="skip" to leave such batches out'
+            do = loading_advice(error) or usual
             raise BatchError(describe(f"batch with {named}{shown}", got, "predictions", do)) from error
         rows = len(index) if index is not None else (row_count(batch) or 0)
         self.coverage.skip(index, rows, f"{type(error).__name__}: {error}", named)

@@ -51,7 +51,8 @@ def check_inputs(arguments: Mapping[str, Any], weighted: bool, strict: bool) -> 
     for name, tensor in tensors.items():
         if tensor.shape[0] != rows:
             expected = f"as many as preds has, {rows}"
-            raise ShapeError(describe(name, f"{tensor.shape[0]} samples", expected, "Dimension 0 counts the samples"))
+            do = "Pass batches, in which dimension 0 counts the samples"
+            raise ShapeError(describe(name, f"{tensor.shape[0]} samples", expected, do))
     return tensors
 
 

@@ -99,6 +99,10 @@ class Labels:
         first, *others = layout.preds.tail or (0,)
         if self._one_hot(layout.target) and layout.preds.tail == layout.target.tail:
             return {}, "Pass target.argmax(1), if it is one-hot"
+        if self.multiclass and layout.target.tail == (1,) and layout.preds.tail == (self.num_classes,):
+            return {}, "Pass target.squeeze(1)"
+        if self.multiclass and layout.preds.tail == (*layout.target.tail, self.num_classes):
+            return {}, "Pass preds.movedim(-1, 1)"
         if first == 1 and tuple(others) == layout.target.tail:
             return {}, "Pass preds.squeeze(1)"
         if self.num_labels is None and layout.preds.dtype.is_floating_point:
