@@ -234,3 +234,14 @@ pytest.main(["--collect-only", "-q", "--rootdir=."], plugins=[Look()])
     command = [sys.executable, "-c", code]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
     assert "loaded True False" in shown
+
+
+def test_a_device_that_the_build_of_torch_has_itself_is_skipped_where_the_machine_has_none(project):
+    project.makeconftest("import torch\ntorch._C._has_cuda = True\n")  # as in builds for CUDA
+    project.makepyfile(
+        "import pytest\n@pytest.mark.devices('cpu', 'cuda:1')\ndef test_it(device):\n    assert device.type == 'cpu'\n"
+    )
+    shown = run(project, "-rs", expect=0)
+    assert "1 passed, 1 skipped" in shown
+    assert "this machine has no cuda:1, and none can be pretended beside real devices or builds for them" in shown
+    run(project, "--require-devices=cuda:1", expect=1)

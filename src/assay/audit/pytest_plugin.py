@@ -240,17 +240,21 @@ def _meets(name: str, asked: str) -> bool:
 
 
 def _place(name: str) -> TestPlace:
-    """The real device where this machine has it, else a pretend one, which cannot stand beside real ones."""
+    """The real device where this machine has it, else a pretend one, which cannot stand beside real ones.
+
+    Nor can one be pretended that this build of torch has itself, though the machine has none: builds for CUDA do.
+    """
     if name == "cpu":
         return TestPlace(name, REAL)
     import torch
 
     from assay.devices import available
+    from assay.pretend.torch_patches import real_devices
 
     here = available()
     if _indexed(torch.device(name)) in here:
         return TestPlace(name, REAL)
-    kinds = {str(device).partition(":")[0] for device in here}
+    kinds = {str(device).partition(":")[0] for device in here} | set(real_devices())
     return TestPlace(name, ABSENT if name.partition(":")[0] in kinds else PRETEND)
 
 
@@ -264,7 +268,7 @@ def _indexed(device: torch.device) -> torch.device:
 def _why_not(place: TestPlace, real_only: bool) -> str:
     """Why a test does not run on a device; empty if it does."""
     if place.how == ABSENT:
-        return f"this machine has no {place.name}, and a pretend one cannot stand beside its real devices"
+        return f"this machine has no {place.name}, and none can be pretended beside real devices or builds for them"
     if place.how == PRETEND and real_only:
         return f"this machine has no {place.name}, and --real-devices-only was given"
     return ""
