@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from assay.tables.arrow import arrow
+from assay.tables.column_types import wider
 from assay.tables.rows import is_list, is_text
 from assay.tables.source import TableSource
 
@@ -18,14 +19,21 @@ def schema_difference(schema: Any, table: TableSource, needed: Sequence[str]) ->
         if name not in schema.names:
             return f"another schema: no column {name}"
         kind, expected = schema.field(name).type, table.schema.field(name).type
-        if table.is_typed and not _fits(kind, expected):
+        if not (_fits(kind, expected) if table.is_typed else _fits_guessed(kind, expected, table)):
             return f"another schema: {name} is {kind} instead of {expected}"
     return ""
+
+
+def _fits_guessed(kind: Any, expected: Any, table: TableSource) -> bool:
+    """The same of types that are guessed from the text of files."""
+    return arrow().types.is_null(kind) or (table.is_csv and is_text(expected)) or wider(expected, kind) == expected
 
 
 def _fits(kind: Any, expected: Any) -> bool:
     """Whether values of a type keep their meaning as those of another one."""
     types = arrow().types
+    if types.is_null(kind):
+        return True
     if types.is_dictionary(kind) or types.is_dictionary(expected):
         kind, expected = (each.value_type if types.is_dictionary(each) else each for each in (kind, expected))
     if is_list(kind) and is_list(expected):

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from assay.errors import ConfigError, MissingDependencyError, describe
 from assay.tables.arrow import arrow, reading
+from assay.tables.column_types import unified
 
 RecordBatches: TypeAlias = Iterator[Any]
 
@@ -29,6 +30,9 @@ FORMATS = {
     ".ndjson": "json",
 }
 """The formats of files by the endings of their names."""
+
+COMPRESSED = (".gz", ".bz2", ".lz4")
+"""What the names of compressed files of CSV and JSON lines end in besides."""
 
 BATCH_ROWS = 1 << 17
 BLOCK_BYTES = 1 << 24  # of CSV and JSON lines; no row may be longer
@@ -76,6 +80,7 @@ class TableSource:
         is_whole: whether the fragments are all there are; not where a task has a part of the rows.
         paths: what it was opened from, wherever a process is; empty where it is not of files.
         texts: columns of CSV that are strings whatever they look like.
+        is_csv: whether every value can be read as a string.
     """
 
     name: str
@@ -87,6 +92,7 @@ class TableSource:
     is_whole: bool = True
     paths: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
+    is_csv: bool = False
 
     @property
     def manifest(self) -> tuple[str, ...] | None:
@@ -230,6 +236,9 @@ def _of_files(paths: Sequence[str], texts: Sequence[str]) -> TableSource:
         expected = f"files of one format: {', '.join(FORMATS)}"
         raise ConfigError(describe(name, got, expected, "Name the files, or a pattern such as folder/*.parquet"))
     kind, tabs = next(iter(kinds.values())), ".tsv" in kinds
+    is_typed = kind in ("parquet", "ipc")
+    if not is_typed and len(files) > 1:  # parts without rows, as other programs write them
+        files = [each.path for each in filesystem.get_file_info(files) if each.size != 0] or files[:1]
     with reading(files[0]):
         file_format = _format(pa, str(kind), tabs, texts)
         base = {"partition_base_dir": root} if root else {}
@@ -237,26 +246,20 @@ def _of_files(paths: Sequence[str], texts: Sequence[str]) -> TableSource:
         options.partitioning_factory = pa.dataset.HivePartitioning.discover(infer_dictionary=True)
         factory = pa.dataset.FileSystemDatasetFactory(filesystem, files, file_format, options)
         dataset = factory.finish()
-        if kind in ("csv", "json") and pa.null() in dataset.schema.types and len(files) > 1:
-            each_schema = (fragment.physical_schema for fragment in dataset.get_fragments())
-            dataset = factory.finish(_first_types(dataset.schema, list(each_schema)))
+        if len(files) > 1:
+            each_schema = [fragment.physical_schema for fragment in dataset.get_fragments()]
+            dataset = factory.finish(unified(dataset.schema, each_schema, is_typed=is_typed))
     schema = _without_views(dataset.schema)
-    fragments = [each for fragment in dataset.get_fragments() for each in _fragments_of(fragment, schema, root, kind)]
+    fragments = [
+        each for fragment in dataset.get_fragments() for each in _fragments_of(fragment, schema, root, kind, texts)
+    ]
     in_files = fragments[0].schema.names if fragments else schema.names
     folders = tuple(name for name in schema.names if name not in in_files)
     whole = tuple(path if _URL.match(path) else os.path.abspath(path) for path in paths)
-    is_typed = kind in ("parquet", "ipc")
-    return TableSource(name, schema, tuple(fragments), is_typed, folders, paths=whole, texts=tuple(texts))
-
-
-def _first_types(schema: Any, schemas: Sequence[Any]) -> Any:
-    """The same columns, with the types of the first files that have values of them: a file may have a header only."""
-    is_null = arrow().types.is_null
-    for place, each in enumerate(schema):
-        if is_null(each.type):
-            types = (other.field(each.name).type for other in schemas if each.name in other.names)
-            schema = schema.set(place, each.with_type(next(itertools.filterfalse(is_null, types), each.type)))
-    return schema
+    is_csv = kind == "csv"
+    return TableSource(
+        name, schema, tuple(fragments), is_typed, folders, paths=whole, texts=tuple(texts), is_csv=is_csv
+    )
 
 
 def _found(paths: Sequence[str]) -> tuple[Any, str, list[str]]:
@@ -268,7 +271,8 @@ def _found(paths: Sequence[str]) -> tuple[Any, str, list[str]]:
         else:
             inside = os.path.abspath(path)
         is_pattern = any(sign in inside for sign in "*?[") and not os.path.exists(inside)
-        found = [each for each in _listed(filesystem, inside, is_pattern) if _is_data(each)]
+        base = _fixed_part(inside) if is_pattern else inside
+        found = [each for each in _listed(filesystem, inside, is_pattern) if _is_data(each, base)]
         if not found:
             expected = "a file, a folder or a pattern with files in it"
             raise ConfigError(describe(path, "no file", expected, "Check the path"))
@@ -306,13 +310,29 @@ def _remote(url: str) -> tuple[Any, str]:
         return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), path
 
 
-def _is_data(path: str) -> bool:
-    """Whether a file is one of data, as `_SUCCESS` and `.part` files are not."""
-    return not PurePosixPath(path).name.startswith(("_", "."))
+def _is_data(path: str, base: str) -> bool:
+    """Whether a file is one of data, as `_SUCCESS`, `.part` files and those in `_temporary/` are not.
+
+    Args:
+        path: the file.
+        base: what was named: the file, a folder, or a pattern up to its first folder with a wildcard.
+    """
+    inside = PurePosixPath(path)
+    parts = inside.relative_to(base).parts if inside.is_relative_to(base) else ()
+    hidden = (each.startswith(".") or (each.startswith("_") and "=" not in each) for each in parts[:-1])
+    return not (inside.name.startswith(("_", ".")) or any(hidden))
+
+
+def _fixed_part(pattern: str) -> str:
+    """The folders of a pattern before the first one with a wildcard."""
+    return str(
+        PurePosixPath(*itertools.takewhile(lambda each: not set(each) & set("*?["), PurePosixPath(pattern).parts))
+    )
 
 
 def _suffix(path: str) -> str:
-    return PurePosixPath(path.removesuffix(".gz")).suffix.lower()
+    inside = PurePosixPath(path)
+    return (inside.with_suffix("") if inside.suffix in COMPRESSED else inside).suffix.lower()
 
 
 def _format(pa: Any, kind: str, tabs: bool, texts: Sequence[str]) -> Any:
@@ -341,14 +361,15 @@ def csv_options(tabs: bool, texts: Sequence[str]) -> tuple[Any, Any]:
     return pa.csv.ParseOptions(delimiter="\t" if tabs else ","), convert
 
 
-def _fragments_of(fragment: Any, schema: Any, root: str, kind: str | None) -> list[Fragment]:
+def _fragments_of(fragment: Any, schema: Any, root: str, kind: str | None, texts: Sequence[str]) -> list[Fragment]:
     """The row groups of a file of Parquet, or a file."""
     file = os.path.relpath(fragment.path, root) if root else PurePosixPath(fragment.path).name
     with reading(fragment.path):
         physical = fragment.physical_schema
         if kind != "parquet":
             rows = fragment.count_rows() if kind == "ipc" else None
-            return [Fragment(file, file, None, 0, rows, physical, _scan(fragment, schema))]
+            scan = _with_missing(_scan(fragment, schema), texts) if kind == "csv" else _scan(fragment, schema)
+            return [Fragment(file, file, None, 0, rows, physical, scan)]
         groups = fragment.split_by_row_group()
     fragments, first = [], 0
     for number, group in enumerate(groups):
@@ -375,3 +396,29 @@ def _scan(fragment: Any, schema: Any) -> Callable[[Sequence[str]], RecordBatches
             yield from fragment.to_batches(schema=schema, **options)
 
     return scan
+
+
+def _with_missing(scan: Callable[[Sequence[str]], RecordBatches], texts: Sequence[str]) -> Any:
+    """The same rows of CSV, in which blank cells of strings are missing, as those of numbers are.
+
+    Args:
+        scan: the rows.
+        texts: columns that know already which of their cells are missing, and which are empty strings.
+    """
+
+    def missing(columns: Sequence[str]) -> RecordBatches:
+        for batch in scan(columns):
+            for place, name in enumerate(batch.schema.names):
+                if name not in texts:
+                    batch = batch.set_column(place, name, blank_as_missing(batch.column(place)))
+            yield batch
+
+    return missing
+
+
+def blank_as_missing(array: Any) -> Any:
+    """A column in which empty strings are missing."""
+    pa = arrow()
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return array
+    return pa.compute.if_else(pa.compute.equal(array, ""), pa.scalar(None, array.type), array)
