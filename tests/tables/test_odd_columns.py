@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import decimal
 import itertools
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 from assay import AUROC, Accuracy, score
 from assay.errors import ConfigError
+from assay.metrics import FleissKappa
+from assay.metrics.parsing import as_metrics
 
 PLAIN = {"p": [0, 1, 1, 0, 2, 2], "y": [0, 1, 2, 0, 1, 2]}
 
@@ -151,3 +155,43 @@ def test_a_slice_of_too_many_values_says_what_a_table_can_do():
     table = pa.table({"p": [0] * 101, "y": [0] * 101, "age": np.arange(101) / 7})
     with pytest.raises(ConfigError, match=r"slices: age: got more than 100 .*in a table add a column of ranges"):
         score(table, Accuracy(num_classes=2), preds="p", target="y", slices=["age"])
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.float16(), pa.decimal128(5, 2)])
+def test_labels_may_be_floats_as_where_values_were_missing(kind):
+    labels = pa.array([0, 1, 2, 0, 1, 2]).cast(pa.float64())
+    if pa.types.is_decimal(kind):
+        labels = pa.array([decimal.Decimal(each) for each in (0, 1, 2, 0, 1, 2)], kind)
+    report = scored({**PLAIN, "y": labels.cast(kind)}, "accuracy:num_classes=3")
+    assert report.sections[0].values == scored(PLAIN, "accuracy:num_classes=3").sections[0].values
+
+
+def test_floats_that_are_no_labels_are_bad_rows():
+    y = pa.array([0, float("nan"), 2.5, float("inf"), None, 7, -1], pa.float64())
+    report = scored({"p": [0, 0, 0, 0, 0, 0, 0], "y": y}, "accuracy:num_classes=3")
+    assert value(report) == 1
+    reasons = (
+        "1 with NaN in y",
+        "2 with a label outside 0 ... 2",
+        "2 with a label that is no integer",
+        "1 with no value",
+    )
+    assert all(reason in report.notes[1] for reason in reasons)
+    assert value(scored({"p": [0.5, 1.0], "y": [0.25, 1.5]}, "mse")) == (0.0625 + 0.25) / 2
+
+
+@pytest.mark.parametrize("metric", ["adjusted_rand_score", "normalized_mutual_info_score", "cramers_v"])
+def test_labels_of_clusters_and_categories_are_any_numbers(metric):
+    p, y = [0, 1, 2, 3, 7, 3, 2] * 5, [5, 1, 1, 9, 4, 9, 1] * 5
+    metrics = as_metrics(metric, None, {})
+    (expected,) = (float(each(torch.tensor(p), torch.tensor(y))) for each in metrics.values())
+    assert value(scored({"p": p, "y": y}, metric)) == expected
+    assert value(scored({"p": p, "y": pa.array(y, pa.float64())}, "cramers_v")) == value(
+        scored({"p": p, "y": y}, "cramers_v")
+    )
+
+
+def test_numbers_of_ratings_are_no_labels():
+    ratings = [[5, 0, 0], [1, 4, 0], [0, 0, 5], [3, 1, 1]]
+    expected = float(FleissKappa(num_classes=3)(torch.tensor(ratings)))
+    assert value(scored({"p": ratings}, FleissKappa(num_classes=3), target=None)) == expected

@@ -32,6 +32,10 @@ from assay.meter.arguments import Arguments
 from assay.meter.cells import put_together, uncounted
 from assay.meter.file import MeterDescription, checksum, sparse
 from assay.metrics.base import Metric
+from assay.metrics.classification.label_metrics import LabelMetric
+from assay.metrics.classification.probabilities import ScoreMetric
+from assay.metrics.classification.ranking import RankingMetric
+from assay.metrics.nominal.fleiss_kappa import FleissKappa
 from assay.report import Report, Table
 from assay.stats.sampling import SampleDigest
 from assay.tables.bad_rows import BadRows, BadRowsError
@@ -48,6 +52,7 @@ _MERGED_AT_ONCE = 256
 MOST_IDS = 1 << 24
 """Rows up to which the numbers of all ids are kept, so that ids that come twice are found."""
 SCHEMA = 4
+_OF_CLASSES = (LabelMetric, ScoreMetric, RankingMetric)
 _KEY, _CHECKSUM = "assay.partial", "sha256"
 _EXPECTED = "a part, which assay score --part or Partial.to_file wrote"
 _COUNT_AGAIN = "Count those fragments again"
@@ -151,6 +156,7 @@ class Partial:
             bins={name: each.bins() for name, each in options.slice_ranges.items()},
             classes=_class_count(metrics.values()),
             ignored=_ignored(metrics.values()),
+            takes_labels=all(isinstance(each, _OF_CLASSES) for each in metrics.values()),
             takes_nan=any(getattr(each, "nan_policy", "raise") != "raise" for each in metrics.values()),
         )
         where = None if options.where is None else parse_where(options.where)
@@ -600,9 +606,17 @@ def _classes(options: ScoreOptions) -> tuple[str, ...]:
 
 
 def _class_count(metrics: Iterable[Metric]) -> int | None:
-    """How many classes labels may be of; None where metrics are of no labels."""
-    with_classes = [metric for metric in metrics if hasattr(metric, "num_classes")]
-    return max((metric.num_classes or 2 for metric in with_classes), default=None)
+    """How many classes labels may be of; None where metrics take any labels, or none."""
+    counts = [count for metric in metrics if (count := _classes_of(metric)) is not None]
+    return max(counts, default=None)
+
+
+def _classes_of(metric: Metric) -> int | None:
+    """How many classes the labels of a metric may be of: two where one of classification does not say."""
+    count: int | None = getattr(metric, "num_classes", None)
+    if isinstance(metric, _OF_CLASSES):
+        return count or 2
+    return None if isinstance(metric, FleissKappa) else count  # whose predictions are numbers of ratings
 
 
 def _ignored(metrics: Iterable[Metric]) -> frozenset[int]:

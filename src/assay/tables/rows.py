@@ -61,6 +61,7 @@ class RowReader:
         classes: integer labels are below this number; None for any.
         ignored: labels outside that are right.
         takes_nan: NaN among predictions is for the metrics to judge.
+        takes_labels: targets are labels, so that those in a column of floats or decimals are integers.
 
     Attributes:
         has_hashed_queries: whether ids of queries were strings, which their hashes stand for.
@@ -75,9 +76,11 @@ class RowReader:
         classes: int | None = None,
         ignored: frozenset[int] = frozenset(),
         takes_nan: bool = False,
+        takes_labels: bool = False,
     ) -> None:
         self.columns, self._takes_raw, self._bins = columns, takes_raw, dict(bins or {})
         self._classes, self._ignored, self._takes_nan = classes, ignored, takes_nan
+        self._takes_labels = takes_labels
         self.has_hashed_queries = False
         self._widths: dict[tuple[str, int], int] = {}
         self._matrices: dict[tuple[str, ...], Tensor] = {}
@@ -85,6 +88,7 @@ class RowReader:
     def fresh(self) -> RowReader:
         """One that has read nothing."""
         how = {"bins": self._bins, "classes": self._classes, "ignored": self._ignored, "takes_nan": self._takes_nan}
+        how["takes_labels"] = self._takes_labels
         return RowReader(self.columns, takes_raw=self._takes_raw, **how)  # type: ignore[arg-type]
 
     def read(self, batch: Any, places: NDArray[np.int64]) -> tuple[TableRows, dict[str, Mask]]:
@@ -130,6 +134,8 @@ class RowReader:
         )
         weights = numbers[columns.weights] if columns.weights else None
         if not self._takes_raw:
+            if self._takes_labels and target is not None and target.is_floating_point():
+                target = self._labels(target, masks)
             self._judge(preds, target, masks)
         if weights is not None:
             _note(masks, f"a negative weight or NaN in {columns.weights}", ~(weights >= 0) | weights.isinf())
@@ -137,6 +143,14 @@ class RowReader:
         parts = {name: _slice_values(batch.column(name), name, self._bins.get(name)) for name in columns.parts}
         named = {name: numbers[column] for name, column in columns.named.items()}
         return TableRows(preds, target, weights, named, ids, parts, places, batch)
+
+    def _labels(self, target: Tensor, masks: dict[str, Mask]) -> Tensor:
+        """Labels in floats, as a column of integers has them where values are missing, as integers."""
+        shown = _shown(self.columns.target)
+        _note(masks, f"NaN in {shown}", target.isnan())
+        is_label = (target == target.trunc()) & (target.abs() < _SMALL)
+        _note(masks, f"a label that is no integer in {shown}", ~is_label & ~target.isnan())
+        return target.where(is_label, 0).to(torch.int64)
 
     def _judge(self, preds: Tensor, target: Tensor | None, masks: dict[str, Mask]) -> None:
         """Note the rows whose values no metric can take."""
