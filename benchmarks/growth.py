@@ -27,7 +27,7 @@ from benchmarks.sync import counted
 
 CLASSES = 10
 RANK_SAMPLES = 10_000
-RANKS = (2, 8, 16)
+RANKS = (2, 8, 16, 32)
 METRICS = (1, 10, 100)
 UPDATES = 200
 OUTPUTS = (10, 100, 1_000)

@@ -67,7 +67,10 @@ def kill_a_ray_worker(after_s: float, killed: list[str]) -> None:
             try:
                 name = (folder / "cmdline").read_text()
                 raylet = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-                if not name.startswith("ray::_count") or MARK not in Path(f"/proc/{raylet}/environ").read_text():
+                if (
+                    not name.startswith("ray::_count")
+                    or MARK.encode() not in Path(f"/proc/{raylet}/environ").read_bytes()
+                ):
                     continue
                 os.kill(int(folder.name), signal.SIGKILL)
             except OSError:  # ended meanwhile, or of another user
@@ -104,7 +107,7 @@ def on_ray(rows: int) -> None:
         for name in ("Ray, 2 workers", "Ray, 2 workers, one killed"):
             killed: list[str] = []
             if took:
-                threading.Thread(target=kill_a_ray_worker, args=(took / 2, killed), daemon=True).start()
+                threading.Thread(target=kill_a_ray_worker, args=(took / 4, killed), daemon=True).start()
             start = time.perf_counter()
             report = score_on_ray(source, metrics, **options)
             wall, was_killed = time.perf_counter() - start, bool(took)

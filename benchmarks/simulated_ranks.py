@@ -1,9 +1,10 @@
 """10^10 samples on 1,024 ranks, simulated on one: every rank's counts are real, and merged by a tree as ranks would.
 
 A rank counts a block of 10^7 samples by doubling: 10,000 samples that are drawn are counted once, and their counts are
-added to themselves until there are a thousand times as many. All counts are then known exactly, and asserted to the last
-integer: confusion matrix, histogram of ranked scores, calibration bins, sums and sums of squares of float32 numbers near
-3e38 and of float64 ones. Prints what a rank sends and how long merging takes, and stops at the first wrong number.
+added to themselves until there are a thousand times as many. All counts are then known exactly, and asserted to the
+last integer: confusion matrix, histogram of ranked scores, calibration bins, sums and sums of squares of float32
+numbers up to 1e18, sums of float64 ones up to 1e300. Prints what a rank sends and how long merging takes, and stops at
+the first wrong number.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import secrets
@@ -9,12 +10,20 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeAlias
+from typing import IO, Any, TypeAlias
 
 from assay._remote import URL, RemotePath
 from assay.errors import AssayError, ConfigError, StateError, describe
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+_FOLDER, _LOCK = "assay-", ".assay-lock"
 
 Location: TypeAlias = Path | RemotePath
 """A path on this machine, or a URL."""
@@ -95,16 +104,46 @@ def local_copy(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def temporary_folder(owner: object) -> Path:
-    """A new folder on this machine, which is deleted with its owner, or when the process ends."""
-    folder = Path(tempfile.mkdtemp(prefix="assay-"))
-    weakref.finalize(owner, _remove, folder, os.getpid())
+    """A new folder on this machine, which is deleted with its owner, or when the process ends.
+
+    One that a killed process left is deleted by the next process that makes one: a process holds a lock on each of its
+    folders, which the system releases however it ends.
+    """
+    _remove_left_folders()
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
+    lock = _locked(folder)
+    weakref.finalize(owner, _remove, folder, os.getpid(), lock)
     return folder
 
 
-def _remove(folder: Path, process: int) -> None:
+@functools.cache
+def _remove_left_folders() -> None:
+    """Delete the folders of this user whose processes were killed; once in a process."""
+    if fcntl is None:
+        return
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        with suppress(OSError), open(folder / _LOCK, "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused where its process works
+            shutil.rmtree(folder)
+
+
+def _locked(folder: Path) -> IO[bytes] | None:
+    """An open file in a folder, on which this process has a lock; None where the system has no such locks."""
+    if fcntl is None:
+        return None
+    lock = open(folder / f"{_LOCK}.new", "wb")  # noqa: SIM115 - open as long as the folder is there
+    with suppress(OSError):  # a file system without locks: then there is no file by which the folder could be deleted
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.replace(lock.name, folder / _LOCK)  # nobody sees it before it is locked
+    return lock
+
+
+def _remove(folder: Path, process: int, lock: IO[bytes] | None) -> None:
     """Delete a folder; a process that was forked from the one that made it leaves it."""
     if os.getpid() == process:
         shutil.rmtree(folder, ignore_errors=True)
+    if lock is not None:
+        lock.close()
 
 
 def link_or_copy(path: Path, into: Path) -> None:
