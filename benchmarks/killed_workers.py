@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-RAY_ROWS, RAY_FRAGMENTS = 2_000_000, 80
+RAY_ROWS, RAY_FRAGMENTS = 1_000_000, 80
 SAMPLES, BATCH = 96_000, 64
 STEP_S = 0.02
 MARK = f"ASSAY_KILLED_WORKERS={uuid.uuid4().hex}"
