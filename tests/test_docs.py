@@ -60,6 +60,24 @@ def test_chinese_pages_have_the_headings_and_the_code_of_the_english_ones(page: 
     assert code(page) == code(CHINESE[page])
 
 
+@pytest.mark.parametrize("page", CHINESE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_chinese_pages_have_the_links_and_the_figures_of_the_english_ones(page: Path) -> None:
+    """So a paragraph or a row that only one of them has is noticed."""
+    in_chinese = {english: chinese for chinese, english in CHINESE.items()}
+
+    def targets(page: Path) -> set[Path]:
+        links = re.findall(r"\]\(([^)#:]+)[^)]*\)", without_code(page))
+        return {page.parent.joinpath(link).resolve() for link in links}
+
+    def figures(page: Path) -> list[str]:
+        rows = "\n".join(re.findall(r"^\|.*", without_code(page), re.MULTILINE)).replace("1000 万", "10 million")
+        return sorted(re.findall(r"\d[\d,.]*\d|\d", re.sub(r"\]\([^)]*\)", "", rows)))
+
+    expected = {in_chinese.get(target, target) for target in targets(CHINESE[page])}
+    assert expected - {page} <= targets(page)
+    assert figures(page) == figures(CHINESE[page])
+
+
 REPRODUCTIONS = {
     title: (code, output)
     for title, code, output in re.findall(

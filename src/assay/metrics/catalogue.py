@@ -73,6 +73,7 @@ def metric_tables() -> str:
 
 PAGES: Mapping[str, tuple[str, ...]] = {
     "README.md": ("readme_table",),
+    "README.zh-CN.md": ("readme_table",),
     "docs/intervals.md": ("interval_table",),
     "docs/metrics.md": ("metric_tables",),
 }
