@@ -10,6 +10,7 @@ import sys
 import warnings
 from importlib import import_module
 
+import numpy as np
 import pytest
 import torch
 import torchmetrics as original
@@ -452,11 +453,42 @@ def test_what_cannot_be_merged_is_an_error_as_there():
 
 
 def test_a_state_of_other_arguments_is_not_adopted():
-    adjusted = updated(torchmetrics.R2Score(adjusted=1), OUTPUTS[:1])
+    other = updated(torchmetrics.R2Score(multioutput="uniform_average"), OUTPUTS[:1])
     with pytest.raises(ValueError, match="equal metric"):
-        of_outputs(torchmetrics).merge_state(adjusted)
+        of_outputs(torchmetrics).merge_state(other)
     with pytest.raises(ValueError, match="equal metric"):
-        of_outputs(torchmetrics).merge_state(adjusted.metric_state)
+        of_outputs(torchmetrics).merge_state(other.metric_state)
+
+
+@pytest.mark.parametrize("rows", [3, 4, 9])
+@pytest.mark.parametrize("multioutput", ["raw_values", "variance_weighted"])
+def test_r2_is_adjusted_as_there(rows, multioutput):
+    preds, target = (torch.rand(2, rows, 3, generator=GENERATOR) + 1).unbind()
+    values = []
+    for kinds in (torchmetrics, original):
+        metric = kinds.R2Score(adjusted=3, multioutput=multioutput)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            values.append((metric(preds, target), metric.compute()))
+            metric.update(preds, target)
+            values[-1] += (
+                metric.compute(),
+                len({str(each.message) for each in warned if "r2 score" in str(each.message)}),
+            )
+    torch.testing.assert_close(*values, rtol=1e-4, atol=1e-5)
+    assert values[0][3] == (rows <= 4)
+
+
+def test_one_dimension_is_one_sample_of_several_outputs():
+    one_by_one, at_once = (torchmetrics.PearsonCorrCoef(num_outputs=3) for _ in range(2))
+    at_once.update(*OUTPUTS[0])
+    for sample in zip(*OUTPUTS[0], strict=True):
+        one_by_one.update(*sample)  # TorchMetrics takes it for three samples
+    assert torch.equal(one_by_one.compute(), at_once.compute())
+    expected = [
+        np.corrcoef(preds, target)[0, 1] for preds, target in zip(*(each.T for each in OUTPUTS[0]), strict=True)
+    ]
+    np.testing.assert_allclose(one_by_one.compute(), expected, rtol=1e-5)
 
 
 def test_a_checkpoint_of_torchmetrics_is_refused_by_name():
@@ -472,7 +504,7 @@ def test_a_checkpoint_of_torchmetrics_is_refused_by_name():
         ("CosineSimilarity", {}, (torch.rand(10, 2), torch.rand(5, 2))),
         ("KLDivergence", {}, (torch.rand(3, 2, 5), torch.rand(3, 2, 5))),
         ("EditDistance", {}, (["a"], ["b", "c"])),
-        ("PearsonCorrCoef", {"num_outputs": 2}, (torch.rand(4), torch.rand(4))),
+        ("PearsonCorrCoef", {"num_outputs": 2}, (torch.rand(4, 3), torch.rand(4, 3))),
     ],
 )
 @pytest.mark.parametrize("step", ["update", "forward"])

@@ -50,6 +50,8 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
         return _values
     if name == "MeanMetric":
         return _weighted_values if metric.nan_policy == "propagate" else _known_values  # type: ignore[attr-defined]
+    if name in ("PearsonCorrCoef", "ConcordanceCorrCoef") and metric.num_outputs > 1:  # type: ignore[attr-defined]
+        return _outputs
     if getattr(metric, "num_outputs", None) == 1 and not entry.by_shape:
         return _numbers
     return _as_it_is
@@ -103,6 +105,12 @@ def _label_scores(preds: Tensor, target: Tensor) -> dict[str, Any]:
 def _numbers(preds: Tensor, target: Tensor) -> dict[str, Any]:
     _check_same_shape(preds, target)
     return {"preds": preds.flatten(), "target": target.flatten()}
+
+
+def _outputs(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    """Several outputs; one dimension is one sample."""
+    preds, target = (each[None] if each.ndim == 1 else each for each in (preds, target))
+    return {"preds": preds, "target": target}
 
 
 def _queries(preds: Tensor, target: Tensor, indexes: Tensor) -> dict[str, Any]:

@@ -375,6 +375,25 @@ class CompatibleAggregate(CompatibleMetric):
         return found
 
 
+class CompatibleR2(CompatibleMetric):
+    """R² adjusted as TorchMetrics does: with too few samples there is a warning, and no adjustment."""
+
+    def _counted(self, metric: Any) -> Any:
+        return replace(metric, adjusted=0)
+
+    def _reported_as_there(self, values: Callable[..., dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
+        rows = len(kwargs["preds"]) if "preds" in kwargs else self.meter.rows
+        found = super()._reported_as_there(values, *args, **kwargs)
+        if not self.adjusted or not rows:
+            return found
+        free = rows - self.adjusted - 1
+        if free <= 0:
+            why = "Division by zero in" if free == 0 else "More independent regressions than data points in"
+            warn(f"{why} adjusted r2 score. Falls back to standard r2 score.", NoDataWarning)
+            return found
+        return {name: 1 - (1 - value) * (rows - 1) / free for name, value in found.items()}
+
+
 class CompatibleOperatingPoint(CompatibleMetric):
     """The largest of two rates where the other has a minimum, and its threshold, on the curve that assay counts."""
 

@@ -21,6 +21,7 @@ from assay.compat.torchmetrics_metric import (
     CompatibleAggregate,
     CompatibleMetric,
     CompatibleOperatingPoint,
+    CompatibleR2,
     CompatibleRate,
 )
 from assay.compat.torchmetrics_retrieval import CompatibleRetrieval
@@ -47,6 +48,8 @@ def compatible_class(original: Any) -> type:
     base: type[CompatibleMetric] = CompatibleRate if hasattr(original, "_final_state") else CompatibleMetric
     if entry.assay in ("SensitivityAtSpecificity", "SpecificityAtSensitivity"):
         base = CompatibleOperatingPoint
+    if entry.assay == "R2Score":
+        base = CompatibleR2
     if "nan_strategy" in entry.defaults() and issubclass(original, _aggregation.BaseAggregator):
         base = CompatibleAggregate
     if entry.name.startswith("Retrieval"):
