@@ -1,11 +1,19 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 import types
 
 import pytest
 
 from assay._lazy import attach
+
+HEAVY = {
+    *("scipy", "matplotlib", "jinja2", "rich", "typer", "yaml", "pandas", "pyarrow", "PIL", "sklearn", "transformers"),
+    *("triton", "torchmetrics", "ignite", "html", "xml", "multiprocessing", "filelock"),
+}
+PARTS = ("render", "report", "evaluation", "audit", "cli", "quantize", "pretend", "tables", "wrappers", "language")
+NOT_NEEDED = tuple(f"assay.{name}" for name in PARTS)
 
 
 @pytest.fixture
@@ -36,3 +44,16 @@ def test_other_names_are_attribute_errors(package):
 def test_a_home_without_the_name_is_an_attribute_error(package):
     with pytest.raises(AttributeError, match="'math' has no attribute 'missing'"):
         _ = package.missing
+
+
+@pytest.mark.parametrize(
+    ("code", "most"),
+    [("import assay", 4), ("from assay import Accuracy, F1Score", 60), ("from assay import Accuracy, Meter", 90)],
+)
+def test_metrics_and_meters_import_little_besides_torch(code, most):
+    found = f"import sys, torch; before = set(sys.modules); {code}; print(*sorted(set(sys.modules) - before))"
+    new = subprocess.run([sys.executable, "-c", found], capture_output=True, text=True, check=True).stdout.split()
+    assert "assay" in new
+    assert len([name for name in new if name.startswith("assay")]) <= most
+    assert not {name.partition(".")[0] for name in new} & HEAVY
+    assert not [name for name in new if name.startswith(NOT_NEEDED)]

@@ -22,15 +22,11 @@ from assay.meter.file import ABOUT, MeterDescription, from_tensors, to_tensors
 from assay.meter.flat_states import FlatStates
 from assay.meter.merged_counts import MergedCounts
 from assay.meter.options import check_options, chosen_metrics, named_metrics
-from assay.meter.plots import plots_of
 from assay.meter.raw_samples import encoded, takes_raw
 from assay.meter.sync import synced
 from assay.meter.tally_plan import tally_plan
 from assay.meter.values import compute_values, fatal_problems
 from assay.metrics.base import Metric
-from assay.metrics.classification.confusion import ConfusionMatrix
-from assay.render.plots import choose_plot
-from assay.render.svg import to_axes
 from assay.tally.base import InvalidValues, State, Tally, merge
 from assay.tally.inputs import check_inputs, layout, match_shapes, type_name
 
@@ -377,6 +373,11 @@ class Meter:
         Raises:
             ConfigError: there is no such metric, or nothing to draw of it.
         """
+        from assay.meter.plots import plots_of  # here, so that a meter that draws nothing imports nothing that draws
+        from assay.metrics.classification.confusion import ConfusionMatrix
+        from assay.render.plots import choose_plot
+        from assay.render.svg import to_axes
+
         values = self.compute([name] if name in self.metrics else None)
         matrices = {each for each, metric in self.metrics.items() if isinstance(metric, ConfusionMatrix)}
         return to_axes(choose_plot(plots_of(values, matrices, classes), "" if name in self.metrics else name), axes)
