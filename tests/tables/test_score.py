@@ -288,6 +288,14 @@ def test_lists_of_other_lengths_are_bad_rows():
     assert caught.value.report.sections[0].values[0].value == 1.0
 
 
+def test_a_first_list_of_another_length_is_the_bad_row():
+    table = pa.table({"p": [[0.1], *[[0.1, 0.9], [0.7, 0.3]] * 50], "y": [0, *[1, 0] * 50]})
+    with pytest.raises(BadRowsError) as caught:
+        score(table, "accuracy", preds="p", target="y")
+    assert "1 with a list that has not 2 entries in p (table row 0)" in str(caught.value)
+    assert caught.value.report.sections[0].values[0].value == 1.0
+
+
 def test_what_cannot_be_read_or_measured_is_one_line(tmp_path):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"p": [0.5] * 999, "y": [0] * 999}), path)

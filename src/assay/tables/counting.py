@@ -22,7 +22,7 @@ from assay.tables.arrow import arrow
 from assay.tables.options import ScoreOptions
 from assay.tables.partial import Partial
 from assay.tables.query_rows import TableOrigin
-from assay.tables.rows import is_list
+from assay.tables.rows import is_list, usual_length
 from assay.tables.schemas import schema_difference
 from assay.tables.source import Fragment, TableSource, open_table
 
@@ -210,7 +210,7 @@ def class_counts(table: TableSource, options: ScoreOptions) -> dict[str, int]:
 
 
 def _width(table: TableSource, names: Sequence[str]) -> int:
-    """How many numbers a row has in some columns: several columns, or the list in the first row."""
+    """How many numbers a row has in some columns: several columns, or as most lists of the first batch with any."""
     if len(names) != 1:
         return len(names)
     kind = table.schema.field(names[0]).type
@@ -221,7 +221,7 @@ def _width(table: TableSource, names: Sequence[str]) -> int:
         return size
     for fragment in table.fragments:
         for batch in fragment.scan(names):
-            for row in batch.column(0):
-                if row.is_valid:
-                    return len(row)
+            lengths = arrow().compute.list_value_length(batch.column(0)).drop_null()
+            if len(lengths):
+                return usual_length(lengths.to_numpy())
     return 1

@@ -207,11 +207,14 @@ class RowReader:
         return tensor_of(array, name)
 
     def _lists(self, array: Any, name: str, masks: dict[str, Mask], depth: int) -> Tensor:
-        """Lists of one length as the rows of a matrix, lists of lists as those of a tensor; others are 0 and noted."""
+        """Lists of one length as the rows of a matrix, lists of lists as those of a tensor; others are 0 and noted.
+
+        That length is the one that most lists of the first batch have.
+        """
         pa = arrow()
         lengths = pa.compute.list_value_length(array).fill_null(-1).to_numpy(zero_copy_only=False)
         valid = lengths[lengths >= 0]
-        width = self._widths.setdefault((name, depth), int(valid[0])) if len(valid) else 0
+        width = self._widths.setdefault((name, depth), usual_length(valid)) if len(valid) else 0
         right = lengths == width
         _note(masks, f"a list that has not {width} entries in {name}", ~right & (lengths >= 0))
         inside: dict[str, Mask] = {}
@@ -425,3 +428,9 @@ def is_list(kind: Any) -> bool:
 
 def _shown(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+
+
+def usual_length(lengths: NDArray[Any]) -> int:
+    """The length that most lists have; the greatest of several."""
+    found, counts = np.unique(lengths, return_counts=True)
+    return int(found[counts == counts.max()][-1])
