@@ -67,10 +67,9 @@ def kill_a_ray_worker(after_s: float, killed: list[str]) -> None:
             try:
                 name = (folder / "cmdline").read_text()
                 raylet = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-                if (
-                    not name.startswith("ray::_count")
-                    or MARK.encode() not in Path(f"/proc/{raylet}/environ").read_bytes()
-                ):
+                if not name.startswith("ray::") or "_count" not in name:
+                    continue
+                if MARK.encode() not in Path(f"/proc/{raylet}/environ").read_bytes():
                     continue
                 os.kill(int(folder.name), signal.SIGKILL)
             except OSError:  # ended meanwhile, or of another user
