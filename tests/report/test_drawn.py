@@ -157,6 +157,39 @@ def test_a_report_becomes_a_data_frame(monkeypatch):
         report.to_dataframe()
 
 
+def test_a_comparison_becomes_a_data_frame_and_bars(monkeypatch):
+    from assay.report.comparison import Comparison, Delta, Run
+
+    deltas = (
+        Delta("b", "test", "accuracy", 0.5, 0.75, 0.25, 0.1, 0.4, verdict="better"),
+        Delta("b", "test", "loss", 0.5, 0.25, -0.25, -0.4, -0.1, verdict="better"),
+        Delta("b", "test", "accuracy", 0.5, 0.5, 0.0, slice="night"),
+    )
+    comparison = Comparison((Run("a"), Run("b")), deltas)
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=lambda rows, columns: (rows, columns)))
+    rows, columns = comparison.to_dataframe()
+    found = [dict(zip(columns, row, strict=True)) for row in rows]
+    assert [(each["metric"], each["slice"], each["difference"]) for each in found] == [
+        ("accuracy", "", 0.25),
+        ("loss", "", -0.25),
+        ("accuracy", "night", 0.0),
+    ]
+    assert {name: found[0][name] for name in ("verdict", "lower", "p")} == {
+        "verdict": "better",
+        "lower": 0.1,
+        "p": None,
+    }
+    axes = Figure().subplots()
+    assert comparison.plot(axes=axes) is axes
+    shown = [text.get_text() for text in (*axes.texts, axes.title, *axes.get_yticklabels(), *axes.get_xticklabels())]
+    assert {"accuracy", "loss"} <= set(shown)
+    with pytest.raises(ConfigError, match="b, test"):
+        comparison.plot("c, test")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingDependencyError, match=r"assay\[pandas\]"):
+        comparison.to_dataframe()
+
+
 def test_a_metric_is_written_with_the_arguments_that_it_was_given():
     assert repr(F1Score(num_classes=3, average=None)) == "F1Score(num_classes=3, average=None)"
     assert repr(Accuracy()) == "Accuracy()"

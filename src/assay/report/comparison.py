@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from assay._records import CellValue, Record
-from assay.errors import ConfigError, describe
+from assay.errors import ConfigError, MissingDependencyError, describe
 from assay.render import Document, Viewable
 from assay.render.pictures import Picture
+from assay.render.plots import Bars, choose_plot
 from assay.report.comparison_view import comparison_document
 from assay.report.report import now
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 VERDICTS = ("better", "worse", "differs", "no evidence", "cannot say")
 
@@ -256,6 +262,58 @@ class Comparison(Record, Viewable, schema="assay.comparison/6"):
         """How many tests p-values were corrected for."""
         return sum(delta.p is not None for delta in self.deltas)
 
+    def plot(self, name: str = "", axes: Axes | None = None) -> Axes:
+        """Draw the differences of a run with Matplotlib, as bars with their intervals; over all samples.
+
+        Args:
+            name: which differences, `run, section`; by default those of the first run and section.
+            axes: where to draw; by default on axes of a new figure of pyplot.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ConfigError: there are no such differences.
+        """
+        from assay.render.svg import to_axes
+
+        groups: dict[tuple[str, str], list[Delta]] = {}
+        for delta in self.deltas:
+            if not delta.slice:
+                groups.setdefault((delta.run, delta.section), []).append(delta)
+        bars = [_bars(f"{run}, {section}", deltas) for (run, section), deltas in groups.items()]
+        return to_axes(choose_plot(bars, name), axes)
+
+    def to_dataframe(self) -> Any:
+        """The differences as a pandas DataFrame, one row a difference, also those of slices.
+
+        Returns:
+            Columns `run`, `section`, `slice` (empty for all samples), `metric`, `baseline`, `value`, `difference`,
+            `lower`, `upper`, `p`, `corrected`, `effect`, `scale`, `method`, `paired`, `higher_is_better`, `verdict` and
+            `note`.
+
+        Raises:
+            MissingDependencyError: pandas is not installed.
+        """
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            raise MissingDependencyError("pandas", extra="pandas", purpose="Comparison.to_dataframe") from error
+        return DataFrame([[getattr(delta, name) for name in _COLUMNS] for delta in self.deltas], columns=list(_COLUMNS))
+
     def to_document(self) -> Document:
         """What is shown: a grid of differences for each run and section, the samples that flipped, the slices."""
         return comparison_document(self)
+
+
+_COLUMNS = (
+    *("run", "section", "slice", "metric", "baseline", "value", "difference", "lower", "upper", "p", "corrected"),
+    *("effect", "scale", "method", "paired", "higher_is_better", "verdict", "note"),
+)
+
+
+def _bars(title: str, deltas: Sequence[Delta]) -> Bars:
+    """Differences as bars, with intervals where all have one."""
+    ends = [(each.lower, each.upper) for each in deltas]
+    lower, upper = zip(*ends, strict=True) if all(None not in each for each in ends) else ((), ())
+    return Bars(title, tuple(each.metric for each in deltas), tuple(each.difference for each in deltas), lower, upper)
