@@ -158,14 +158,18 @@ def test_values_are_numbers_and_texts_alike_in_every_form():
         "float": lambda b: b["age"] / 4,
         "text": lambda b: [None if a == 0 else f"{a:03}" for a in b["age"].tolist()],
         "half": lambda b: (b["age"] / 4).bfloat16(),
+        "frame": lambda b: [float("nan") if a == 0 else f"{a:03}" for a in b["age"].tolist()],
+        "root": lambda b: (b["age"] - 10.0).sqrt(),
     }
     names = list(slices(people(slices=forms)))
     expected = {
         "list": ["0", "10", "20", "30"],
         "array": ["0", "10", "20", "30"],
         "float": ["0.0", "2.5", "5.0", "7.5"],
-        "text": ["010", "020", "030", "None"],
+        "text": ["010", "020", "030", "missing"],
         "half": ["0.0", "2.5", "5.0", "7.5"],
+        "frame": ["010", "020", "030", "missing"],
+        "root": ["0.0", "3.1622777", "4.472136", "missing"],
     }
     assert names == [f"{form} = {value}" for form, values in expected.items() for value in values]
 

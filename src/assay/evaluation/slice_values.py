@@ -104,7 +104,7 @@ class Coding:
         different, where = np.unique(values, return_inverse=True)
         if len(different) > MOST_VALUES:
             self._refuse(map(str, different))
-        return np.array([self.code(str(each)) for each in different], np.int64)[where]
+        return np.array([self.code(_text(each)) for each in different], np.int64)[where]
 
     def recoded(self, values: CodedValues) -> Array:
         """The numbers of values that have other numbers; texts that no value has get none."""
@@ -214,7 +214,7 @@ def _lists(values: Iterable[Any]) -> list[list[str]]:
     for each in values:
         each = each.tolist() if isinstance(each, Tensor) else each
         entries = list(each) if isinstance(each, _LISTS) else [] if each is None else [each]
-        lists.append([MISSING if entry is None else str(entry) for entry in entries])
+        lists.append(list(map(_text, entries)))
     return lists
 
 
@@ -234,4 +234,11 @@ def _array(values: Any) -> Array:
     if isinstance(values, Tensor):
         values = to_host(values.float() if values.dtype == torch.bfloat16 else values).numpy()
     array = np.asarray(values)
-    return array.astype(str) if array.dtype.kind == "O" else array
+    if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
+        array = np.asarray(values, object)  # as strings, NaN would be the text "nan"
+    return np.array(list(map(_text, array.flat)), str).reshape(array.shape) if array.dtype.kind == "O" else array
+
+
+def _text(value: Any) -> str:
+    """A value as slices are named; None and NaN, by which arrays and frames say so, are missing."""
+    return MISSING if value is None or value != value else str(value)

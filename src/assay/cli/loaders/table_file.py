@@ -16,7 +16,7 @@ from assay._atomic import reading
 from assay.cli.loaders.labels import rows_at
 from assay.errors import ConfigError, ShapeError, describe
 from assay.tables.arrow import arrow
-from assay.tables.source import FORMATS, TableSource, csv_options, open_table
+from assay.tables.source import FORMATS, TableSource, blank_as_missing, csv_options, open_table
 
 SUFFIXES = tuple(FORMATS)
 
@@ -135,6 +135,9 @@ class TableFile:
             return open_table(pa.json.read_json(self.path), name=str(self.path))
         parse, convert = csv_options(self.path.suffix == ".tsv", self._strings)
         table = pa.csv.read_csv(self.path, parse_options=parse, convert_options=convert)
+        for place, name in enumerate(table.column_names):
+            if name not in self._strings:
+                table = table.set_column(place, name, blank_as_missing(table.column(place)))
         return open_table(table, name=str(self.path))
 
 
