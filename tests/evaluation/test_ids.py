@@ -53,7 +53,7 @@ def test_a_sample_with_another_padding_is_the_same_sample():
         {"x": torch.tensor([[0.0, 1.0, 0.0]]), "y": torch.tensor([1]), "id": ["a"], "tokens": torch.ones(1, 4)},
         {"x": torch.tensor([[0.0, 1.0, 0.0]]), "y": torch.tensor([1]), "id": ["a"], "tokens": torch.ones(1, 9)},
     ]
-    assert run(padded).sections[0].note == "1 samples."
+    assert run(padded).sections[0].note == "1 sample."
 
 
 class Stops:

@@ -211,7 +211,7 @@ def test_metrics_of_strings_and_of_tensors_are_not_one_meter():
     ("preds", "target", "words"),
     [
         (torch.zeros(2), ["a", "b"], "preds: got a tensor of shape"),
-        (["a", "b"], ["a"], "target: got 1 samples, expected as many as preds has, 2"),
+        (["a", "b"], ["a"], "target: got 1 sample, expected as many as preds has, 2"),
         (b"ab", ["a"], "preds: got bytes"),
         ({"a": "b"}, ["a"], "preds: got dict"),
         (["a", None], ["a", "b"], "expected strings"),
@@ -250,7 +250,7 @@ def test_wrappers_take_raw_samples_and_columns():
 
 def test_per_sample_values_take_raw_samples_as_an_update_does():
     assert per_sample_values(LengthRatio(), "ab", "abcd").terms["length"].tolist() == [2]
-    with pytest.raises(ShapeError, match="target: got 1 samples"):
+    with pytest.raises(ShapeError, match="target: got 1 sample"):
         per_sample_values(LengthRatio(), ["a", "b"], ["a"])
     assert per_sample_values(LengthRatio() * 2, ["a"], ["b"]) is None
     assert predictions(LengthRatio() * 2, ["a"], ["b"]) is None

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from assay import AUROC, Accuracy, score
-from assay.errors import ConfigError
-from assay.metrics import FleissKappa
+from assay.errors import ConfigError, ShapeError
+from assay.metrics import FleissKappa, WordErrorRate
 from assay.metrics.parsing import as_metrics
 
 PLAIN = {"p": [0, 1, 1, 0, 2, 2], "y": [0, 1, 2, 0, 1, 2]}
@@ -195,3 +195,16 @@ def test_numbers_of_ratings_are_no_labels():
     ratings = [[5, 0, 0], [1, 4, 0], [0, 0, 5], [3, 1, 1]]
     expected = float(FleissKappa(num_classes=3)(torch.tensor(ratings)))
     assert value(scored({"p": ratings}, FleissKappa(num_classes=3), target=None)) == expected
+
+
+def test_weights_that_are_strings_are_told_to_be_numbers():
+    table = pa.table({"p": [0, 1], "y": [0, 1], "w": ["a", "b"]})
+    with pytest.raises(ConfigError, match=r"w: got strings \('a', 'b'\), expected numbers\. Name a column of numbers"):
+        score(table, Accuracy(num_classes=2), preds="p", target="y", weights="w")
+
+
+def test_one_sample_is_in_the_singular():
+    with pytest.raises(ShapeError, match="got 1 sample, expected as many as preds has, 2"):
+        Accuracy(num_classes=2)(torch.tensor([0, 1]), torch.tensor([1]))
+    with pytest.raises(ShapeError, match="got 1 sample, expected"):
+        WordErrorRate()(["a", "b"], ["c"])

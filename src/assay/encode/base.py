@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from assay.errors import ShapeError, describe
+from assay.render.document import plural
 from assay.tally.inputs import type_name
 from assay.tally.ragged import Ragged
 
@@ -83,7 +84,7 @@ def raw_samples(preds: Any, target: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         raise ShapeError(describe("target", "nothing", "a list with one entry a sample", "Pass preds and target"))
     others = _sequence("target", target)
     if len(others) != len(samples):
-        got, expected = f"{len(others)} samples", f"as many as preds has, {len(samples)}"
+        got, expected = plural(len(others), "sample"), f"as many as preds has, {len(samples)}"
         raise ShapeError(describe("target", got, expected, "Give one entry a sample in both"))
     return samples, others
 

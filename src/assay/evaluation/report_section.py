@@ -16,6 +16,7 @@ from assay.meter import Meter
 from assay.meter.intervals import closed_forms, resampled_queries
 from assay.meter.resample import READ_ELEMENTS
 from assay.metrics.base import Metric
+from assay.render.document import plural
 from assay.report import Section, Slice, Table
 from assay.report.packed_array import PackedArray
 from assay.report.worst_slices import slices_of
@@ -74,7 +75,7 @@ def build_section(
         values,
         (*own_tables, *more_tables, *tables),
         (*own_plots, *more_plots),
-        note=f"{total.rows:,} samples." + (f" Not shown here: {', '.join(omitted)}." if omitted else ""),
+        note=f"{plural(total.rows, 'sample')}." + (f" Not shown here: {', '.join(omitted)}." if omitted else ""),
         samples=per_sample.samples,
         slices=slices,
         min_slice_size=options.min_slice_size,

@@ -11,6 +11,7 @@ from torch import Tensor
 from assay.errors import InvalidValuesError, InvalidValuesWarning, NoDataWarning, describe, warn
 from assay.meter.tally_plan import TallyPlan
 from assay.metrics.base import Metric
+from assay.render.document import plural
 from assay.tally.base import InvalidValues, State
 
 
@@ -52,7 +53,10 @@ def compute_values(
         values[name] = value = metric.compute(counts)
         if rows and not problems and metric.defined_for and _undefined(metric, value):
             do = "Add samples until that holds; the value is NaN"
-            warn(describe(name, f"{rows} samples for which it is undefined", metric.defined_for, do), NoDataWarning)
+            warn(
+                describe(name, f"{plural(rows, 'sample')} for which it is undefined", metric.defined_for, do),
+                NoDataWarning,
+            )
     return values
 
 

@@ -255,6 +255,8 @@ class RowReader:
             some = sorted({str(each) for each in values.unique().drop_null()[:100].to_pylist()})
             do = f"Write labels={','.join(some[:20])} (--labels), all names in the order of the classes"
             got = f"strings ({', '.join(map(repr, some[:3]))}{', ...' if len(some) > 3 else ''})"
+            if name not in (*self.columns.preds, *self.columns.target):  # weights are no labels
+                raise ConfigError(describe(name, got, "numbers", "Name a column of numbers, or cast it"))
             raise ConfigError(describe(name, got, "numbers, or names whose order is known", do))
         names = pa.array(self._names(values.type) or [], pa.large_string())
         numbers = pa.compute.index_in(values.cast(pa.large_string()), value_set=names)

@@ -12,6 +12,7 @@ from torch.nn.parameter import is_lazy
 
 from assay.devices.placement import bring_together, has_values, is_freed, is_plain, plain
 from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, describe
+from assay.render.document import plural
 from assay.tally.base import BatchLayout, TensorLayout
 
 _DTYPES = {
@@ -52,7 +53,7 @@ def check_inputs(arguments: Mapping[str, Any], weighted: bool, strict: bool) -> 
         if tensor.shape[0] != rows:
             expected = f"as many as preds has, {rows}"
             do = "Pass batches, in which dimension 0 counts the samples"
-            raise ShapeError(describe(name, f"{tensor.shape[0]} samples", expected, do))
+            raise ShapeError(describe(name, plural(tensor.shape[0], "sample"), expected, do))
     return tensors
 
 

@@ -244,3 +244,22 @@ def test_what_has_no_confusion_matrix_has_no_groups():
 def test_too_many_groups_are_refused():
     with pytest.raises(ConfigError, match=r"num_groups: got 1000000000000, .*GiB.*Leave num_groups out"):
         DemographicParityDifference(num_groups=10**12)
+
+
+@pytest.mark.parametrize("labels", [{}, {"num_labels": 3}, {"num_classes": 4}])
+def test_the_rates_of_many_groups_are_those_of_each_one(labels):
+    rng = torch.Generator().manual_seed(3)
+    shape = (4000, 3) if "num_labels" in labels else (4000,)
+    preds, target = (torch.randint(0, labels.get("num_classes", 2), shape, generator=rng) for _ in range(2))
+    groups = torch.randint(0, 60, (4000,), generator=rng)
+    rates = []
+    for group in range(60):
+        rows = groups == group
+        classes = range(labels.get("num_labels", labels.get("num_classes", 2)))
+        if "num_labels" in labels:
+            rates.append([preds[rows, k].double().mean().item() for k in classes])
+        else:
+            rates.append([(preds[rows] == k).double().mean().item() for k in classes])
+    lowest, highest = (edge(torch.tensor(rates, dtype=torch.float64), 0).values for edge in (torch.min, torch.max))
+    value = DemographicParityDifference(**labels, num_groups=60)(preds, target, groups=groups)
+    assert value.item() == pytest.approx((highest - lowest).max().item(), abs=1e-15)

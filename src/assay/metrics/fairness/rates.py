@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import nan
@@ -124,8 +124,7 @@ class GroupRateMetric(LabelMetric):
         return group_tally(self.labels, self.num_groups, weighted)
 
     def compute(self, counts: GroupCounts) -> Tensor:
-        of = [self.outcomes(matrix) for matrix in counts.values()]
-        spreads = list(self._spreads(of))
+        spreads = list(self._spreads(list(counts.values()))) if counts else []
         worst = min if self.divides else max
         return number(float(worst(spreads)) if spreads else nan)
 
@@ -133,15 +132,35 @@ class GroupRateMetric(LabelMetric):
         """The outcomes of each class, each label, or the positive class."""
         return outcomes(counts.totals(), self.num_classes is not None, self.ignore_index)
 
-    def _spreads(self, of: list[Outcomes]) -> Iterator[Fraction]:
+    def _of_groups(self, groups: Sequence[Counts]) -> Outcomes:
+        """The outcomes of all groups `(groups, classes or labels)`; those of labels are found at once."""
+        if self.num_classes is not None:
+            each = [self.outcomes(matrix) for matrix in groups]
+        else:
+            each = [self.outcomes(Counts(np.concatenate([matrix.values for matrix in groups])))]
+        counts = zip(*((of.tp, of.fp, of.fn, of.tn, of.present) for of in each), strict=True)
+        tp, fp, fn, tn, present = (np.concatenate(part).reshape(len(groups), -1) for part in counts)
+        return Outcomes(tp, fp, fn, tn, present)
+
+    def _spreads(self, groups: Sequence[Counts]) -> Iterator[Fraction]:
         """How far each rate of each class is apart."""
+        of = self._of_groups(groups)
         for rate in self.rates:
-            for pairs in zip(*(zip(*rate(each), strict=True) for each in of), strict=True):
-                values = [Fraction(int(above), int(below)) for above, below in pairs if below]
-                if len(values) < 2 or (self.divides and not max(values)):
+            above, below = rate(of)
+            for pairs in zip(above.T.tolist(), below.T.tolist(), strict=True):
+                rates = [pair for pair in zip(*pairs, strict=True) if pair[1]]
+                if len(rates) < 2 or (self.divides and not any(count for count, _ in rates)):
                     continue
-                low, high = min(values), max(values)
+                low, high = _extremes(rates)
                 yield low / high if self.divides else high - low
+
+
+def _extremes(rates: Sequence[tuple[int, int]]) -> tuple[Fraction, Fraction]:
+    """The lowest and the highest quotient: that of floats tells which few may be it."""
+    quotients = [above / below for above, below in rates]
+    lowest, highest = min(quotients), max(quotients)
+    low = min(Fraction(*rate) for rate, each in zip(rates, quotients, strict=True) if each == lowest)
+    return low, max(Fraction(*rate) for rate, each in zip(rates, quotients, strict=True) if each == highest)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,11 +290,11 @@ class EqualizedOddsRatio(GroupRateMetric):
 
 def right_labels(of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
     """Right labels, and all; of several labels, pooled."""
-    return (of.tp + of.tn).sum(keepdims=True), of.total.sum(keepdims=True)
+    return (of.tp + of.tn).sum(-1, keepdims=True), of.total.sum(-1, keepdims=True)
 
 
 def right_classes(of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
-    return of.tp.sum(keepdims=True), of.support.sum(keepdims=True)
+    return of.tp.sum(-1, keepdims=True), of.support.sum(-1, keepdims=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from torch import Tensor
 from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.metrics.base import AT_MOST_1, NOT_NEGATIVE, Metric, number
 from assay.metrics.per_sample import single
+from assay.render.document import plural
 from assay.tally.base import Batch, Tally
 from assay.tally.float_terms import TweedieDeviance
 from assay.tally.integer_weights import integer_weights
@@ -221,7 +222,9 @@ def _defined(what: str, ratios: Array) -> Array:
     """Quotients, none of which is 0 / 0."""
     if undefined := int(np.isnan(ratios).sum()):
         do = "Leave these samples out, or use a metric that does not divide, such as MedianAbsoluteError"
-        raise InvalidValuesError(describe(what, f"0 / 0 in {undefined} samples", "quotients with a value", do))
+        raise InvalidValuesError(
+            describe(what, f"0 / 0 in {plural(undefined, 'sample')}", "quotients with a value", do)
+        )
     return ratios
 
 
