@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-RAY_ROWS, RAY_FRAGMENTS = 1_000_000, 80
+RAY_ROWS, RAY_FRAGMENTS = 4_000_000, 80
 SAMPLES, BATCH = 96_000, 64
 STEP_S = 0.02
 MARK = f"ASSAY_KILLED_WORKERS={uuid.uuid4().hex}"
@@ -88,7 +88,14 @@ def on_ray(rows: int) -> None:
     import assay
     from assay.integrations import score_on_ray
 
-    options: dict[str, Any] = {"preds": "p", "target": "y", "slices": ["g"], "progress": False, "keep_samples": False}
+    options: dict[str, Any] = {
+        "preds": "p",
+        "target": "y",
+        "slices": ["g"],
+        "progress": False,
+        "keep_samples": False,
+        "n_resamples": 25,
+    }
     metrics = "accuracy,auroc,f1"
     with tempfile.TemporaryDirectory() as folder:
         random = np.random.default_rng(0)
@@ -106,7 +113,7 @@ def on_ray(rows: int) -> None:
         for name in ("Ray, 2 workers", "Ray, 2 workers, one killed"):
             killed: list[str] = []
             if took:
-                threading.Thread(target=kill_a_ray_worker, args=(took / 4, killed), daemon=True).start()
+                threading.Thread(target=kill_a_ray_worker, args=(0.7, killed), daemon=True).start()
             start = time.perf_counter()
             report = score_on_ray(source, metrics, **options)
             wall, was_killed = time.perf_counter() - start, bool(took)
