@@ -59,7 +59,7 @@ def _diff(of: FileMigration) -> str:
     return "".join(typer.style(line, fg=_COLOURS.get(line[0])) for line in text.splitlines(keepends=True))
 
 
-_KINDS = {"todo": "left to you", "check": "changed; look at it", "kept": "kept"}
+_KINDS = {"import": "or change the import", "todo": "left to you", "check": "changed; look at it", "kept": "kept"}
 
 
 def _show_notes(migrations: list[FileMigration]) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from assay.migrate.calls import MetricCall, metric_call
 from assay.migrate.collection import collection_of
+from assay.migrate.drop_in_imports import MODULES, drop_in_imports
 from assay.migrate.imports import Imports
 from assay.migrate.names import Variable, names_of, variable_of
 from assay.migrate.source import Edit, SourceText, changed
-from assay.migrate.table import Counterpart, LibraryTable
+from assay.migrate.table import Counterpart, LibraryTable, library
 
 UPDATE_NAMES = {"torchmetrics": frozenset({"preds", "target"}), "torcheval": frozenset[str]()}
 
@@ -22,7 +23,7 @@ class Note:
 
     Attributes:
         line: where, from 1.
-        kind: "todo" where nothing was changed, "check" where something was.
+        kind: "todo" where nothing was changed, "check" where something was; "import" where another import does it.
         reason: why.
         write: what to write; empty where there is nothing to.
     """
@@ -88,7 +89,24 @@ def rewrite(text: str, known: Mapping[str, int] | None = None) -> RewriteResult:
     except SyntaxError as error:
         reason = "the changed file would not be Python, so nothing is changed: please report it"
         return RewriteResult(text, text, (Note(error.lineno or 1, "todo", reason),))
-    return RewriteResult(text, after, tuple(_merged(work.notes)))
+    notes = [*_merged(work.notes), *_import_notes(work, after)]
+    return RewriteResult(text, after, tuple(sorted(notes, key=lambda each: each.line)))
+
+
+def _import_notes(work: _Rewrite, after: str) -> Iterator[Note]:
+    """The imports by which a file works as it is, where anything of a library that `assay.compat` has is left."""
+    lines: dict[str, int] = {}
+    for node in ast.walk(work.source.tree):
+        if isinstance(node, ast.ImportFrom):
+            lines.setdefault(f"from {node.module}", node.lineno)
+        elif isinstance(node, ast.Import):
+            lines |= {f"import {ast.unparse(each)}": node.lineno for each in node.names}
+    for name in MODULES:
+        title = library(name).title
+        if any(each.kind == "todo" and each.reason.startswith((f"{title} ", f"from {name}")) for each in work.notes):
+            for path, statement in drop_in_imports(after, name):
+                reason = f"{title}: with this import, what is left works as it is, on assay's counts"
+                yield Note(lines.get(path, 1), "import", reason, statement)
 
 
 def _pass_over(source: SourceText, imports: Imports, known: Mapping[str, int]) -> _Rewrite:
