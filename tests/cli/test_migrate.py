@@ -35,8 +35,10 @@ def test_it_shows_a_diff_and_numbered_notes_and_writes_nothing(file):
     shown = ran(file)
     assert shown.exit_code == 1
     assert "+m = as_torchmetric(Accuracy(num_classes=3))\n" in shown.stdout
-    assert f"1. {file}:6: kept: TorchMetrics FeatureShare has no counterpart.\n" in shown.stdout
-    assert f"2. {file}:7: left to you: PyTorch Ignite Accuracy: num_classes is not written here" in shown.stdout
+    assert f"1. {file}:3: or change the import: PyTorch Ignite" in shown.stdout
+    assert "   instead: from assay.compat.ignite.metrics import Accuracy as Share\n" in shown.stdout
+    assert f"2. {file}:6: kept: TorchMetrics FeatureShare has no counterpart.\n" in shown.stdout
+    assert f"3. {file}:7: left to you: PyTorch Ignite Accuracy: num_classes is not written here" in shown.stdout
     assert "   instead: as_ignite(Accuracy(num_classes=...), lambda o: o)\n" in shown.stdout
     assert "1 file: 1 would change, 1 place left to you. Nothing was written; --write does." in shown.stderr
     assert file.read_text() == CODE
@@ -60,7 +62,7 @@ def test_json_is_for_programs(file):
     (about,) = told["files"]
     assert about["changed"] is True
     assert about["diff"].startswith("--- a/")
-    assert [(note["line"], note["kind"]) for note in about["notes"]] == [(6, "kept"), (7, "todo")]
+    assert [(note["line"], note["kind"]) for note in about["notes"]] == [(3, "import"), (6, "kept"), (7, "todo")]
 
 
 def test_a_file_that_cannot_be_read_does_not_stop_the_others(file):
