@@ -157,6 +157,18 @@ def test_a_report_becomes_a_data_frame(monkeypatch):
         report.to_dataframe()
 
 
+@pytest.mark.parametrize(("scale", "normalize"), [(0.0, "true"), (1e-3, None), (1e6, None), (1e6, "all")])
+def test_normalized_and_weighted_confusion_matrices_are_drawn(scale, normalize):
+    meter = Meter(matrix=ConfusionMatrix(num_classes=2, normalize=normalize), weighted=scale > 0)
+    weights = {"weights": torch.full((4,), scale)} if scale else {}
+    meter.update(torch.tensor([0, 1, 1, 1]), torch.tensor([0, 0, 0, 1]), **weights)
+    axes = meter.plot(axes=Figure().subplots(), classes=["cat", "dog"])
+    values = meter.compute()["matrix"].flatten().tolist()
+    assert [text.get_text() for text in axes.texts] == [f"{value:.3g}" for value in values if value]
+    opaque = [patch.get_alpha() for patch in axes.patches if patch.get_alpha() != 0.45]
+    assert opaque == pytest.approx([(1 / 3) ** 0.6, (2 / 3) ** 0.6, 1.0])
+
+
 def test_a_comparison_becomes_a_data_frame_and_bars(monkeypatch):
     from assay.report.comparison import Comparison, Delta, Run
 
@@ -212,10 +224,3 @@ def test_a_metric_draws_what_a_meter_of_one_batch_does(metric, axes):
     assert words(drawn) == words(expected)
     with pytest.raises(ShapeError):
         metric.plot(preds, target[:3])
-
-
-@pytest.mark.parametrize(("normalize", "weights"), [("true", None), (None, torch.tensor([0.5, 1.5, 2.0]))])
-def test_a_matrix_of_shares_or_of_weights_has_no_plot(normalize, weights):
-    metric = ConfusionMatrix(num_classes=3, normalize=normalize)
-    with pytest.raises(ConfigError, match=r"\bplot\b|\bdraw"):
-        metric.plot(torch.eye(3), torch.tensor([0, 1, 1]), weights=weights)

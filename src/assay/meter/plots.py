@@ -12,7 +12,7 @@ from assay.metrics.classification.detection_curves import ErrorTradeoff
 from assay.metrics.classification.probabilities import ReliabilityDiagram
 from assay.metrics.classification.ranking import PRCurve, ROCCurve
 from assay.metrics.retrieval.curves import RetrievalCurve
-from assay.render.plots import Bars, ConfusionPlot, Curve, Curves, Plot, Reliability
+from assay.render.plots import Bars, ConfusionPlot, Curve, Curves, MatrixPlot, Plot, Reliability
 
 _CURVES: Mapping[type, tuple[str, int, int]] = {
     ROCCurve: ("roc", 0, 1),
@@ -23,7 +23,7 @@ _CURVES: Mapping[type, tuple[str, int, int]] = {
 """The kind of curve that a value is, and which of its entries are x and y."""
 
 
-def plots_of(values: Mapping[str, Any], matrices: set[str], classes: Sequence[str]) -> list[Plot]:
+def plots_of(values: Mapping[str, Any], matrices: set[str], classes: Sequence[str]) -> list[Plot | MatrixPlot]:
     """What can be drawn of values, one plot a metric; then bars of all single numbers.
 
     Args:
@@ -31,15 +31,16 @@ def plots_of(values: Mapping[str, Any], matrices: set[str], classes: Sequence[st
         matrices: which of them are confusion matrices.
         classes: the names of the classes; their numbers where there are none.
     """
-    plots: list[Plot] = []
+    plots: list[Plot | MatrixPlot] = []
     numbers: dict[str, float] = {}
     for name, value in values.items():
         if isinstance(value, tuple(_CURVES)):
             plots.append(curves(name, value, classes))
         elif isinstance(value, ReliabilityDiagram):
             plots.append(reliability(name, value))
-        elif name in matrices and isinstance(value, Tensor) and value.ndim == 2 and not value.is_floating_point():
-            plots.append(ConfusionPlot(name, _names(classes, len(value)), tuple(map(tuple, value.tolist()))))
+        elif name in matrices and isinstance(value, Tensor) and value.ndim == 2:
+            kind = MatrixPlot if value.is_floating_point() else ConfusionPlot  # of shares or weights, or of counts
+            plots.append(kind(name, _names(classes, len(value)), tuple(map(tuple, value.tolist()))))
         elif isinstance(value, Tensor) and value.ndim == 1 and len(value):
             plots.append(Bars(name, _names(classes, len(value)), tuple(value.double().tolist())))
         else:

@@ -393,12 +393,32 @@ class Dots:
         return f"{shown}, from {' to '.join(f'{number(dot.value)} ({dot.name})' for dot in ends)}{overall}."
 
 
+@dataclass(frozen=True)
+class MatrixPlot:
+    """A confusion matrix of shares or of sums of weights.
+
+    Args:
+        name: the title.
+        labels: the names of the N classes.
+        counts: N rows of N numbers of 0 or more; rows are targets, columns are predictions.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    counts: tuple[tuple[float, ...], ...]
+
+    def summary(self) -> str:
+        total = sum(map(sum, self.counts))
+        right = sum(row[i] for i, row in enumerate(self.counts))
+        return f"{number(right)} of {number(total)} is on the diagonal, {len(self.labels)} classes."
+
+
 Plot: TypeAlias = ConfusionPlot | Curves | Reliability | Residuals | Bars | Distribution | Points
-Drawing: TypeAlias = Plot | Dots | Trend
+Drawing: TypeAlias = Plot | MatrixPlot | Dots | Trend
 """What can be drawn: plots that reports hold, and those that are made of other parts of them."""
 
 
-def choose_plot(plots: Sequence[Plot], name: str) -> Plot:
+def choose_plot(plots: Sequence[Plot | MatrixPlot], name: str) -> Plot | MatrixPlot:
     """The plot with a title; the first one for an empty name.
 
     Raises:
@@ -408,7 +428,7 @@ def choose_plot(plots: Sequence[Plot], name: str) -> Plot:
         if name in ("", plot.name):
             return plot
     if not plots:
-        expected = "numbers, a curve, or a confusion matrix of counts"
+        expected = "numbers, a curve, or a confusion matrix"
         do = "Add a metric with such a value, or print what there is"
         raise ConfigError(describe("plot", "no value that can be drawn", expected, do))
     there = ", ".join(repr(plot.name) for plot in plots)

@@ -17,7 +17,17 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from assay.render.plots import Bars, ConfusionPlot, Curves, Distribution, Dots, Drawing, Reliability, Residuals
+from assay.render.plots import (
+    Bars,
+    ConfusionPlot,
+    Curves,
+    Distribution,
+    Dots,
+    Drawing,
+    MatrixPlot,
+    Reliability,
+    Residuals,
+)
 from assay.render.points import Points
 from assay.render.text import clean, number, shorten, shorten_each
 from assay.render.trends import Trend
@@ -132,7 +142,7 @@ def to_svg(plot: Drawing, key: str) -> str:
 
 def _drawing(plot: Drawing) -> tuple[Callable[[Any, Any], None], tuple[float, float]]:
     """The function that draws a kind of plot, and its size in inches."""
-    if isinstance(plot, ConfusionPlot):
+    if isinstance(plot, ConfusionPlot | MatrixPlot):
         return _draw_confusion, (5.2, 4.4 if len(plot.labels) < 5 else 5.0)
     if isinstance(plot, Curves):
         return _draw_curves, (5.2, 4.4)
@@ -164,10 +174,11 @@ def _name_axes(axes: Axes, x: str, y: str) -> None:
     axes.set_ylabel(y, color=ink("faint"))
 
 
-def _draw_confusion(axes: Axes, plot: ConfusionPlot) -> None:
+def _draw_confusion(axes: Axes, plot: ConfusionPlot | MatrixPlot) -> None:
     """Shades by the share of the target's row; colour for what is right, another for errors."""
     counts_NN = np.array(plot.counts, dtype=np.float64).reshape(len(plot.labels), len(plot.labels))
-    share_NN = counts_NN / np.maximum(counts_NN.sum(axis=1, keepdims=True), 1)
+    total_N1 = counts_NN.sum(axis=1, keepdims=True)
+    share_NN = counts_NN / np.where(total_N1 > 0, total_N1, 1)
     axes.grid(False)
     _name_axes(axes, "Predicted", "Target")
     n = len(plot.labels)
@@ -185,16 +196,24 @@ def _draw_confusion(axes: Axes, plot: ConfusionPlot) -> None:
     axes.set(xlim=(-0.5, end), ylim=(end, -0.5), aspect="equal")
 
 
-def _draw_cells(axes: Axes, plot: ConfusionPlot, share_NN: np.ndarray[Any, Any]) -> None:
+def _draw_cells(axes: Axes, plot: ConfusionPlot | MatrixPlot, share_NN: np.ndarray[Any, Any]) -> None:
     size = min(10.0, 95.0 / max(1, len(plot.labels)))
     for i, row in enumerate(plot.counts):
         for j, count in enumerate(row):
             _fill_cell(axes, i, j, "grid", 0.45)
-            if count:
+            if count > 0:
                 alpha = float(share_NN[i, j]) ** 0.6  # rare errors stay visible
                 _fill_cell(axes, i, j, "heat" if i == j else "warm", alpha)
                 text = ink("on-heat" if alpha > 0.8 else "ink")
-                axes.text(j, i, f"{count}", ha="center", va="center", fontsize=size, color=text)
+                axes.text(
+                    j,
+                    i,
+                    f"{count}" if isinstance(count, int) else f"{count:.3g}",
+                    ha="center",
+                    va="center",
+                    fontsize=size,
+                    color=text,
+                )
 
 
 def _fill_cell(axes: Axes, row: int, column: int, colour: str, alpha: float) -> None:
