@@ -52,7 +52,7 @@ class Target:
         return tuple(folders) or ((top.origin,) if top.origin else ())
 
 
-def parse(text: str) -> Target:
+def parse(text: object) -> Target:
     """The target that a text names; a module is looked for and not imported.
 
     Args:
@@ -65,6 +65,10 @@ def parse(text: str) -> Target:
         >>> parse("json:loads").name
         'loads'
     """
+    if not isinstance(text, str):
+        kind = text if isinstance(text, type) else type(text)
+        do = f"Pass the name of what is to run, such as {kind.__module__}:{kind.__qualname__}"
+        raise ConfigError(describe("target", kind.__name__, "a string", do))
     place, colon, name = text.rpartition(":")
     place, name = (place, name) if colon and name.isidentifier() else (text, "")
     path = Path(place)
