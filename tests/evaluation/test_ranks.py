@@ -248,6 +248,24 @@ def other_models(rank, size):
     return [told(lambda each=each: evaluate(each, samples(9), METRICS, device="cpu")) for each in models]
 
 
+def broadcast_buffers(rank, size):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, CLASSES), nn.Softmax(1)).eval()
+    net[0].running_mean += rank
+    wrapped = nn.parallel.DistributedDataParallel(net, init_sync=False)
+    values = []
+    for each in (wrapped, net):  # the forward of the first makes those of the second equal
+        values.append(evaluate(each, samples(9), METRICS, device="cpu").sections[0].values[0].value)
+    net[0].running_mean += rank
+    return *values, told(lambda: evaluate(net, samples(9), METRICS, device="cpu"))
+
+
+def test_buffers_that_a_forward_broadcasts_may_differ_before_it(tmp_path):
+    for wrapped, net, differs in processes(broadcast_buffers, 3, tmp_path):
+        assert wrapped == net
+        assert "got another model on ranks 1, 2 than on rank 0 (0.running_mean)" in differs
+
+
 def test_models_that_differ_between_ranks_are_an_error_on_all_before_anything_is_counted(tmp_path):
     for seeds, one_bit, layers, functions, same_model in processes(other_models, 3, tmp_path):
         assert seeds.startswith("ConfigError: model: got another model on ranks 1, 2 than on rank 0 (0.bias, 0.weight)")

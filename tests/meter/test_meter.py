@@ -167,7 +167,7 @@ def test_options_that_cannot_be_are_refused(options, message):
 
 
 def test_what_is_no_metric_or_no_meter_is_refused():
-    with pytest.raises(ConfigError, match=r"mean: got the class Mean, expected a metric. Pass an instance such as Acc"):
+    with pytest.raises(ConfigError, match=r"mean: got the class Mean, expected a metric. Pass Mean\(\)"):
         Meter(mean=Mean)
     with pytest.raises(StateError, match=r"merge: got int, expected a meter. Pass meters of equal metrics."):
         Meter(Mean()).merge(3)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from assay.evaluation.data_parallel import unwrapped
 from assay.evaluation.estimators import DECISIONS, PROBABILITIES, EstimatorModel, classes_of, is_estimator
 from assay.evaluation.exported_models import as_model
 from assay.evaluation.forward import float_dtype
@@ -28,12 +29,15 @@ class Inputs:
 def open_inputs(model: Any, data: Any, metrics: Any, options: EvaluateOptions) -> Inputs:
     """Make an estimator a function, arrays and frames a loader, and strings metrics; all else stays as it is.
 
+    Of `DistributedDataParallel` the model inside is evaluated.
+
     Metrics that are written as strings are of as many classes as an estimator, a data set of Hugging Face or `classes`
     names, where these are more than two.
 
     Raises:
         ConfigError: something of it cannot be understood.
     """
+    model = unwrapped(model)
     labels = classes_of(model) if is_estimator(model) else ()
     names = tuple(options.classes) or tuple(map(str, labels)) or class_label_names(data, options.target)
     defaults: dict[str, Any] = {"num_classes": len(names)} if len(names) > 2 else {}

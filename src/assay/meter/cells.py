@@ -171,7 +171,7 @@ class CellMeters:
     def _whole(self, tables: Sequence[State], apart: Sequence[State], other: Meter | None, rows: int) -> Meter:
         states = dict(zip((*self._tables, *self._states), (*tables, *apart), strict=True))
         if other is not None:
-            states = dict(zip(other.tallies, other._counts_to_add()[0], strict=True)) | states
+            states = dict(zip(other.tallies, other._to_add()[0], strict=True)) | states
         whole = self._like.fresh(stage_bytes=STAGE_BYTES)
         whole._borrow([states[tally] for tally in whole.tallies], rows)
         return whole
@@ -271,9 +271,7 @@ def uncounted(whole: Meter, counted: Meter) -> Meter | None:
 
 def put_together(whole: Meter, *parts: Meter) -> Meter:
     """A meter like `whole` of rows that several meters have counted, which together have all of its tallies."""
-    states = {
-        tally: state for part in parts for tally, state in zip(part.tallies, part._counts_to_add()[0], strict=True)
-    }
+    states = {tally: state for part in parts for tally, state in zip(part.tallies, part._to_add()[0], strict=True)}
     total = whole.fresh()
     total._carry(([states[tally] for tally in total.tallies], parts[0].rows))
     return total

@@ -415,7 +415,7 @@ def values_of_draws(
     """By name, the numbers that metrics read of each row of draws; `drawn_values` draws them by chance."""
     plan, metrics = groups[0]._plan, groups[0].metrics
     rows = np.array([group.rows for group in groups])
-    states = [group._merge_states() for group in groups]
+    states = [group._counts.states() for group in groups]
     replicates: dict[str, list[float]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)

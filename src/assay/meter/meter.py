@@ -17,17 +17,17 @@ from assay._atomic import Location
 from assay.errors import ConfigError, StateError, describe
 from assay.meter import file
 from assay.meter.arguments import NO_RAGGED, Arguments, layout_of
+from assay.meter.counts import MeterCounts
 from assay.meter.device_counts import DeviceCounts
 from assay.meter.file import ABOUT, MeterDescription, from_tensors, to_tensors
 from assay.meter.flat_states import FlatStates
-from assay.meter.merged_counts import MergedCounts
 from assay.meter.options import check_options, chosen_metrics, named_metrics
 from assay.meter.raw_samples import encoded, takes_raw
 from assay.meter.sync import synced
 from assay.meter.tally_plan import tally_plan
 from assay.meter.values import compute_values, fatal_problems
 from assay.metrics.base import Metric
-from assay.tally.base import InvalidValues, State, Tally, merge
+from assay.tally.base import InvalidValues, State, Tally
 from assay.tally.inputs import check_inputs, layout, match_shapes, type_name
 
 if TYPE_CHECKING:
@@ -90,14 +90,13 @@ class Meter:
             self._forget()
 
     def _forget(self) -> None:
-        self._by_device: dict[torch.device, DeviceCounts] = {}
+        self._counts = MeterCounts(self._plan.tallies, self.stage_bytes)
         self._current: DeviceCounts | None = None
-        self._merged = MergedCounts(self._plan.tallies)
 
     @property
     def rows(self) -> int:
         """How many samples (rows of dimension 0) were given."""
-        return self._merged.rows + sum(counts.rows for counts in self._by_device.values())
+        return self._counts.rows
 
     @property
     def tallies(self) -> tuple[Tally, ...]:
@@ -127,7 +126,7 @@ class Meter:
         Staged rows are counted first. What was merged or loaded is on no device.
         """
         with self._alone():
-            return {device: counts.flushed() for device, counts in self._by_device.items() if counts.is_open}
+            return self._counts.flushed()
 
     def update(
         self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None
@@ -197,10 +196,10 @@ class Meter:
         with self._alone():
             counts, batch = self._ready(batch)
             counted, rows = counts.states_of(batch), counts.rows_of_layout
-            states, _ = self._settled(counted.states if isinstance(counted, FlatStates) else counted, rows)
+            states = self._counts.settled(counted.states if isinstance(counted, FlatStates) else counted, rows)
             values = compute_values(self.metrics, self.metrics, self._plan, states, rows)
             if is_counted:
-                self._merged.add_in_place(counted if isinstance(counted, FlatStates) else states, rows)
+                self._counts.merged.add_in_place(counted if isinstance(counted, FlatStates) else states, rows)
         return values
 
     def arguments(
@@ -263,19 +262,18 @@ class Meter:
         """The update under `torch.compile`: metadata is checked while tracing, and what remains is the counting."""
         batch = self._checked(batch)
         device = batch.preds.device
-        if device not in self._by_device or not self._by_device[device].is_open:
+        counts = self._counts.by_device.get(device)
+        if counts is None or not counts.is_open:
             got, expected = f"the first batch of {device}", "one of a device that the meter knows"
             do = "Call update once outside of the compiled function, with no rows if you like"
             raise StateError(describe("update under torch.compile", got, expected, do))
-        self._by_device[device].count_on_device(batch)
+        counts.count_on_device(batch)
 
     def _prepare(self, batch: Arguments) -> tuple[DeviceCounts, Arguments]:
         """Check a batch of a new layout, and find or make the counts of its device."""
         batch = self._checked(batch)
         device = batch.preds.device
-        counts = self._by_device.get(device)
-        if counts is None:
-            counts = self._by_device[device] = DeviceCounts(self._plan.tallies, device, self.stage_bytes)
+        counts = self._counts.of(device)
         counts.expect(batch)
         self._current = counts
         return counts, batch
@@ -314,11 +312,11 @@ class Meter:
             got = f"no metric {', '.join(sorted(wanted - set(self.metrics)))}"
             raise ConfigError(describe("compute", got, f"some of {', '.join(self.metrics)}", "Correct the names"))
         names = [name for name in self.metrics if name in wanted]
-        return compute_values(self.metrics, names, self._plan, *self._settled(*self._counts_to_read()))
+        return compute_values(self.metrics, names, self._plan, *self._settled())
 
     def invalid_values(self) -> tuple[tuple[str, InvalidValues], ...]:
         """What was counted that metrics refuse, each with the name of a metric whose value `compute` so cannot give."""
-        return fatal_problems(self.metrics, self._plan, self._settled(*self._counts_to_read())[0])
+        return fatal_problems(self.metrics, self._plan, self._settled()[0])
 
     def counts_of(self, name: str) -> Any:
         """What was counted for one metric, as its `compute` takes it.
@@ -384,51 +382,20 @@ class Meter:
 
     def _states(self) -> tuple[list[State], int]:
         """Everything counted so far: one canonical host state per tally, and the number of rows."""
-        return self._canonical(*self._counts())
-
-    def _canonical(self, states: Sequence[State], rows: int) -> tuple[list[State], int]:
-        """The canonical form of the states of so many rows."""
-        return [tally.canonicalize(state, rows) for tally, state in zip(self._plan.tallies, states, strict=True)], rows
-
-    def _settled(self, states: Sequence[State], rows: int) -> tuple[list[State], int]:
-        """The states of so many rows in a form to compute from, and to add to any number of others."""
-        return [tally.settle(state, rows) for tally, state in zip(self._plan.tallies, states, strict=True)], rows
-
-    def _counts(self) -> tuple[list[State], int]:
-        """The same, in a form that depends on how it was counted; the value does not."""
         with self._alone():
-            return self._merge_states(), self.rows
+            states, rows = self._counts.states(), self.rows
+        return [tally.canonicalize(state, rows) for tally, state in zip(self.tallies, states, strict=True)], rows
 
-    def _counts_to_read(self) -> tuple[list[State], int]:
-        """The same, without a copy where nothing changes it: what was merged, and nothing was counted besides."""
-        merged = self._merged
-        if merged.states is not None and merged.is_constant and not self._by_device:
-            return merged.states, merged.rows
-        return self._counts()
-
-    def _counts_to_add(self) -> tuple[list[State], int]:
-        """What was counted, in a form that may be added to any number of others.
-
-        What was counted here is in that form: words of exact sums are below 2 ** 34. What was merged before may not be.
-        Nobody may change these states: they are those of this meter where it has but one part.
-        """
+    def _settled(self) -> tuple[list[State], int]:
+        """The same in a form to compute from, without a copy where there is no need of one."""
         with self._alone():
-            parts, rows = self._parts(), self.rows
-            states = parts[0] if len(parts) == 1 else self._merged_parts(parts)
-            return (states, rows) if self._merged.states is None else self._settled(states, rows)
+            states, rows = self._counts.states_to_read(), self.rows
+        return self._counts.settled(states, rows), rows
 
-    def _parts(self) -> list[list[State]]:
-        """The states of each device, and those that were merged."""
-        parts = [counts.host_states() for counts in self._by_device.values() if counts.is_open]
-        if self._merged.states is not None:
-            parts.append(self._merged.states)
-        return parts or [[tally.zero(torch.device("cpu")) for tally in self._plan.tallies]]
-
-    def _merge_states(self) -> list[State]:
-        return self._merged_parts(self._parts())
-
-    def _merged_parts(self, parts: Sequence[Sequence[State]]) -> list[State]:
-        return [merge(tally, [part[k] for part in parts]) for k, tally in enumerate(self._plan.tallies)]
+    def _to_add(self) -> tuple[list[State], int]:
+        """The same in a form that may be added to any number of others; nobody may change it."""
+        with self._alone():
+            return self._counts.states_to_add(), self.rows
 
     def merge(self, *others: Meter) -> Meter:
         """Add what other meters of the same metrics have counted to this one; they stay as they are.
@@ -442,18 +409,18 @@ class Meter:
             if other.metrics != self.metrics or other.weighted != self.weighted:
                 got, expected = f"a meter of {_metrics_text(other.metrics)}", f"one of {_metrics_text(self.metrics)}"
                 raise StateError(describe("merge", got, expected, "Make both meters with equal metrics"))
-        self._carry(*(meter._counts_to_add() for meter in others))
+        self._carry(*(meter._to_add() for meter in others))
         return self
 
     def _borrow(self, states: Sequence[State], rows: int) -> None:
         """Have these states, in a meter without any; who gives them does not change them while it is read."""
         with self._alone():
-            self._merged.borrow(states, rows)
+            self._counts.merged.borrow(states, rows)
 
     def _carry(self, *counts: tuple[Sequence[State], int]) -> None:
         """Add the states and rows of other meters, all at once."""
         with self._alone():
-            self._merged.add(*counts)
+            self._counts.merged.add(*counts)
 
     def __add__(self, other: Meter) -> Meter:
         """A new meter with what both have counted."""
@@ -561,7 +528,7 @@ class Meter:
         states = self._states_in(description, tensors, where)
         with self._alone():
             self._forget()
-            self._merged.add((states, description.rows))
+            self._counts.merged.add((states, description.rows))
 
     def _merge_packed(self, state: Mapping[str, Tensor]) -> None:
         """Add what `file.sparse` made of the state dictionary of a meter of the same metrics; no table is copied.
@@ -572,7 +539,7 @@ class Meter:
         description, tensors = file.described(file.from_sparse(state), "state_dict")
         states = self._states_in(description, tensors, "state_dict")
         with self._alone():
-            self._merged.extend(states, description.rows)
+            self._counts.merged.extend(states, description.rows)
 
     def _states_in(self, description: MeterDescription, tensors: Mapping[str, Tensor], where: str) -> list[State]:
         own = MeterDescription.of(self.metrics, self.weighted, description.rows)

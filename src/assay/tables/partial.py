@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load, save
 from torch import Tensor
 
-from assay._atomic import Location, location, reading, write_whole
+from assay._atomic import Location, reading, write_whole
 from assay.errors import ConfigError, InputError, StateError, describe
 from assay.evaluation.coverage import Coverage
 from assay.evaluation.diagnostics import choose_diagnostics
@@ -30,18 +27,17 @@ from assay.evaluation.slices import Slicer
 from assay.meter import Meter
 from assay.meter.arguments import Arguments
 from assay.meter.cells import put_together, uncounted
-from assay.meter.file import MeterDescription, checksum, sparse
+from assay.meter.file import MeterDescription, sparse
 from assay.metrics.base import Metric
-from assay.metrics.classification.label_metrics import LabelMetric
-from assay.metrics.classification.probabilities import ScoreMetric
-from assay.metrics.classification.ranking import RankingMetric
-from assay.metrics.nominal.fleiss_kappa import FleissKappa
 from assay.report import Report, Table
 from assay.stats.sampling import SampleDigest
 from assay.tables.bad_rows import BadRows, BadRowsError
 from assay.tables.columns import TableColumns
+from assay.tables.label_rules import class_count, ignored_labels, takes_labels
 from assay.tables.options import ScoreOptions
+from assay.tables.part_files import COUNT_AGAIN, EXPECTED, as_bytes, bytes_of, manifest_digest, packed, unpacked
 from assay.tables.query_rows import RowsOfQueries, TableOrigin, with_worst_queries
+from assay.tables.row_ids import MOST_IDS, RowIds
 from assay.tables.row_selection import RowSelection
 from assay.tables.row_trials import RowTrial, arguments_of
 from assay.tables.rows import RowReader, TableRows, row_numbers
@@ -49,52 +45,6 @@ from assay.tables.source import Fragment, TableSource
 from assay.tables.where import parse_where
 
 _MERGED_AT_ONCE = 256
-MOST_IDS = 1 << 24
-"""Rows up to which the numbers of all ids are kept, so that ids that come twice are found."""
-SCHEMA = 4
-_OF_CLASSES = (LabelMetric, ScoreMetric, RankingMetric)
-_KEY, _CHECKSUM = "assay.partial", "sha256"
-_EXPECTED = "a part, which assay score --part or Partial.to_file wrote"
-_COUNT_AGAIN = "Count those fragments again"
-_PASS_PARTS = "Pass the files that assay score --part wrote, such as part-1-of-2.safetensors"
-
-
-@dataclass
-class RowIds:
-    """The ids of rows: their digest, the same in any order, and the number of each while they are not too many.
-
-    Attributes:
-        digest: of all of them.
-        numbers: of each row; None where there were too many.
-    """
-
-    digest: SampleDigest = field(default_factory=SampleDigest)
-    numbers: list[NDArray[np.int64]] | None = field(default_factory=list)
-
-    def add(self, digest: SampleDigest, numbers: Sequence[NDArray[np.int64]] | None) -> None:
-        """Add the ids of rows; `numbers` are None where there were too many."""
-        self.digest += digest
-        known = self.numbers is not None and numbers is not None and self.digest.count <= MOST_IDS
-        if not known:
-            self.numbers = None
-        elif self.numbers is not None:
-            self.numbers.extend(numbers or ())
-
-    @property
-    def duplicated(self) -> int | None:
-        """How many rows have the id of another one; None where that is not known."""
-        if self.numbers is None:
-            return None
-        return len(self._repeated())
-
-    def repeated(self) -> NDArray[np.int64]:
-        """The numbers of the ids that several rows have."""
-        return np.unique(self._repeated())
-
-    def _repeated(self) -> NDArray[np.int64]:
-        every = np.sort(np.concatenate([np.empty(0, np.int64), *(self.numbers or ())]))
-        again: NDArray[np.int64] = every[1:][every[1:] == every[:-1]]
-        return again
 
 
 class Partial:
@@ -154,9 +104,9 @@ class Partial:
             self.columns,
             takes_raw=meter.takes_raw,
             bins={name: each.bins() for name, each in options.slice_ranges.items()},
-            classes=_class_count(metrics.values()),
-            ignored=_ignored(metrics.values()),
-            takes_labels=all(isinstance(each, _OF_CLASSES) for each in metrics.values()),
+            classes=class_count(metrics.values()),
+            ignored=ignored_labels(metrics.values()),
+            takes_labels=takes_labels(metrics.values()),
             takes_nan=any(getattr(each, "nan_policy", "raise") != "raise" for each in metrics.values()),
         )
         where = None if options.where is None else parse_where(options.where)
@@ -413,10 +363,9 @@ class Partial:
     def about(self) -> dict[str, Any]:
         """What was measured and which fragments were counted, as plain values."""
         return {
-            "schema": SCHEMA,
             "measured": self._measured,
             "fragments": self.fragments,
-            "manifest": None if self.manifest is None else _manifest_digest(_as_bytes(self.manifest)),
+            "manifest": None if self.manifest is None else manifest_digest(as_bytes(self.manifest)),
             "expected": self.expected,
             "bad": self.bad.to_json(),
             "filtered": self.filtered,
@@ -437,12 +386,9 @@ class Partial:
         if self.ids.numbers is not None:
             tensors["ids"] = torch.from_numpy(np.concatenate([np.empty(0, np.int64), *self.ids.numbers]))
         if self.manifest is not None:
-            packed = zlib.compress(_as_bytes(self.manifest), 1)
-            tensors["manifest"] = torch.frombuffer(bytearray(packed), dtype=torch.uint8)
-        tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-        about = json.dumps(self.about(), ensure_ascii=False)
-        metadata = {_KEY: about, _CHECKSUM: checksum(about, tensors)}
-        return save(tensors, metadata)
+            names = zlib.compress(as_bytes(self.manifest), 1)
+            tensors["manifest"] = torch.frombuffer(bytearray(names), dtype=torch.uint8)
+        return packed(self.about(), tensors)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Partial:
@@ -451,8 +397,8 @@ class Partial:
         Raises:
             StateError: the file is cut short, changed, of another version, or of something else.
         """
-        with reading(path, _EXPECTED, _COUNT_AGAIN):
-            return cls.from_bytes(_bytes_of(path), os.fspath(path))
+        with reading(path, EXPECTED, COUNT_AGAIN):
+            return cls.from_bytes(bytes_of(path), os.fspath(path))
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str = "partial") -> Partial:
@@ -465,7 +411,7 @@ class Partial:
         Raises:
             StateError: they are cut short, changed, of another version, or of something else.
         """
-        about, tensors = _read(data, where)
+        about, tensors = unpacked(data, where)
         described, values = about["measured"]
         description = MeterDescription.from_json(json.dumps(described), where)
         partial = cls(description.made((), where), ScoreOptions.from_json(values))
@@ -482,7 +428,7 @@ class Partial:
         Raises:
             StateError: see `merge` and `from_bytes`.
         """
-        self._add(*_read(data, where), where)
+        self._add(*unpacked(data, where), where)
         return self
 
     def merge_file(self, path: str | os.PathLike[str]) -> Partial:
@@ -491,11 +437,11 @@ class Partial:
         Raises:
             StateError: see `merge` and `from_file`.
         """
-        with reading(path, _EXPECTED, _COUNT_AGAIN):
-            return self.merge_bytes(_bytes_of(path), os.fspath(path))
+        with reading(path, EXPECTED, COUNT_AGAIN):
+            return self.merge_bytes(bytes_of(path), os.fspath(path))
 
     def _add(self, about: dict[str, Any], tensors: Mapping[str, Tensor], where: str) -> None:
-        """Add what `_read` gave."""
+        """Add what `unpacked` gave."""
         self._check_mergeable(about["measured"], about["fragments"], where)
         self._check_packed_manifest(about, tensors, where)
         if self._rest is not None:
@@ -519,41 +465,9 @@ class Partial:
             text = zlib.decompress(tensors["manifest"].numpy().tobytes())
             self.manifest, self.expected = tuple(json.loads(text)), about["expected"]
         if self._known_manifest is None or self._known_manifest[0] is not self.manifest:
-            self._known_manifest = self.manifest, _manifest_digest(_as_bytes(self.manifest))
+            self._known_manifest = self.manifest, manifest_digest(as_bytes(self.manifest))
         if self._known_manifest[1] != about["manifest"]:
             raise _other_table(where)
-
-
-def _read(data: bytes, where: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The description in the bytes of a file, and its tensors, after its checksum was found to be right."""
-    if data[:1] == b"{":
-        got, do = _kind_of_json(data)
-        raise StateError(describe(where, got, _EXPECTED, do))
-    try:
-        tensors = load(data)
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    except SafetensorError as error:
-        got = f"no whole safetensors file ({error})"
-        raise StateError(describe(where, got, _EXPECTED, _COUNT_AGAIN)) from error
-    metadata = header.get("__metadata__", {})
-    if _KEY not in metadata:
-        got, do = _kind_of_tensors(metadata)
-        raise StateError(describe(where, got, _EXPECTED, do))
-    about = metadata[_KEY]
-    if checksum(about, tensors) != metadata.get(_CHECKSUM):
-        raise StateError(describe(where, "bytes that were changed", "those of its checksum", _COUNT_AGAIN))
-    values: dict[str, Any] = json.loads(about)
-    if values["schema"] != SCHEMA:
-        raise StateError(describe(where, f"schema {values['schema']}", f"schema {SCHEMA}", _COUNT_AGAIN))
-    return values, tensors
-
-
-def _as_bytes(names: Sequence[str]) -> bytes:
-    return json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _manifest_digest(names: bytes) -> str:
-    return hashlib.blake2b(names, digest_size=16).hexdigest()
 
 
 def _other_table(where: str) -> StateError:
@@ -561,67 +475,8 @@ def _other_table(where: str) -> StateError:
     return StateError(describe(where, "partials of different tables", "one manifest", do))
 
 
-def _bytes_of(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a file; of a folder with a report those of the report.
-
-    Raises:
-        StateError: it is another folder.
-    """
-    file = location("path", path)
-    if not file.is_dir():
-        return file.read_bytes()
-    if (file / "report.json").is_file():
-        return (file / "report.json").read_bytes()
-    do = f"Pass the files in it: assay merge {os.fspath(path)}/*.safetensors"
-    raise StateError(describe(os.fspath(path), "a folder", _EXPECTED, do))
-
-
-def _kind_of_json(data: bytes) -> tuple[str, str]:
-    """What a JSON file is that was passed as a part, and what to do instead."""
-    try:
-        schema = str(json.loads(data).get("schema", ""))
-    except ValueError:
-        schema = ""
-    if schema.startswith("assay.report/"):
-        return (
-            "a report, which has values and not the counts that add up",
-            "Count each part of the predictions with assay score --part 1/2 --out parts (2/2, ...) and run "
-            "assay merge parts/*.safetensors; assay compare shows two reports side by side",
-        )
-    return "a JSON file", _PASS_PARTS
-
-
-def _kind_of_tensors(metadata: Mapping[str, str]) -> tuple[str, str]:
-    """What a safetensors file is that was passed as a part, and what to do instead."""
-    if "assay.meter" in metadata:
-        do = "Add meters up in Python: Meter.from_file(a).merge(Meter.from_file(b)).compute()"
-        return "the counts of a meter, which has no record of its fragments", do
-    if "assay.checkpoint" in metadata:
-        return "a checkpoint of assay evaluate", "Run assay evaluate again with --resume and the folder of this file"
-    return "a safetensors file of something else", _PASS_PARTS
-
-
 def _classes(options: ScoreOptions) -> tuple[str, ...]:
     return options.table_columns().labels
-
-
-def _class_count(metrics: Iterable[Metric]) -> int | None:
-    """How many classes labels may be of; None where metrics take any labels, or none."""
-    counts = [count for metric in metrics if (count := _classes_of(metric)) is not None]
-    return max(counts, default=None)
-
-
-def _classes_of(metric: Metric) -> int | None:
-    """How many classes the labels of a metric may be of: two where one of classification does not say."""
-    count: int | None = getattr(metric, "num_classes", None)
-    if isinstance(metric, _OF_CLASSES):
-        return count or 2
-    return None if isinstance(metric, FleissKappa) else count  # whose predictions are numbers of ratings
-
-
-def _ignored(metrics: Iterable[Metric]) -> frozenset[int]:
-    labels = (getattr(metric, "ignore_index", None) for metric in metrics)
-    return frozenset(label for label in labels if label is not None)
 
 
 def merge(partials: Iterable[Partial | str | os.PathLike[str]], manifest: Sequence[str] | None = None) -> Partial:
