@@ -307,8 +307,8 @@ def test_samples_of_several_processes_that_are_known_by_nothing_are_not_dealt_to
     for values, notes in processes(nameless, 2, tmp_path):
         assert values == {"acc": True, "auroc": False, "F1": False, "loss": False}
         assert notes[-1] == (
-            "Some intervals are not given: samples have no ids, so several processes cannot assign them to the "
-            "same groups. Pass ids= to identify them."
+            "No interval for auroc, F1, loss: samples have no ids, so processes cannot assign them to the same groups; "
+            "pass ids= to identify them."
         )
 
 

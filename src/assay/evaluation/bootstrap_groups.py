@@ -19,6 +19,7 @@ from assay.evaluation.per_sample import PerSampleRecorder
 from assay.meter import Meter
 from assay.meter.cells import STAGE_BYTES
 from assay.meter.intervals import (
+    FEWEST_GROUPS,
     GROUPS,
     ConfidenceInterval,
     drawn_values,
@@ -38,6 +39,9 @@ SLICE_RESAMPLES = 100
 ALL_RESAMPLES = 2000
 MOST_BYTES = 1 << 28
 """What the groups of all slices by one part may take; of more slices than that, none is resampled."""
+NO_IDS = "samples have no ids, so processes cannot assign them to the same groups; pass ids= to identify them"
+TOO_MANY_SLICES = "the groups of so many slices take too much memory"
+FEW_GROUPS = f"too few samples: fewer than {FEWEST_GROUPS} groups of the bootstrap have any"
 
 
 def resamples_of_slices(n_resamples: int, slices: int) -> int:
@@ -56,11 +60,15 @@ class Resampled:
 
     Attributes:
         intervals: of the values, by their names.
+        reasons: why other values have none, by their names.
+        refusal: why none was resampled.
         replicates: by the names of the values, the value in each resample of the groups.
         resampling: which samples were resampled, and how; None where it is not known which sample is which.
     """
 
     intervals: Mapping[str, ConfidenceInterval] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    refusal: str = ""
     replicates: Mapping[str, Array] = field(default_factory=dict)
     resampling: Resampling | None = None
 
@@ -206,19 +214,25 @@ class BootstrapGroups:
             label: of a slice; all samples by default.
             elements: how many kept samples the replicates of one tally may read in all.
         """
-        if self.nameless or self.too_many or self._partition is None or label not in self._digests:
+        if self.nameless:
+            return Resampled(refusal=NO_IDS)
+        if self.too_many:
+            return Resampled(refusal=TOO_MANY_SLICES)
+        if self._partition is None or label not in self._digests:
             return Resampled()
         names = [name for name in self._partition.like.metrics if name not in without]
         by_group = sorted((each, meter) for each, meter in self._partition.meters.items() if each[:-1] == label)
         meters = [meter for _, meter in by_group]
         values = drawn_values(meters, n_resamples, self._seed, names, elements)
-        intervals = {
-            name: interval
+        found = {
+            name: replicate_interval(value, replicates, confidence_level, len(meters))
             for name, (value, *replicates) in values.items()
-            if (interval := replicate_interval(value, replicates, confidence_level, len(meters))) is not None
         }
+        intervals = {name: each for name, each in found.items() if isinstance(each, ConfidenceInterval)}
+        reasons = {name: each for name, each in found.items() if isinstance(each, str)}
+        refusal = FEW_GROUPS if len(meters) < FEWEST_GROUPS else ""
         if not self.identified:
-            return Resampled(intervals)
+            return Resampled(intervals, reasons, refusal)
         replicates = {name: np.array(each[1:]) for name, each in values.items()}
         digest = self._digests[label]
         resampling = Resampling(
@@ -229,4 +243,4 @@ class BootstrapGroups:
             f"{digest.ids:016x}{digest.ids_xor:016x}",
             "" if digest.targets is None else f"{digest.targets:016x}",
         )
-        return Resampled(intervals, replicates, resampling)
+        return Resampled(intervals, reasons, refusal, replicates, resampling)

@@ -8,16 +8,17 @@ from typing import Any
 
 from assay.evaluation.bootstrap_groups import BootstrapGroups, Resampled, resamples_of_slices
 from assay.evaluation.diagnostics import Diagnostics, residuals
+from assay.evaluation.missing_intervals import MissingInterval, missing_interval_notes
 from assay.evaluation.options import ReportOptions
 from assay.evaluation.per_sample import PerSampleValues
 from assay.evaluation.report_values import IntervalSources, rest_of, values_of
 from assay.evaluation.slices import Slicer, SliceResult
 from assay.meter import Meter
-from assay.meter.intervals import closed_forms, resampled_queries
+from assay.meter.intervals import intervals_or_reasons
 from assay.meter.resample import READ_ELEMENTS
 from assay.metrics.base import Metric
 from assay.render.document import plural
-from assay.report import Section, Slice, Table
+from assay.report import Section, Slice, Table, Value
 from assay.report.packed_array import PackedArray
 from assay.report.worst_slices import slices_of
 
@@ -55,17 +56,14 @@ def build_section(
         drawn = Resampled()
         if groups is not None:
             drawn = groups.resampled(options.confidence_level, options.n_resamples, per_sample.terms)
-        closed = closed_forms(total, options.confidence_level)
-        closed |= resampled_queries(total, options.confidence_level, options.n_resamples, options.seed)
+        closed = intervals_or_reasons(total, options.confidence_level, options.n_resamples, options.seed)
         sources = replace(sources, closed=closed, drawn=drawn)
-    values = tuple(
-        sources.with_interval(value, metrics[name].value_range)
-        for name, value in values_of(results, metrics, total.rows)
-    )
+    missing: list[MissingInterval] = []
+    values = _values(results, metrics, total.rows, sources, missing)
     slicer: Slicer | None = observed.get("slices")
     slices: tuple[Slice, ...] = ()
     if slicer is not None:
-        slices = _slices(slicer.results(per_sample.order), results, metrics, sources, options.n_resamples)
+        slices = _slices(slicer.results(per_sample.order), results, metrics, sources, options.n_resamples, missing)
     own_tables, own_plots, omitted = rest_of(results, metrics, diagnostics.classes)
     more_tables, more_plots, notes = diagnostics.figures(total)
     if options.diagnostics:
@@ -87,12 +85,25 @@ def build_section(
         notes.append(
             f"A sample is in the slices of all its values of {names}, so slices add up to more than all samples."
         )
-    if groups is not None and groups.nameless and any(value.lower is None for value in values):
-        notes.append(
-            "Some intervals are not given: samples have no ids, so several processes cannot assign them to the "
-            "same groups. Pass ids= to identify them."
-        )
-    return section, notes + _worst(section)
+    return section, notes + _worst(section) + missing_interval_notes(missing)
+
+
+def _values(
+    results: Mapping[str, Any],
+    metrics: Mapping[str, Metric],
+    rows: int,
+    sources: IntervalSources,
+    missing: list[MissingInterval],
+    slice_name: str = "",
+) -> tuple[Value, ...]:
+    """Values with their intervals; those without one are added to `missing`."""
+    values = []
+    for name, number in values_of(results, metrics, rows):
+        value = sources.with_interval(number, metrics[name].value_range)
+        if reason := sources.refusal(value, metrics[name]):
+            missing.append(MissingInterval(value.name, reason, slice_name))
+        values.append(value)
+    return tuple(values)
 
 
 def _slices(
@@ -101,6 +112,7 @@ def _slices(
     metrics: Mapping[str, Metric],
     of_all: IntervalSources,
     n_resamples: int,
+    missing: list[MissingInterval],
 ) -> tuple[Slice, ...]:
     """The slices with the values that the section has, and their intervals."""
     names = list(dict.fromkeys(name for name, _ in values_of(whole, metrics, 0)))
@@ -112,12 +124,9 @@ def _slices(
         sources = replace(of_all, members=each.members, closed={}, drawn=Resampled(), terms=terms)
         if level is not None:
             drawn = each.resampled(level, n_resamples, terms, READ_ELEMENTS // len(results))
-            closed = closed_forms(each.meter, level) | resampled_queries(each.meter, level, n_resamples)
+            closed = intervals_or_reasons(each.meter, level, n_resamples)
             sources = replace(sources, closed=closed, drawn=drawn)
-        values = tuple(
-            sources.with_interval(value, metrics[name].value_range)
-            for name, value in values_of(each.values(names), metrics, rows)
-        )
+        values = _values(each.values(names), metrics, rows, sources, missing, each.name)
         members = None if each.members is None else PackedArray.of(each.members)
         slices.append(Slice(each.name, rows, values, members, sources.drawn.resampling))
     return tuple(slices)

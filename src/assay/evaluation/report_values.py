@@ -22,6 +22,8 @@ from assay.report.packed_array import PackedArray
 from assay.stats.intervals import wilson
 
 MOST_CLASSES = 100
+UNKNOWN = "neither per-sample values nor counts of groups of samples are kept of it"
+"""Why a value has no interval: no source of one fits."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class IntervalSources:
         samples: what each sample contributed.
         terms: by metric, its numerator and its denominator, as columns of the samples.
         members: which samples count; all by default.
-        closed: closed-form intervals, by value.
+        closed: closed-form intervals and those of resampled queries, or why there is none, by value.
         drawn: intervals and replicates of the bootstrap.
     """
 
@@ -41,7 +43,7 @@ class IntervalSources:
     samples: Samples | None = None
     terms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     members: Array | None = None
-    closed: Mapping[str, ConfidenceInterval] = field(default_factory=dict)
+    closed: Mapping[str, ConfidenceInterval | str] = field(default_factory=dict)
     drawn: Resampled = field(default_factory=Resampled)
 
     def with_interval(self, value: Value, value_range: tuple[float, float]) -> Value:
@@ -49,12 +51,30 @@ class IntervalSources:
         value = self._with_replicates(self._with_terms(value))
         if self.confidence_level is None or math.isnan(value.value):
             return value
-        interval = self.closed.get(value.name)
+        found = self.closed.get(value.name)
+        interval = None if isinstance(found, str) else found
         if interval is None and value.numerator:
             interval = self._of_terms(value, self.confidence_level)
         if interval is None:
             interval = self.drawn.intervals.get(value.name)
         return value if interval is None else _between(value, interval.within(value_range))
+
+    def refusal(self, value: Value, metric: Metric) -> str:
+        """Why a value that `with_interval` gave has no interval.
+
+        Empty where it has one, is undefined, or intervals were turned off.
+        """
+        if self.confidence_level is None or value.lower is not None or math.isnan(value.value):
+            return ""
+        found = self.closed.get(value.name, "")
+        reasons = [
+            self._refusal_of_terms(value, self.confidence_level) if value.numerator else "",
+            self.drawn.reasons.get(value.name, ""),
+            found if isinstance(found, str) else "",
+            metric.without_estimate,
+            self.drawn.refusal,
+        ]
+        return next(filter(None, reasons), UNKNOWN)
 
     def _with_replicates(self, value: Value) -> Value:
         replicates = self.drawn.replicates.get(value.name)
@@ -85,6 +105,9 @@ class IntervalSources:
         if ends.lower is None or ends.upper is None:
             return None
         return ConfidenceInterval(ends.lower, ends.upper, confidence_level, ends.method)
+
+    def _refusal_of_terms(self, value: Value, confidence_level: float) -> str:
+        return interval_of(MeasuredValue(value, self.samples, self.members), confidence_level).note
 
 
 def _between(value: Value, interval: ConfidenceInterval) -> Value:

@@ -15,6 +15,7 @@ from assay.errors import AssayWarning, ConfigError, InvalidValuesError, StateErr
 from assay.meter.meter import Meter
 from assay.meter.resample import GroupStates
 from assay.metrics.base import ANY_NUMBER, Metric, named_numbers
+from assay.metrics.retrieval.base import FEW_QUERIES
 from assay.metrics.retrieval.curves import RetrievalRecallAtFixedPrecision
 from assay.stats.bootstrap import LEAST, Floats, Whole, expanded_tail, poisson_draws, replicate_error
 from assay.stats.distributions import student_quantile
@@ -87,19 +88,61 @@ def closed_forms(meter: Meter, confidence_level: float = 0.95) -> dict[str, Conf
         >>> round(found.lower, 4), round(found.upper, 4), found.method
         (0.3006, 0.9544, "Wilson's interval")
     """
+    return _intervals_of(_closed_forms(meter, confidence_level))
+
+
+def intervals_or_reasons(
+    meter: Meter, confidence_level: float = 0.95, n_resamples: int = 400, seed: int = 0
+) -> dict[str, ConfidenceInterval | str]:
+    """What `closed_forms` and `resampled_queries` give, and the reason for each value to which they say nothing.
+
+    Args:
+        meter: what was counted.
+        confidence_level: between 0 and 1.
+        n_resamples: how often queries are drawn.
+        seed: where the draws start.
+
+    Returns:
+        Intervals, or why there is none, by the names of the values; without values that have neither a closed form nor
+        queries that can be drawn.
+
+    Raises:
+        ConfigError: the confidence level is invalid.
+
+    Example:
+        >>> from assay.metrics import RetrievalMRR
+        >>> meter = Meter(mrr=RetrievalMRR())
+        >>> meter.update(torch.tensor([0.9, 0.2]), torch.tensor([0, 1]), indexes=torch.tensor([0, 0]))
+        >>> intervals_or_reasons(meter)
+        {'mrr': 'fewer than 12 queries'}
+    """
+    drawn = _resampled_queries(meter, confidence_level, n_resamples, seed)
+    return _closed_forms(meter, confidence_level) | drawn
+
+
+def _intervals_of(found: Mapping[str, ConfidenceInterval | str]) -> dict[str, ConfidenceInterval]:
+    """Without the reasons."""
+    return {name: each for name, each in found.items() if isinstance(each, ConfidenceInterval)}
+
+
+def _closed_forms(meter: Meter, confidence_level: float) -> dict[str, ConfidenceInterval | str]:
+    """Intervals in closed form, or why there is none."""
     _check_confidence_level(confidence_level)
     names = [name for name, metric in meter.metrics.items() if metric.closed_form]
     if meter.weighted or not names or not meter.rows:
         return {}
-    intervals = {}
+    intervals: dict[str, ConfidenceInterval | str] = {}
     states, rows = meter._states()
     for name in names:
         tally, state = meter._plan.state_of(name, states)
         if any(problem.fatal for problem in tally.invalid_values(state)):
             continue
         metric = meter.metrics[name]
-        ends = metric.interval(tally.compute(state), confidence_level, rows)
-        if ends is not None and not any(map(math.isnan, ends)):
+        counts = tally.compute(state)
+        ends = metric.interval(counts, confidence_level, rows)
+        if ends is None or any(map(math.isnan, ends)):
+            intervals[name] = metric.without_interval(counts)
+        else:
             interval = ConfidenceInterval(*ends, confidence_level, metric.closed_form)
             intervals[name] = interval.within(metric.value_range)
     return intervals
@@ -137,8 +180,15 @@ def resampled_queries(
         >>> round(found.lower, 2), round(found.upper, 2), found.method
         (0.38, 0.61, 'bootstrap: 400 draws of 50 queries')
     """
+    return _intervals_of(_resampled_queries(meter, confidence_level, n_resamples, seed))
+
+
+def _resampled_queries(
+    meter: Meter, confidence_level: float, n_resamples: int, seed: int
+) -> dict[str, ConfidenceInterval | str]:
+    """Intervals of queries that are drawn again, or why there is none."""
     _check_confidence_level(confidence_level)
-    intervals: dict[str, ConfidenceInterval] = {}
+    intervals: dict[str, ConfidenceInterval | str] = {}
     for name, metric in meter.metrics.items():
         if not isinstance(metric, RetrievalRecallAtFixedPrecision) or metric.by_row or metric.aggregation != "mean":
             continue
@@ -149,13 +199,18 @@ def resampled_queries(
         found, _ = blocks.values(metric.measure)
         values = found.values[found.counted[:, 0]].numpy()
         if len(values) < FEWEST:
+            intervals[f"{name} recall"] = FEW_QUERIES
             continue
         groups, sums = _summed_in_groups(values)
         draws = np.concatenate([np.ones((1, groups), np.int64), poisson_draws(n_resamples, groups, seed)])
         counts = draws @ np.bincount(np.arange(len(values)) % groups)
         value, *others = [_recall(metric, total / count) for total, count in zip(draws @ sums, counts, strict=True)]
         known, beyond = np.sort(others), math.floor((n_resamples + 1) * expanded_tail(confidence_level, groups))
-        if beyond < FEWEST_BEYOND or not known[beyond - 1] <= value <= known[-beyond] > known[beyond - 1]:
+        if beyond < FEWEST_BEYOND:
+            intervals[f"{name} recall"] = f"{n_resamples} resamples are too few for this confidence level"
+            continue
+        if reason := _refusal(value, known[beyond - 1], known[-beyond]):
+            intervals[f"{name} recall"] = reason
             continue
         method = f"bootstrap: {n_resamples} draws of {len(values):,} queries"
         ends = float(known[beyond - 1]), float(known[-beyond])
@@ -301,7 +356,7 @@ def bootstrap(
     intervals = {}
     for name, (value, *others) in drawn_values(groups, n_resamples, seed).items():
         interval = replicate_interval(value, others, confidence_level, filled)
-        if interval is not None:
+        if isinstance(interval, ConfidenceInterval):
             intervals[name] = interval.within(range_of(name, groups[0].metrics))
     return intervals
 
@@ -346,8 +401,8 @@ def drawn_values(
 
 def replicate_interval(
     value: float, others: Sequence[float], confidence_level: float, groups: int
-) -> ConfidenceInterval | None:
-    """The interval of a value from its replicates, see `bootstrap`; None where they say nothing.
+) -> ConfidenceInterval | str:
+    """The interval of a value from its replicates, see `bootstrap`; where they say nothing, why not.
 
     Args:
         value: what was measured.
@@ -357,21 +412,34 @@ def replicate_interval(
     """
     known = np.sort([other for other in others if not math.isnan(other)])
     undefined = len(others) - len(known)
-    if undefined > len(known) or len(known) < LEAST:
-        return None
+    if undefined > len(known):
+        return f"{undefined} of {len(others)} replicates of the bootstrap are undefined"
+    if len(known) < LEAST:
+        return f"fewer than {LEAST} replicates of the bootstrap are defined"
     beyond = math.floor((len(known) + 1) * expanded_tail(confidence_level, groups))
     if len(known) < FEW_DRAWS or beyond < FEWEST_BEYOND:
         method, (lower, upper) = "bootstrap standard error", _spread(value, known, confidence_level, groups)
     else:
         method, lower, upper = "bootstrap", float(known[beyond - 1]), float(known[-beyond])
-    if not (lower <= value <= upper and lower < upper):
-        return None
+    if reason := _refusal(value, lower, upper):
+        return reason
     least, most = _skewed(value, known, confidence_level, groups)
     lower, upper = min(lower, least), max(upper, most)
     method += f": {len(others)} draws of {groups} groups"
     return ConfidenceInterval(
         lower, upper, confidence_level, f"{method}, {undefined} undefined" if undefined else method
     )
+
+
+def _refusal(value: float, lower: float, upper: float) -> str:
+    """Why the ends of replicates are no interval; empty where they are one."""
+    if lower == upper:
+        return "the replicates of the bootstrap are equal"
+    if math.isnan(lower) or math.isnan(upper):
+        return "replicates of the bootstrap are infinite"
+    if not lower <= value <= upper:
+        return "the replicates of the bootstrap are biased: the value is not between their percentiles"
+    return ""
 
 
 def _check_confidence_level(confidence_level: float) -> None:

@@ -116,6 +116,10 @@ class Arithmetic(Metric):
         return all(metric.estimates for metric in self._metrics)
 
     @property
+    def without_estimate(self) -> str:
+        return next((metric.without_estimate for metric in self._metrics if not metric.estimates), "")
+
+    @property
     def encoders(self) -> tuple[Encoder, ...]:
         return tuple(dict.fromkeys(encoder for metric in self._metrics for encoder in metric.encoders))
 

@@ -36,6 +36,9 @@ Change = Literal["swap", "increasing", "affine", "common affine", "shift", "scal
 `a x + b`; preds to `x + b`; preds to `a x` with `a` above 0."""
 
 
+NO_ESTIMATE = "a total, a count or an extreme, which says nothing of other samples"
+"""Why such a value has no interval."""
+
 ANY_NUMBER = (-math.inf, math.inf)
 NOT_NEGATIVE = (0.0, math.inf)
 SHARE = (0.0, 1.0)
@@ -186,6 +189,11 @@ class Metric(Operators, ABC):
         return True
 
     @property
+    def without_estimate(self) -> str:
+        """Why there is no interval of any samples; empty where the value estimates something."""
+        return "" if self.estimates else NO_ESTIMATE
+
+    @property
     def closed_form(self) -> str:
         """What the interval is called that `interval` gives; empty where it gives none."""
         return ""
@@ -203,6 +211,10 @@ class Metric(Operators, ABC):
             Both ends; None where the formula says nothing, as for few samples.
         """
         return None
+
+    def without_interval(self, counts: Any) -> str:
+        """Why `interval` gives none of these counts."""
+        return f"{self.closed_form} is undefined for these samples"
 
     def predicted(self, batch: Batch) -> Tensor | None:
         """What is predicted for each row, of shape `(N,)`; None where that is not one thing."""

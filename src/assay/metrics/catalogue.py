@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import DIRECTIONS, Metric, named_numbers
+from assay.metrics.base import DIRECTIONS, NO_ESTIMATE, Metric, named_numbers
 from assay.metrics.composition import without_data
 from assay.metrics.documentation import sections
 from assay.metrics.samples import examples, public_metrics
@@ -31,7 +31,7 @@ def interval_of(kind: type[Metric]) -> str:
     numbers = [metric for metric in metrics if any(True for _ in named_numbers("", without_data("metric", metric)))]
     if closed or any(metric.estimates for metric in numbers):
         return closed or "bootstrap"
-    return "none: a total, a count or an extreme, which says nothing of other samples" if numbers else NO_NUMBER
+    return f"none: {NO_ESTIMATE}" if numbers else NO_NUMBER
 
 
 NO_NUMBER = "none: no single number"

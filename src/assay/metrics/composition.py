@@ -34,6 +34,10 @@ class WrapperMetric(Metric):
         return self.metric.estimates
 
     @property
+    def without_estimate(self) -> str:
+        return self.metric.without_estimate
+
+    @property
     def encoders(self) -> tuple[Encoder, ...]:
         return self.metric.encoders
 

@@ -36,6 +36,8 @@ INTERVALS: Mapping[str, str] = {
     "median": "order statistics of queries",
 }
 """Of queries by number: how the interval of an aggregation is found, for 12 queries or more."""
+FEW_QUERIES = f"fewer than {FEWEST} queries"
+"""Why queries by number have no interval."""
 _OVER: Mapping[str, Callable[..., Any]] = {"median": np.median, "min": np.min, "max": np.max}
 
 
@@ -138,6 +140,14 @@ class RetrievalMetric(Metric):
     def estimates(self) -> bool:
         return self.by_row and self.aggregation == "mean"  # with indexes, samples are documents and not queries
 
+    @property
+    def without_estimate(self) -> str:
+        if self.by_row and self.aggregation in INTERVALS:
+            return "" if self.estimates else f"the {self.aggregation} of queries by row is not resampled"
+        if self.aggregation in INTERVALS:
+            return "with indexes= only unweighted means, medians and recalls have an interval"
+        return super().without_estimate
+
     def per_sample(self, batch: Batch) -> SampleTerms | None:
         if not self.by_row or self.aggregation != "mean" or self.term.width > 1:
             return None
@@ -183,13 +193,28 @@ class QueryMean(RetrievalMetric):
         return "" if self.by_row else INTERVALS.get(self.aggregation, "")
 
     def interval(self, counts: QueryBlocks, confidence_level: float, rows: int) -> Ends | None:
-        queries = _checked(self, counts)
-        values = np.sort(queries.values[queries.counted].numpy())
-        if len(values) < FEWEST or values[-1] - values[0] <= 1e-12 * abs(values[-1]):
+        values = self._sorted(counts)
+        if len(values) < FEWEST or _are_alike(values):
             return None
         if self.aggregation == "median":
             return order_statistics(values, 0.5, confidence_level)
         return mean_interval(values, confidence_level)
+
+    def without_interval(self, counts: QueryBlocks) -> str:
+        values = self._sorted(counts)
+        if len(values) < FEWEST:
+            return FEW_QUERIES
+        return "all queries have the same value" if _are_alike(values) else super().without_interval(counts)
+
+    def _sorted(self, counts: QueryBlocks) -> np.ndarray[Any, Any]:
+        """The values of the queries that count, in ascending order."""
+        queries = _checked(self, counts)
+        return np.sort(queries.values[queries.counted].numpy())
+
+
+def _are_alike(ascending: np.ndarray[Any, Any]) -> bool:
+    """Whether numbers differ by rounding only."""
+    return bool(ascending[-1] - ascending[0] <= 1e-12 * abs(ascending[-1]))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,54 @@
+"""Why values of a report have no interval: one line a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+MOST_NAMES = 3
+
+
+@dataclass(frozen=True)
+class MissingInterval:
+    """A value without an interval.
+
+    Attributes:
+        name: of the value.
+        reason: why there is none.
+        slice_name: of which slice; empty for all samples.
+    """
+
+    name: str
+    reason: str
+    slice_name: str = ""
+
+
+def missing_interval_notes(missing: Iterable[MissingInterval]) -> list[str]:
+    """One line a reason, with the values and slices that it concerns.
+
+    Example:
+        >>> few = "fewer than 12 queries"
+        >>> missing_interval_notes([MissingInterval("MRR", few), MissingInterval("MRR", few, "lang = de")])
+        ['No interval for MRR, in all samples and in slice lang = de: fewer than 12 queries.']
+    """
+    by_reason: dict[str, list[MissingInterval]] = {}
+    for each in missing:
+        by_reason.setdefault(each.reason, []).append(each)
+    return [f"No interval for {'; '.join(_concerned(of))}: {reason}." for reason, of in by_reason.items()]
+
+
+def _concerned(missing: list[MissingInterval]) -> list[str]:
+    """The values of all samples and those of slices, together where these are the same."""
+    overall = dict.fromkeys(each.name for each in missing if not each.slice_name)
+    in_slices = dict.fromkeys(each.name for each in missing if each.slice_name)
+    slices = dict.fromkeys(each.slice_name for each in missing if each.slice_name)
+    where = f"in {'slice' if len(slices) == 1 else 'slices'} {_some(slices)}"
+    if overall and overall == in_slices:
+        return [f"{_some(overall)}, in all samples and {where}"]
+    return ([_some(overall)] if overall else []) + ([f"{_some(in_slices)} {where}"] if slices else [])
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first names, and how many more there are."""
+    first, rest = (every := list(names))[:MOST_NAMES], len(every) - MOST_NAMES
+    return ", ".join(first) + (f" and {rest:,} more" if rest > 0 else "")
