@@ -161,3 +161,22 @@ def test_a_line_names_three_values_and_three_slices_at_most():
     apart = [MissingInterval("a", "few"), MissingInterval("b", "few", "s")]
     assert missing_interval_notes(apart) == ["No interval for a; b in slice s: few."]
     assert missing_interval_notes([]) == []
+
+
+def test_a_metric_that_was_not_resampled_does_not_name_the_bootstrap():
+    """MRR has few queries, and the correlation few samples: each says its own."""
+    rows = np.arange(6)
+    table = pa.table({"s": rows / 7, "y": rows % 2 == 0, "q": rows // 2})
+    metrics = {"MRR": RetrievalMRR(), "mcc": MatthewsCorrCoef()}
+    found = lines(score(table, metrics, preds="s", target="y", columns={"indexes": "q"}))
+    assert found[0] == "No interval for MRR: fewer than 12 queries."
+    assert found[1].startswith("No interval for mcc: too few samples: fewer than 10 groups")
+
+
+def test_pixels_of_few_images_say_that_there_are_few():
+    """A row has several samples, so Wilson's interval is not asked for; the images are too few to resample."""
+    target = torch.arange(8 * 64).view(8, 8, 8) % 2
+    preds = ((target + (torch.arange(8 * 64).view(8, 8, 8) % 3 == 0)) % 2).float()
+    data = torch.utils.data.TensorDataset(preds, target)
+    (found,) = lines(evaluate(lambda x: x, data, {"acc": Accuracy()}, device="cpu", keep_samples=False))
+    assert found.startswith("No interval for acc: too few samples: fewer than 10 groups of the bootstrap")

@@ -60,15 +60,13 @@ class Resampled:
 
     Attributes:
         intervals: of the values, by their names.
-        reasons: why other values have none, by their names.
-        refusal: why none was resampled.
+        reasons: why others have none, by the names of the values, or of metrics where nothing was resampled.
         replicates: by the names of the values, the value in each resample of the groups.
         resampling: which samples were resampled, and how; None where it is not known which sample is which.
     """
 
     intervals: Mapping[str, ConfidenceInterval] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
-    refusal: str = ""
     replicates: Mapping[str, Array] = field(default_factory=dict)
     resampling: Resampling | None = None
 
@@ -214,13 +212,11 @@ class BootstrapGroups:
             label: of a slice; all samples by default.
             elements: how many kept samples the replicates of one tally may read in all.
         """
-        if self.nameless:
-            return Resampled(refusal=NO_IDS)
-        if self.too_many:
-            return Resampled(refusal=TOO_MANY_SLICES)
+        names = [name for name in self._names or () if name not in without]
+        if self.nameless or self.too_many:
+            return Resampled(reasons=dict.fromkeys(names, NO_IDS if self.nameless else TOO_MANY_SLICES))
         if self._partition is None or label not in self._digests:
             return Resampled()
-        names = [name for name in self._partition.like.metrics if name not in without]
         by_group = sorted((each, meter) for each, meter in self._partition.meters.items() if each[:-1] == label)
         meters = [meter for _, meter in by_group]
         values = drawn_values(meters, n_resamples, self._seed, names, elements)
@@ -230,9 +226,10 @@ class BootstrapGroups:
         }
         intervals = {name: each for name, each in found.items() if isinstance(each, ConfidenceInterval)}
         reasons = {name: each for name, each in found.items() if isinstance(each, str)}
-        refusal = FEW_GROUPS if len(meters) < FEWEST_GROUPS else ""
+        if len(meters) < FEWEST_GROUPS:
+            reasons = dict.fromkeys(names, FEW_GROUPS)
         if not self.identified:
-            return Resampled(intervals, reasons, refusal)
+            return Resampled(intervals, reasons)
         replicates = {name: np.array(each[1:]) for name, each in values.items()}
         digest = self._digests[label]
         resampling = Resampling(
@@ -243,4 +240,4 @@ class BootstrapGroups:
             f"{digest.ids:016x}{digest.ids_xor:016x}",
             "" if digest.targets is None else f"{digest.targets:016x}",
         )
-        return Resampled(intervals, reasons, refusal, replicates, resampling)
+        return Resampled(intervals, reasons, replicates, resampling)

@@ -100,7 +100,7 @@ def _values(
     values = []
     for name, number in values_of(results, metrics, rows):
         value = sources.with_interval(number, metrics[name].value_range)
-        if reason := sources.refusal(value, metrics[name]):
+        if reason := sources.refusal(value, name, metrics[name]):
             missing.append(MissingInterval(value.name, reason, slice_name))
         values.append(value)
     return tuple(values)

@@ -59,20 +59,25 @@ class IntervalSources:
             interval = self.drawn.intervals.get(value.name)
         return value if interval is None else _between(value, interval.within(value_range))
 
-    def refusal(self, value: Value, metric: Metric) -> str:
+    def refusal(self, value: Value, name: str, metric: Metric) -> str:
         """Why a value that `with_interval` gave has no interval.
 
-        Empty where it has one, is undefined, or intervals were turned off.
+        Args:
+            value: the value.
+            name: of its metric.
+            metric: its metric.
+
+        Returns:
+            The reason; empty where it has an interval, is undefined, or intervals were turned off.
         """
         if self.confidence_level is None or value.lower is not None or math.isnan(value.value):
             return ""
         found = self.closed.get(value.name, "")
         reasons = [
             self._refusal_of_terms(value, self.confidence_level) if value.numerator else "",
-            self.drawn.reasons.get(value.name, ""),
+            self.drawn.reasons.get(value.name, self.drawn.reasons.get(name, "")),
             found if isinstance(found, str) else "",
             metric.without_estimate,
-            self.drawn.refusal,
         ]
         return next(filter(None, reasons), UNKNOWN)
 
