@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+import os
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -207,6 +209,26 @@ def test_a_metric_is_written_with_the_arguments_that_it_was_given():
     assert repr(Accuracy()) == "Accuracy()"
     for metric in MULTICLASS.values():
         assert eval(repr(metric), globals()) == metric
+
+
+def test_the_first_plot_leaves_the_settings_of_the_backend_that_it_starts(tmp_path):
+    """The inline backend of notebooks switches to interactive mode when the first figure is made."""
+    (tmp_path / "backend_of_notebook.py").write_text(
+        "import matplotlib\nfrom matplotlib.backends.backend_agg import FigureCanvas\nmatplotlib.interactive(True)\n",
+        encoding="utf-8",
+    )
+    code = """
+import matplotlib
+from assay.report import Report, Section, Value
+report = Report("a", [Section("test", [Value("accuracy", 0.5)])])
+report.plot()
+assert matplotlib.get_backend().endswith("backend_of_notebook")
+print(matplotlib.is_interactive())
+"""
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    environment = {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "module://backend_of_notebook"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "True\n", done.stderr
 
 
 @pytest.mark.parametrize("metric", [ROC(num_classes=3), ConfusionMatrix(num_classes=3)], ids=repr)

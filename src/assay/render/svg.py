@@ -77,11 +77,14 @@ def to_axes(plot: Drawing, axes: Axes | None = None) -> Axes:
     from matplotlib import rc_context
 
     draw, size = _drawing(plot)
-    with rc_context(_STYLE):
-        if axes is None:
-            from matplotlib import pyplot
+    figure: Any = None
+    if axes is None:
+        from matplotlib import pyplot
 
-            _, axes = pyplot.subplots(figsize=size, layout="constrained")
+        # Outside of the context: the first figure starts the backend of a notebook, whose settings must stay.
+        figure = pyplot.figure(figsize=size, layout="constrained")
+    with rc_context(_STYLE):
+        axes = figure.subplots() if axes is None else axes
         css = resources.files("assay.render").joinpath("page", "page.css").read_text(encoding="utf-8")
         light = css.partition("@media")[0]
         token = _palette.set(dict(re.findall(r"--([\w-]+): (#\w+);", light)))
