@@ -39,6 +39,13 @@ class FolderTokenizer:
         self.chat_template = str(tokenizer.chat_template or "")
 
     def encode(self, text: str) -> list[int]:
+        """The tokens of a text.
+
+        Raises:
+            ConfigError: the text has halves of characters, as Python reads bytes that are no UTF-8.
+        """
+        if any("\ud800" <= each <= "\udfff" for each in text):
+            raise ConfigError(describe("text", "bytes that are no UTF-8", "characters", "Write the text in UTF-8"))
         # verbose: a text is longer than the model's window on purpose
         result = self._tokenizer(text, add_special_tokens=False, verbose=False).input_ids
         return [int(each) for each in result]

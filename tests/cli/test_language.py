@@ -162,9 +162,10 @@ def test_draws_have_a_seed(here):
     ("arguments", "message"),
     [
         (("--variant", "int4:g5"), "plan: got nothing to quantize"),
-        (("--variant", "nowhere"), "MODEL: got 'nowhere'"),
+        (("--variant", "nowhere"), "--variant: got 'nowhere', expected a model, a scheme"),
         (("--temperature", -1), "temperature: got -1"),
-        (("-n", 0), "max_new_tokens: got 0"),
+        (("-n", 0), "max-new-tokens: got 0"),
+        (("--top-k", 0), "--top-k: got 0"),
         (("--device", "nowhere"), "device: got 'nowhere'"),
     ],
 )
@@ -244,6 +245,26 @@ def test_a_conversation_follows_the_template_and_answers_are_those_of_transforme
     assert done.stdout == f"{readable(first)}\n{readable(second)}\n"
     assert len(re.findall(r"\[\d tokens, [\d.,]+ a second\]", done.stderr)) == 2
     assert "no chat template" not in done.stderr
+
+
+def test_bytes_of_a_line_that_are_no_utf8_are_replaced(monkeypatch):
+    from assay.cli.chat import _read
+
+    monkeypatch.setattr("builtins.input", lambda prompt: "caf\udcc3\udca9 \udcff")
+    assert _read() == "café \ufffd"
+
+
+@pytest.mark.parametrize("option", ["-n", "--top-k"])
+def test_a_chat_refuses_an_invalid_number_before_the_first_line(here, option):
+    done = chat("given:model", [], option, 0)
+    assert isinstance(done.exception, ConfigError), done.output
+    assert "got 0, expected an integer, at least 1" in str(done.exception)
+
+
+def test_a_prompt_that_is_no_utf8_is_refused(here, saved):
+    done = invoke("generate", saved, "--prompt", "Hello \udcff", "--device", "cpu", "-n", 2)
+    assert isinstance(done.exception, ConfigError), done.output
+    assert "text: got bytes that are no UTF-8" in str(done.exception)
 
 
 def test_without_a_template_the_text_is_continued_and_may_be_forgotten(here, saved):

@@ -101,6 +101,13 @@ def test_what_lacks_its_text_or_does_not_take_one_is_refused(here, trained, argu
     assert not (here / "x").exists()
 
 
+@pytest.mark.parametrize("arguments", [(), ("--calibration", "no.txt")])
+def test_a_text_that_is_missing_is_reported_before_a_plan_is_made(here, trained, arguments):
+    done = quantize(trained, "--scheme", "int4:g32", "--method", "gptq", "--out", "x", *arguments)
+    assert isinstance(done.exception, ConfigError), done.output
+    assert done.stdout == ""
+
+
 def test_every_token_goes_through_once_and_no_hook_is_left(trained):
     model = open_model(trained)[0]
     ids = tokens_of(TEXT).ids[: 64 * 4 + 1]

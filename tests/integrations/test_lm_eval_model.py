@@ -164,11 +164,13 @@ def test_on_the_command_line(here, saved):
 
 
 def test_what_cannot_be_measured_is_refused(here, saved):
-    from assay.integrations import LmEvalModel
+    from assay.integrations import LmEvalModel, run_lm_eval
 
     model = of_assay(saved)
     with pytest.raises(ConfigError, match="tasks: got 'no_such_task', expected tasks that lm-eval has"):
         run(model, ["no_such_task"])
+    with pytest.raises(ConfigError, match="include_path: got nowhere, which is no folder"):
+        run_lm_eval(model, NAMES, include_path="nowhere")
     with pytest.raises(ConfigError, match="max_length: got 1000, expected what the model can hold, 128 tokens"):
         of_assay(saved, max_length=1000)
     with pytest.raises(InputError, match="request: got a continuation of"):

@@ -86,9 +86,10 @@ class Answer:
 
 
 def _read() -> str | None:
-    """The next line of the user, empty where Ctrl-C threw it away; None at the end."""
+    """The next line of the user, empty where Ctrl-C threw it away; None at the end. What is no UTF-8 is replaced."""
     try:
-        return input("> " if sys.stdin.isatty() else "").strip()
+        line = input("> " if sys.stdin.isatty() else "").strip()
+        return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     except KeyboardInterrupt:
         print()
         return ""

@@ -113,7 +113,8 @@ class Option:
         least, most = self.declared.least, self.declared.most
         if (least is not None and value < least) or (most is not None and value > most):
             expected = f"at least {least}" if most is None else f"{least} to {most}"
-            raise ConfigError(describe(where, value, f"an integer, {expected}", f"Write {self.label} {least}"))
+            number = "a number" if self.kind is float else "an integer"
+            raise ConfigError(describe(where, value, f"{number}, {expected}", f"Write {self.label} {least}"))
         return value
 
 

@@ -50,6 +50,10 @@ def _open(name: str, options: GenerateCommand) -> tuple[Callable[..., Any], Toke
         model = quantize_model(model_of(options), name, options.device)
     elif name != options.model and is_quantized(Path(name)):
         model = _filled(model_of(options), name)
+    elif name != options.model and ":" not in name and not Path(name).exists():
+        expected = "a model, a scheme such as int4:g64, or a file with quantized weights"
+        do = "Check the path; a function in the file module.py of this folder is module:function"
+        raise ConfigError(describe("--variant", repr(name), expected, do))
     else:
         model = model_of(options, name)
     return model.model, tokenizer_of(model)

@@ -16,6 +16,7 @@ from assay.cli.output import print_as, print_path
 from assay.cli.quantize_plan import (
     calibration_of,
     check_calibration,
+    check_calibration_text,
     check_floats,
     is_folder_of_shards,
     make_plan,
@@ -60,6 +61,8 @@ def _quantize(options: QuantizeCommand) -> None:
         raise ConfigError(describe("assay quantize", "no --out", "where to write the model", do))
     folder = Path(options.model)
     check_floats(folder)
+    if not options.plan:
+        check_calibration_text(options)
     is_streamed = is_folder_of_shards(folder) and not options.calibration
     named = None if is_streamed else model_of(options)
     model = skeleton_of(folder) if named is None else module_of(named)

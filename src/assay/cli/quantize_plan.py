@@ -74,6 +74,14 @@ def check_calibration(method: str, options: QuantizeCommand) -> None:
         raise ConfigError(describe("--calibration", f"a text for the method {method or 'nearest'}", "none", do))
 
 
+def check_calibration_text(options: QuantizeCommand) -> None:
+    """Raise where GPTQ was asked for without a text, or the text cannot be read; a plan of a large model takes long."""
+    if options.method == GPTQ:
+        check_calibration(GPTQ, options)
+    if options.calibration:
+        read_text(Path(options.calibration), "--calibration")
+
+
 def calibration_of(model: Model, options: QuantizeCommand, plan: Plan | None = None) -> Calibration | None:
     """What the text of --calibration sends through the layers of a plan, or through all; None without a text."""
     if not options.calibration:

@@ -270,6 +270,9 @@ def run_lm_eval(
         ConfigError: there is no such task, or its data cannot be had.
         StateError: the answers in the folder are of another model, of other tasks, prompts or data, or are damaged.
     """
+    if include_path is not None and not os.path.isdir(include_path):
+        got = f"{os.fspath(include_path)}, which is no folder"
+        raise ConfigError(describe("include_path", got, "a folder with tasks as YAML", "Check the path"))
     for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
         os.environ.setdefault(name, "1")
     evaluator = import_package("lm_eval", _PURPOSE)

@@ -52,11 +52,11 @@ class LmEvalCommand(ReportOutput, ModelOptions):
 class SamplingOptions(ModelOptions):
     """How a language model continues a text."""
 
-    max_new_tokens: int = option("Generate at most this many tokens.", "--max-new-tokens", "-n", default=50)
+    max_new_tokens: int = option("Generate at most this many tokens.", "--max-new-tokens", "-n", default=50, least=1)
     temperature: float = option(
-        "Divide logits by this number before drawing; 0 takes the most probable token.", default=0.0
+        "Divide logits by this number before drawing; 0 takes the most probable token.", default=0.0, least=0
     )
-    top_k: int | None = option("Draw from this many most probable tokens only.")
+    top_k: int | None = option("Draw from this many most probable tokens only.", least=1)
 
 
 @dataclass(frozen=True)
@@ -74,5 +74,7 @@ class ChatCommand(SamplingOptions):
     Ctrl-C stops an answer, /clear forgets the conversation, and Ctrl-D ends it.
     """
 
-    max_new_tokens: int = option("Generate at most this many tokens an answer.", "--max-new-tokens", "-n", default=512)
+    max_new_tokens: int = option(
+        "Generate at most this many tokens an answer.", "--max-new-tokens", "-n", default=512, least=1
+    )
     system: str = string("Tell the model this before the conversation.")
