@@ -35,6 +35,13 @@ def test_make_targets_of_workflows_are_there(path: Path) -> None:
     assert {word for word in used if "=" not in word} <= {*targets}
 
 
+def test_the_example_that_audits_cuda_installs_a_build_that_can_pretend_it() -> None:
+    """On the build for CUDA, which PyPI has for Linux, a pretended cuda is refused."""
+    (job,) = yaml.safe_load((ROOT / "examples" / "github_actions" / "audit.yml").read_text("utf-8"))["jobs"].values()
+    assert any("cuda" in step.get("run", "") for step in job["steps"])
+    assert job["env"]["PIP_EXTRA_INDEX_URL"].endswith("/whl/cpu")
+
+
 def test_the_hook_runs_a_command_of_assay() -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
     assert hook["entry"] == "assay audit"
