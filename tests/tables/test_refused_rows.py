@@ -7,7 +7,6 @@ pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402 - pyarrow is optional
 
 from assay import metrics as m  # noqa: E402
-from assay.errors import DtypeError  # noqa: E402
 from assay.tables import BadRowsError, Partial, count, merge, score  # noqa: E402
 
 N, BAD = 60, 41
@@ -147,6 +146,6 @@ def test_a_table_of_refused_rows_is_one_error(monkeypatch):
         score(images, m.MeanAveragePrecision(), preds="p", target="y", on_bad="skip")
 
 
-def test_what_no_row_changes_is_the_error_of_the_metric():
-    with pytest.raises(DtypeError, match="target"):
+def test_a_table_in_which_no_label_is_an_integer_is_an_error_that_says_so():
+    with pytest.raises(BadRowsError, match="60 with a label that is no integer in y"):
         score(pa.table({"p": P, "y": P}), m.Accuracy(num_classes=2), preds="p", target="y", on_bad="skip")

@@ -244,7 +244,7 @@ class ScoreCells(CellStates):
         invalid = torch.zeros(size, len(KINDS), dtype=torch.int64, device="cpu")
         for table in self._invalid.values():
             invalid[: len(table)] += to_host(table)
-        tensors = {"rows": torch.from_numpy(self._rows), "invalid": invalid}
+        tensors = {"rows": torch.from_numpy(self._rows.copy()), "invalid": invalid}  # shared memory is not writable
         if len(self._samples):
             cells, columns = self._samples.canonical()
             tensors["cells"] = torch.from_numpy(cells.astype(np.int32))
