@@ -183,3 +183,13 @@ def warn(message: str, category: type[Warning]) -> None:
     registry = frame.f_globals.setdefault("__warningregistry__", {})  # so that a line warns once, as Python does it
     name = frame.f_globals.get("__name__")
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, name, registry)
+
+
+def plural(count: int, name: str) -> str:
+    """A count with its noun.
+
+    Example:
+        >>> plural(1, "rule"), plural(2000, "rule")
+        ('1 rule', '2,000 rules')
+    """
+    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"

@@ -11,8 +11,9 @@ from assay.audit.finding import Finding
 from assay.audit.judge import relative
 from assay.audit.observations import Unrun
 from assay.audit.rulebook import rules
+from assay.errors import plural
 from assay.render import Bullets, Chapter, DataGrid, Document, GridCell, GridColumn, GridRow, KeyValues, Notes, Span
-from assay.render.document import Paragraph, lines_of, plural
+from assay.render.document import Paragraph, lines_of
 
 if TYPE_CHECKING:
     from assay.audit.result import Audit

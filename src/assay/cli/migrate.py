@@ -11,8 +11,8 @@ from typing import Any
 import typer
 
 from assay.cli.options import MigrateCommand
+from assay.errors import plural
 from assay.migrate import FileMigration, Note, migrate, write
-from assay.render.document import plural
 
 
 def run(options: MigrateCommand) -> None:

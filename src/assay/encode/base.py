@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from assay.errors import ShapeError, describe
-from assay.render.document import plural
+from assay.errors import ShapeError, describe, plural
 from assay.tally.inputs import type_name
 from assay.tally.ragged import Ragged
 

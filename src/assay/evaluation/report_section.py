@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from assay.errors import plural
 from assay.evaluation.bootstrap_groups import BootstrapGroups, Resampled, resamples_of_slices
 from assay.evaluation.diagnostics import Diagnostics, residuals
 from assay.evaluation.missing_intervals import MissingInterval, missing_interval_notes
@@ -17,7 +18,6 @@ from assay.meter import Meter
 from assay.meter.intervals import intervals_or_reasons
 from assay.meter.resample import READ_ELEMENTS
 from assay.metrics.base import Metric
-from assay.render.document import plural
 from assay.report import Section, Slice, Table, Value
 from assay.report.packed_array import PackedArray
 from assay.report.worst_slices import slices_of

@@ -8,10 +8,9 @@ from typing import Any
 
 from torch import Tensor
 
-from assay.errors import InvalidValuesError, InvalidValuesWarning, NoDataWarning, describe, warn
+from assay.errors import InvalidValuesError, InvalidValuesWarning, NoDataWarning, describe, plural, warn
 from assay.meter.tally_plan import TallyPlan
 from assay.metrics.base import Metric
-from assay.render.document import plural
 from assay.tally.base import InvalidValues, State
 
 

@@ -326,13 +326,3 @@ class Document:
 def lines_of(name: str, content: str, style: str = "") -> list[tuple[str, Line]]:
     """Rows of `KeyValues` for a text of several lines, the first of them under a name."""
     return [("" if i else name, Span(line, style)) for i, line in enumerate(content.splitlines())]
-
-
-def plural(count: int, name: str) -> str:
-    """A count with its noun.
-
-    Example:
-        >>> plural(1, "rule"), plural(2000, "rule")
-        ('1 rule', '2,000 rules')
-    """
-    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"

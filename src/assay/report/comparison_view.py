@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from assay._records import CellValue
+from assay.errors import plural
 from assay.render import text
 from assay.render.document import (
     Block,
@@ -22,7 +23,6 @@ from assay.render.document import (
     GridRow,
     Line,
     Span,
-    plural,
 )
 from assay.report.changes_view import changes_blocks
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.errors import plural
 from assay.render import text
-from assay.render.document import Chapter, DataGrid, Document, GridCell, GridColumn, GridRow, Paragraph, Span, plural
+from assay.render.document import Chapter, DataGrid, Document, GridCell, GridColumn, GridRow, Paragraph, Span
 
 if TYPE_CHECKING:
     from assay.report.gate_result import Gate, GateCheck

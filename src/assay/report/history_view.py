@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from assay.errors import plural
 from assay.render import text
 from assay.render.document import (
     Block,
@@ -20,7 +21,6 @@ from assay.render.document import (
     GridRow,
     Line,
     Span,
-    plural,
 )
 from assay.render.trends import Trend, TrendPoint, sparkline
 from assay.report.comparison_view import VERDICT_STYLES, how_tested, interval, p_value, signed

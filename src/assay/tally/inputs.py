@@ -11,8 +11,7 @@ from torch.compiler import is_compiling
 from torch.nn.parameter import is_lazy
 
 from assay.devices.placement import bring_together, has_values, is_freed, is_plain, plain
-from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, describe
-from assay.render.document import plural
+from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, describe, plural
 from assay.tally.base import BatchLayout, TensorLayout
 
 _DTYPES = {

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from assay.audit.parity.replay import KINDS, OperatorDivergence
+from assay.errors import plural
 from assay.render import Chapter, Document, Line, Paragraph, Span
-from assay.render.document import plural
 
 if TYPE_CHECKING:
     from assay.audit.observations import Unrun

@@ -11,10 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.errors import ConfigError, InvalidValuesError, describe
+from assay.errors import ConfigError, InvalidValuesError, describe, plural
 from assay.metrics.base import AT_MOST_1, NOT_NEGATIVE, Metric, number
 from assay.metrics.per_sample import single
-from assay.render.document import plural
 from assay.tally.base import Batch, Tally
 from assay.tally.float_terms import TweedieDeviance
 from assay.tally.integer_weights import integer_weights

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from assay.errors import ConfigError, describe
+from assay.errors import ConfigError, describe, plural
 from assay.quantize.candidates import Candidate
 from assay.quantize.planning.recipe import Recipe, matches
 from assay.quantize.scheme import Scheme
-from assay.render.document import plural
 
 GROUPS = (256, 128, 64, 32, 16)
 
