@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,8 @@ def on_rank(rank: int, ranks: int, folder: str) -> None:
 
 def sync() -> None:
     rows: list[list[str]] = []
-    context = multiprocessing.get_context("fork")  # torch is imported once
+    import_module("torchmetrics.classification")
+    context = multiprocessing.get_context("fork")  # what is imported here is not imported by 64 processes
     for ranks in RANKS:
         with tempfile.TemporaryDirectory() as folder:
             processes = [context.Process(target=on_rank, args=(rank, ranks, folder)) for rank in range(ranks)]
