@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from assay import Accuracy, ConfusionMatrix, MeanSquaredError, Perplexity
 from assay.errors import InvalidValuesError, ShapeError
 from assay.meter import batch_values
+from assay.metrics import PerSample
 from assay.metrics.base import Metric
 
 PREDS, TARGET = torch.tensor([1.0, 2.0, 4.0]), torch.tensor([1.0, 1.0, 1.0])
@@ -151,3 +152,12 @@ def test_a_dtype_after_another_one():
     expected = metric(logits, target)
     assert metric(logits.double(), target) == pytest.approx(expected.item())
     assert torch.equal(metric(logits, target), expected)
+
+
+def test_functions_of_the_caller_are_told_apart_though_their_metrics_are_equal():
+    once = PerSample(lambda preds, target: preds, name="same")
+    twice = PerSample(lambda preds, target: 2 * preds, name="same")
+    assert once == twice
+    for one, two in ((once, twice), (once + once, twice + twice)):
+        values = [metric(PREDS, TARGET).item() for metric in (one, two, one, two)]
+        assert values[0] == values[2] == values[1] / 2 == values[3] / 2
