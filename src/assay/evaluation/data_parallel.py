@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 
 
 def unwrapped(model: Any) -> Any:
@@ -14,11 +14,14 @@ def unwrapped(model: Any) -> Any:
     return model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model
 
 
+def buffers_of_rank_0(model: Any) -> list[Tensor]:
+    """The buffers, such as running means, that each forward of the wrapper broadcasts from rank 0."""
+    is_wrapped = isinstance(model, nn.parallel.DistributedDataParallel)
+    return list(model.buffers()) if is_wrapped and model.broadcast_buffers else []
+
+
 def broadcast_buffers(model: Any) -> None:
-    """Make buffers, such as running means, those of rank 0, as each forward of the wrapper does; on all processes."""
-    if not isinstance(model, nn.parallel.DistributedDataParallel) or not model.broadcast_buffers:
-        return
-    first = dist.get_global_rank(model.process_group, 0)
+    """Make these buffers those of rank 0; on all processes."""
     with torch.no_grad():
-        for buffer in model.buffers():
-            dist.broadcast(buffer, first, model.process_group)
+        for buffer in buffers_of_rank_0(model):
+            dist.broadcast(buffer, dist.get_global_rank(model.process_group, 0), model.process_group)

@@ -16,7 +16,7 @@ from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Reader, Selector, parse_shown
 from assay.evaluation.checkpoint import Checkpoints
 from assay.evaluation.coverage import CoverageTracker, Lists
-from assay.evaluation.data_parallel import broadcast_buffers, unwrapped
+from assay.evaluation.data_parallel import broadcast_buffers, buffers_of_rank_0
 from assay.evaluation.data_source import DataSource, Trail, open_source
 from assay.evaluation.diagnostics import Diagnostics, choose_diagnostics
 from assay.evaluation.final_report import FinishedEvaluation, build_report
@@ -148,8 +148,7 @@ def evaluate_with_options(
 
         def prepare() -> ModelDigest | None:
             prepared.append(_prepare(open_inputs(model, data, metrics, options), ranks))
-            is_same = unwrapped(model) is prepared[0].inputs.model
-            return None if ranks.alone else ModelDigest.of(model if is_same else prepared[0].inputs.model)
+            return None if ranks.alone else ModelDigest.of(prepared[0].inputs.model, buffers_of_rank_0(model))
 
         check_models(ranks, ranks.gather(prepare))
         broadcast_buffers(model)

@@ -26,20 +26,19 @@ class ModelDigest:
     Attributes:
         kind: the class of a module, or the name of a function.
         tensors: by name, a digest of the dtype, the shape and all bits of a parameter or buffer. Left out are tensors
-            of which each process has a part (`DTensor`, `FullyShardedDataParallel`), and buffers that the forward of
-            `DistributedDataParallel` broadcasts, such as running means, which differ until then.
+            of which each process has a part (`DTensor`, `FullyShardedDataParallel`).
     """
 
     kind: str
     tensors: dict[str, str]
 
     @classmethod
-    def of(cls, model: Any) -> Self:
-        """The digest of a model; of what is no module only the kind."""
+    def of(cls, model: Any, without: Sequence[Tensor] = ()) -> Self:
+        """The digest of a model but for some buffers; of what is no module only the kind."""
         if not isinstance(model, nn.Module):
             return cls(str(getattr(model, "__qualname__", type(model).__qualname__)), {})
-        broadcast = _broadcast_buffers(model)
-        buffers = ((name, buffer) for name, buffer in model.named_buffers() if id(buffer) not in broadcast)
+        skipped = set(map(id, without))
+        buffers = ((name, buffer) for name, buffer in model.named_buffers() if id(buffer) not in skipped)
         every = [*model.named_parameters(), *buffers]
         if any(type(each).__name__ == "FullyShardedDataParallel" for each in model.modules()):
             every = []
@@ -71,12 +70,6 @@ def check_models(ranks: Ranks, models: Sequence[ModelDigest | None]) -> None:
     got = f"another model on {_listed(others)} than on rank {texts.index(most)} ({shown})"
     do = "Load the same weights on every rank, or broadcast those of rank 0 to all before this call"
     raise ConfigError(describe("model", got, f"the same on all {ranks.count} ranks", do))
-
-
-def _broadcast_buffers(model: nn.Module) -> set[int]:
-    """The buffers that the forward of a model broadcasts from rank 0, by `id`."""
-    wrappers = [each for each in model.modules() if isinstance(each, nn.parallel.DistributedDataParallel)]
-    return {id(buffer) for each in wrappers if each.broadcast_buffers for buffer in each.buffers()}
 
 
 def _listed(numbers: Sequence[int]) -> str:
