@@ -23,6 +23,7 @@ from assay.errors import ConfigError, StateError
 from assay.evaluation import BatchError, checkpoint, evaluate
 from assay.meter.file import checksum
 from assay.report import Report
+from evaluation import stopping
 
 CLASSES = 3
 METRICS = {
@@ -47,33 +48,19 @@ def model(seed=0):
         return nn.Sequential(nn.Linear(4, CLASSES), nn.Softmax(1))
 
 
-class Counters:
-    """What a model counts is no part of what it is: that is what it is pickled from."""
-
-    def __init__(self, left=0):
-        self.left, self.rows = left, 0
-
-    def __reduce__(self):
-        return Counters, ()
-
-
-class Stops(nn.Module):
-    """Predicts so many batches, and then stops as a machine does."""
+class Stops(stopping.Stops):
+    """The same with a network, which is what it predicts with."""
 
     def __init__(self, batches, seed=0):
-        super().__init__()
-        self.counters, self.net = Counters(batches), model(seed)
+        super().__init__(batches)
+        self.net = model(seed)
 
     @property
     def rows(self):
         return self.counters.rows
 
     def forward(self, x):
-        if not self.counters.left:
-            raise KeyboardInterrupt
-        self.counters.left -= 1
-        self.counters.rows += len(x)
-        return self.net(x)
+        return self.net(super().forward(x))
 
 
 def found(report):
