@@ -86,7 +86,7 @@ def faster(work: str, script: str, row: str, limit: float, other: str = "TorchMe
 
 def scored(what: str, limit: float, reason: str = "") -> Goal:
     """Stored predictions with slices."""
-    return Goal(f"`assay score`, 10,000,000 rows, 79 slices: {what}", "score", what, limit, reason=reason)
+    return Goal(f"`assay score`, 10,000,000 rows in memory, 79 slices, values alone: {what}", "score", what, limit, reason=reason)
 
 
 GOALS = (
@@ -97,7 +97,7 @@ GOALS = (
         for name, why in (("MSE", MAKES_A_METER), ("mean", MAKES_A_METER))
     ),
     Goal(
-        "`forward` of the adapter / TorchMetrics' own, in the slowest of all rows",
+        "`forward` of `as_torchmetric` / TorchMetrics' own, in the slowest of all rows",
         "value_cost",
         "*",
         1,

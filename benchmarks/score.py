@@ -199,8 +199,9 @@ def main() -> None:
                 print(f"{name}: {what}: {found[what][name][0]:.2f} s", flush=True)
     by = ("assay", "scikit-learn", "TorchMetrics")
     listed = [[what, *(f"{took[name][0]:.2f}" if name in took else "-" for name in by)] for what, took in found.items()]
-    title = f"Stored predictions: {options.rows:,} rows, 79 slices, CPU s of one run"
-    save("score", [Table(title, ["what", *by], listed)], found)
+    title = f"Stored predictions: {options.rows:,} rows, 79 slices, values alone, CPU s of one run"
+    note = "Values alone: `confidence_level=None, keep_samples=False, diagnostics=False`."
+    save("score", [Table(title, ["what", *by], listed, [note])], found)
 
 
 if __name__ == "__main__":

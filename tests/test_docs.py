@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 JOBS = ("metrics", "evaluation", "quantization", "devices", "audit")
 WRONG_NUMBERS = ROOT / "docs" / "wrong_numbers_elsewhere.md"
 DOCS = ROOT / "docs"
-CHINESE = {DOCS / "zh" / page: DOCS / page for page in ("quickstart.md", *(f"tutorials/{job}.md" for job in JOBS))} | {
+CHINESE = {DOCS / "zh" / page: DOCS / page for page in ("overview.md", "quickstart.md", *(f"tutorials/{job}.md" for job in JOBS))} | {
     ROOT / "README.zh-CN.md": ROOT / "README.md"
 }
 """Each page in Chinese with the one in English."""
@@ -157,14 +157,14 @@ def without_code(page: Path) -> str:
 
 
 def commands() -> list[list[str]]:
-    """The commands of the README that stand in blocks, each as its words; `make` has tests of its own."""
-    fenced = re.findall(r"^```(\w*)\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    """The commands of the overview that stand in blocks, each as its words."""
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```", (DOCS / "overview.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
     shell = [block for language, block in fenced if not language]
     lines = [part for block in shell for line in block.splitlines() for part in line.partition("#")[0].split("&&")]
     return [words for words in map(shlex.split, lines) if words and words[0] in ("assay", "python")]
 
 
-def test_what_the_commands_of_the_readme_name_is_there() -> None:
+def test_what_the_commands_of_the_overview_name_is_there() -> None:
     written: set[str] = set()
     for words in commands():
         options = dict(pairwise(words))
@@ -178,7 +178,7 @@ def test_what_the_commands_of_the_readme_name_is_there() -> None:
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
+def test_the_commands_of_the_overview_run(tmp_path: Path) -> None:
     for folder in ("examples", "docs"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     programs = {"assay": [sys.executable, "-m", "assay"], "python": [sys.executable]}

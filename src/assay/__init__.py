@@ -1,4 +1,4 @@
-"""assay measures PyTorch models and gives the same, right number on every device.
+"""Exact metrics for PyTorch models: the same number in any batch size, any order and on any number of processes.
 
 The names below are imported when they are first used, so that ``import assay`` and ``assay --help`` cost nothing. All
 metrics are in ``assay.metrics``.

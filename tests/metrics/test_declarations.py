@@ -143,8 +143,8 @@ def test_pages_have_the_tables_that_the_classes_say(path):
 
 
 def test_a_page_without_a_place_for_its_table_is_refused():
-    with pytest.raises(ConfigError, match="readme_table"):
-        page("# A page", ["readme_table"])
+    with pytest.raises(ConfigError, match="family_table"):
+        page("# A page", ["family_table"])
 
 
 def test_families_have_every_metric_once():

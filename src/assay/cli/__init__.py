@@ -16,7 +16,7 @@ from assay.cli.options import COMMANDS
 
 app = typer.Typer(
     name="assay",
-    help="Measures PyTorch models and gives the same, right number on every device.",
+    help="Exact metrics for PyTorch models: the same number in any batch size, any order and on any number of processes.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

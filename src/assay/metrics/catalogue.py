@@ -37,7 +37,7 @@ def interval_of(kind: type[Metric]) -> str:
 NO_NUMBER = "none: no single number"
 
 
-def readme_table() -> str:
+def family_table() -> str:
     """One row a family, with the names of its metrics."""
     rows = [(family, ", ".join(kinds)) for family, kinds in families().items()]
     return _table(("family", "metrics (`assay.metrics`)"), rows)
@@ -72,8 +72,8 @@ def metric_tables() -> str:
 
 
 PAGES: Mapping[str, tuple[str, ...]] = {
-    "README.md": ("readme_table",),
-    "README.zh-CN.md": ("readme_table",),
+    "docs/overview.md": ("family_table",),
+    "docs/zh/overview.md": ("family_table",),
     "docs/intervals.md": ("interval_table",),
     "docs/metrics.md": ("metric_tables",),
 }
