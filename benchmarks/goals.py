@@ -86,7 +86,8 @@ def faster(work: str, script: str, row: str, limit: float, other: str = "TorchMe
 
 def scored(what: str, limit: float, reason: str = "") -> Goal:
     """Stored predictions with slices."""
-    return Goal(f"`assay score`, 10,000,000 rows in memory, 79 slices, values alone: {what}", "score", what, limit, reason=reason)
+    work = f"`assay score`, 10,000,000 rows in memory, 79 slices, values alone: {what}"
+    return Goal(work, "score", what, limit, reason=reason)
 
 
 GOALS = (

@@ -21,9 +21,8 @@ ROOT = Path(__file__).parents[1]
 JOBS = ("metrics", "evaluation", "quantization", "devices", "audit")
 WRONG_NUMBERS = ROOT / "docs" / "wrong_numbers_elsewhere.md"
 DOCS = ROOT / "docs"
-CHINESE = {DOCS / "zh" / page: DOCS / page for page in ("overview.md", "quickstart.md", *(f"tutorials/{job}.md" for job in JOBS))} | {
-    ROOT / "README.zh-CN.md": ROOT / "README.md"
-}
+IN_CHINESE = ("overview.md", "quickstart.md", *(f"tutorials/{job}.md" for job in JOBS))
+CHINESE = {DOCS / "zh" / page: DOCS / page for page in IN_CHINESE} | {ROOT / "README.zh-CN.md": ROOT / "README.md"}
 """Each page in Chinese with the one in English."""
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 

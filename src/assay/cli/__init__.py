@@ -16,7 +16,7 @@ from assay.cli.options import COMMANDS
 
 app = typer.Typer(
     name="assay",
-    help="Exact metrics for PyTorch models: the same number in any batch size, any order and on any number of processes.",
+    help="Exact metrics for PyTorch models: the same number in any batch size and order, on any number of processes.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
