@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ import assay
 
 SRC = Path(assay.__file__).parent
 MODULES = sorted(SRC.rglob("*.py"))
+TREES = {path: ast.parse(path.read_text("utf-8")) for path in MODULES}
 OPTIONAL = (
     "rich",
     "typer",
@@ -120,9 +124,9 @@ class Imports(ast.NodeVisitor):
             self.visit(each)
 
 
-def import_graph(paths: list[Path]) -> dict[str, set[str]]:
+def import_graph() -> dict[str, set[str]]:
     """Module -> the modules of assay that it imports, also inside functions; names are traced to where they stand."""
-    modules = {dotted(path): Imports(ast.parse(path.read_text("utf-8"))) for path in paths}
+    modules = {dotted(path): Imports(tree) for path, tree in TREES.items()}
     # A package may take names from its modules when they are first used (_lazy.py): these it names for type checkers.
     homes = {
         (package, name): module
@@ -162,7 +166,7 @@ def grouped(graph: dict[str, set[str]], package: str = "assay") -> dict[str, set
     return parts
 
 
-GRAPH = import_graph(MODULES)
+GRAPH = import_graph()
 DOWNWARDS = {module: {each for each in others if (module, each) not in DOCUMENTED} for module, others in GRAPH.items()}
 
 
@@ -224,21 +228,33 @@ def test_help_imports_no_torch(argument):
     assert run(code).split()[-1] == "False"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SRC)))
-def test_packages_import_downwards(path):
+def is_allowed(path: Path, module: str, name: str, late: bool) -> bool:
+    """Whether a module may import another one: from a package below its own, or as documented."""
     package = package_of(path)
-    if package == PUBLIC_API:
-        return
-    imports = Imports(ast.parse(path.read_text("utf-8")))
-    for module, name in imports.names | imports.typing | imports.late:
-        full = f"{module}.{name}" if module == "assay" else module
-        other = full.split(".")[1] if full.startswith("assay.") else package
-        if other == package or other == "__version__":
-            continue
-        documented = (dotted(path), module) in DOCUMENTED
-        late = (module, name) not in imports.names and documented
-        allowed = (package, other) in NEIGHBOURS or late
-        assert allowed or layer(other) > layer(package), f"{package} must not import {other}"
+    full = f"{module}.{name}" if module == "assay" else module
+    other = full.split(".")[1] if full.startswith("assay.") else package
+    if other in (package, "__version__") or (package, other) in NEIGHBOURS:
+        return True
+    return layer(other) > layer(package) or (late and (dotted(path), module) in DOCUMENTED)
+
+
+def test_packages_import_downwards():
+    wrong = []
+    for path, tree in TREES.items():
+        if package_of(path) != PUBLIC_API:
+            imports = Imports(tree)
+            every = imports.names | imports.typing | imports.late
+            late = every - imports.names
+            wrong += [f"{path.relative_to(SRC)}: {each}" for each in every if not is_allowed(path, *each, each in late)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_pages_show_the_layers(page):
+    """Without `__main__` and modules with an underscore; the lowest layer is called by its first name."""
+    shown = [", ".join(name for name in each if not name.startswith("_")) for each in LAYERS[:-1]]
+    text = " → ".join([*filter(None, shown), LAYERS[-1][0]])
+    assert text in (SRC.parents[1] / page).read_text("utf-8")
 
 
 def test_no_import_closes_a_circle():
@@ -251,10 +267,11 @@ def test_no_import_closes_a_circle():
         assert circles(again) or circles(grouped(again)), f"{module} -> {other} closes no circle: remove the entry"
 
 
-@pytest.mark.parametrize("package", sorted({dotted(path.parent / "__init__.py") for path in MODULES} - {"assay"}))
-def test_no_import_closes_a_circle_inside_a_package(package):
+def test_no_import_closes_a_circle_inside_a_package():
     """Between the folders and modules of every package, as between the packages."""
-    assert circles(grouped(DOWNWARDS, package)) == []
+    packages = {dotted(path.parent / "__init__.py") for path in MODULES} - {"assay"}
+    found = {package: circles(grouped(DOWNWARDS, package)) for package in packages}
+    assert {package: circle for package, circle in found.items() if circle} == {}
 
 
 def test_the_scan_tells_a_late_import_from_one_at_the_top_and_one_for_types():
@@ -307,14 +324,19 @@ def test_the_scan_finds_what_it_looks_for(source):
     assert any(asks_for_a_device(node) for node in ast.walk(ast.parse(source)))
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in MODULES if package_of(path) not in ("devices", "pretend")],
-    ids=lambda path: str(path.relative_to(SRC)),
-)
-def test_only_devices_asks_which_device_it_is(path):
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        assert not asks_for_a_device(node), f"{path.relative_to(SRC)}:{getattr(node, 'lineno', '?')}"
+def nodes_where(wanted: Callable[[ast.AST], bool], *left_out: str) -> list[str]:
+    """The places in src, outside of some packages, at which something stands."""
+    return [
+        f"{path.relative_to(SRC)}:{node.lineno}"
+        for path, tree in TREES.items()
+        if package_of(path) not in left_out
+        for node in ast.walk(tree)
+        if wanted(node)
+    ]
+
+
+def test_only_devices_asks_which_device_it_is():
+    assert nodes_where(asks_for_a_device, "devices", "pretend") == []
 
 
 def extras(tree: ast.AST) -> set[str]:
@@ -326,7 +348,7 @@ def extras(tree: ast.AST) -> set[str]:
 
 def test_errors_name_extras_that_there_are():
     declared = tomllib.loads((SRC.parents[1] / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-    named = {extra: path.name for path in MODULES for extra in extras(ast.parse(path.read_text("utf-8")))}
+    named = {extra: path.name for path, tree in TREES.items() for extra in extras(tree)}
     assert "hf" in named
     assert {extra: path for extra, path in named.items() if extra not in declared} == {}
     from assay.integrations import optional_packages
@@ -336,8 +358,8 @@ def test_errors_name_extras_that_there_are():
 
 def test_no_class_name_stands_twice():
     places: dict[str, set[str]] = {}
-    for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, set()).add(str(path.relative_to(SRC)))
     assert {name: sorted(modules) for name, modules in places.items() if len(modules) > 1} == {}
@@ -373,11 +395,60 @@ def test_the_scan_finds_factories(source, found):
 
 def test_every_tensor_is_made_on_a_device_that_is_named():
     """Under `torch.set_default_device("cuda")` compiled code would otherwise be given addresses on the GPU."""
-    found = [
-        f"{path.relative_to(SRC)}:{node.lineno}"
-        for path in MODULES
-        if package_of(path) != "pretend"
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if takes_the_default_device(node)
-    ]
-    assert found == []
+    assert nodes_where(takes_the_default_device, "pretend") == []
+
+
+SECTION = re.compile(r"^ *(Args|Attributes):\n((?:(?: {4,}.*)?\n)*)", re.MULTILINE)
+
+
+def documented(docstring: str | None) -> set[str]:
+    """The names that the sections of arguments and attributes of a docstring describe."""
+    found: set[str] = set()
+    for _, text in SECTION.findall(f"{inspect.cleandoc(docstring or '')}\n"):
+        lines = [line for line in text.splitlines() if re.match(r" {4}\S", line)]
+        for line in lines:
+            found |= set(re.findall(r"[\w.*]+", line.partition(":")[0])) if ":" in line else set()
+    return {name.lstrip("*") for name in found}
+
+
+def named_in(node: ast.AST) -> set[str]:
+    """The arguments of a function, or of a class its fields, attributes, properties and the arguments of `__init__`."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        arguments = node.args
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+        return {each.arg for each in every if each}
+    names: set[str] = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.FunctionDef):
+            names |= {each.name} | (named_in(each) if each.name == "__init__" else set())
+        elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+            names.add(each.id)
+        elif isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
+            names.add(each.attr)
+    return names
+
+
+def takes_any_keyword(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.args.kwarg is not None
+
+
+def with_bases(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> list[ast.ClassDef]:
+    """A class and what it inherits from inside of src; a base of another library may have the name of a class here."""
+    found = [node]
+    for each in found:
+        names = [ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in each.bases]
+        found += [classes[name] for name in names if name in classes and classes[name] not in found]
+    return found
+
+
+def test_docstrings_describe_arguments_and_attributes_that_there_are():
+    classes = {n.name: n for tree in TREES.values() for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}
+    wrong = []
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ClassDef | ast.FunctionDef) or takes_any_keyword(node):
+                continue
+            owners = with_bases(node, classes) if isinstance(node, ast.ClassDef) else [node]
+            missing = documented(ast.get_docstring(node)) - set().union(*map(named_in, owners))
+            wrong += [f"{path.relative_to(SRC)}:{node.lineno}: {node.name} has no {name}" for name in sorted(missing)]
+    assert wrong == []

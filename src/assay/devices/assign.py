@@ -24,7 +24,7 @@ def assign(device: str | torch.device, at: set[torch.device], local_rank: int | 
     """Decide where to run.
 
     Args:
-        asked: a device, or ``"auto"``.
+        device: a device, or ``"auto"``.
         at: the devices on which the model is now.
         local_rank: the number of this process among those of this machine; None where there is but one.
 

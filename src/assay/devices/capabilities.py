@@ -1,7 +1,7 @@
 """What each kind of device can do: a pure look-up of dated facts, each with its reason and its source.
 
 The facts are data, one TOML file a device in ``known/``. Looking one up imports no torch and asks no device; whether
-the device at hand keeps the promise is for :func:`assay.devices.self_test` to find out.
+the device at hand keeps the promise is for :mod:`assay.devices.selftest` to find out.
 """
 
 from __future__ import annotations

@@ -90,8 +90,8 @@ class Checkpoints:
 
         Args:
             meter: gets this rank's share of the counts.
-            observers: and of what they counted.
-            account: and of the samples.
+            observers: get its share of what observers counted.
+            coverage: gets its share of the samples.
 
         Returns:
             Which samples were counted, on any rank; and how many batches of this rank's stream were.

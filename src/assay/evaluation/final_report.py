@@ -42,8 +42,8 @@ class FinishedEvaluation:
     Attributes:
         loop: what counted on this process.
         metrics: those that were asked for.
-        details: what else is shown.
-        seen: the data.
+        diagnostics: what the report shows beside the metrics.
+        source: the data.
         assigned: the device.
         options: how it was run.
         start: when it began, on the clock of `time.perf_counter`.

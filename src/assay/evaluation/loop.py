@@ -41,7 +41,7 @@ class Loop:
         reader: knows the ids of a stream's samples.
         meter: counts.
         observers: count and keep what else is wanted of the samples.
-        account: notes which samples were counted.
+        coverage: notes which samples were counted.
         checkpoints: written in between.
         ranks: asked whether the others live.
         on_error: "raise" or "skip".

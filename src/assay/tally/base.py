@@ -262,7 +262,7 @@ class Tally(ABC):
         return self if self == other else None
 
     def extract(self, state: State, wanted: Tally) -> State:
-        """The state of `wanted`, read from a state of this join of it."""
+        """The state of `wanted`, read from a state of this union of it."""
         return state
 
 

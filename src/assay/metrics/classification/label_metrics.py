@@ -108,8 +108,8 @@ class Answers:
 
     Attributes:
         predicted: labels.
-        target: labels, alike.
-        counted: where the target is not to be ignored; None where all are counted.
+        target: labels of the same shape.
+        counts: where the target is not to be ignored; None where all are counted.
         condition: what the names of terms say besides.
     """
 
