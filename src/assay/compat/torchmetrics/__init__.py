@@ -7,6 +7,7 @@ take these metrics.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from assay.compat.drop_ins import QUERY_FUNCTIONS, DropIn, drop_ins
@@ -29,6 +30,7 @@ def replace(original: Any) -> Any:
 
     A metric that assay has with other arguments only, or not at all, is the library's own, with a warning.
     """
+    original = _current(original)
     name = getattr(original, "__name__", "")
     for kind in (CompatibleCollection, CompatibleRunning):
         if original is kind.__base__:
@@ -41,6 +43,14 @@ def replace(original: Any) -> Any:
     if not found.instead or original.__module__.startswith(_GENERAL) or found.instead.startswith("keep it"):
         return original
     return others_own(original, found.instead)
+
+
+def _current(original: Any) -> Any:
+    """The object of the family's module, where the root has a deprecated copy of it under the same name."""
+    family, _, deprecated = (getattr(original, "__module__", None) or "").rpartition(".")
+    if deprecated != "_deprecated":
+        return original
+    return getattr(import_module(family), original.__name__.removeprefix("_"))
 
 
 __getattr__, __dir__ = stand_for(import_package("torchmetrics", "metrics of its names"), replace)
