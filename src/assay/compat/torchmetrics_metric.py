@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, ClassVar
 
@@ -41,6 +41,9 @@ TABLE = library("torchmetrics")
 
 _VALUE = "value"
 
+_DECLARED_OTHERWISE = ("ContinuousRankedProbabilityScore",)
+"""Classes whose values have a gradient although their `is_differentiable` is False."""
+
 
 class CompatibleMetric(AssayMetric):
     """A metric with the arguments of a class of TorchMetrics, whose constructor checks them and keeps them.
@@ -48,7 +51,6 @@ class CompatibleMetric(AssayMetric):
     Values are on the device of the last batch, in the dtype that `set_dtype` gives; float32 by default.
     """
 
-    is_differentiable = False
     entry: ClassVar[Counterpart]
     original: ClassVar[Any]
     updates: ClassVar[inspect.Signature]
@@ -80,7 +82,8 @@ class CompatibleMetric(AssayMetric):
     @classmethod
     def _given(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
         arguments = inspect.signature(cls.original).bind(*args, **kwargs).arguments
-        return {**arguments, **arguments.pop("kwargs", {})}
+        options = arguments.pop("kwargs", {})
+        return {**arguments, **options}
 
     @classmethod
     def _counterpart(cls, arguments: Mapping[str, Any]) -> Metric:
@@ -176,7 +179,22 @@ class CompatibleMetric(AssayMetric):
         """Count a batch, and give the value of it alone."""
         if "_of_batch_of_group" in self.__dict__:  # the first of its compute group has counted the batch
             return self.__dict__.pop("_of_batch_of_group")
-        return super().forward(*args, **kwargs)
+        differentiable = self._differentiable_value(args, kwargs)
+        value = super().forward(*args, **kwargs)
+        return value if differentiable is None else differentiable
+
+    def _differentiable_value(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The value of a batch as TorchMetrics' class computes it, where an input requires a gradient; else None."""
+        inputs = (*args, *kwargs.values())
+        if not (require_gradient(inputs) and has_gradient(self.original)):
+            return None
+        there = self.original(**self._arguments).to(next(each.device for each in inputs if isinstance(each, Tensor)))
+        if there.dtype != self._dtype:
+            there.set_dtype(self._dtype)
+        args, kwargs = self._first(*args), dict(zip(kwargs, self._first(*kwargs.values()), strict=True))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # counting the batch warns
+            return there(*args, **kwargs)
 
     def compute_for(self, group: Sequence[CompatibleMetric]) -> None:
         """Compute the values of a compute group, which shares the meter; `compute` of each then gives its value."""
@@ -195,17 +213,19 @@ class CompatibleMetric(AssayMetric):
 
     def count_for(self, group: Sequence[CompatibleMetric], *args: Any, **kwargs: Any) -> None:
         """Count a batch for a compute group, which shares the meter; `forward` of each then gives its value."""
+        differentiable = [each._differentiable_value(args, kwargs) for each in group]
         try:
             batch = self._batch(*args, **kwargs)
             values = self._reported_as_there(self.meter.forward, **batch)
         except InputError as error:
             raise self._error_as_there(error, args, kwargs) from error
-        for each in group:
+        for each, with_gradient in zip(group, differentiable, strict=True):
             each._device, each._has_float64 = self._device, self._has_float64
             value = each._value(values[each._name])
             count = each._update_count + 1
             each.__dict__.update(_update_count=count, _updates_seen=count, _computed=None)
-            each.__dict__.update(_forward_cache=value, _of_batch_of_group=value)
+            each.__dict__.update(_forward_cache=value)
+            each.__dict__.update(_of_batch_of_group=value if with_gradient is None else with_gradient)
 
     def _batch(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """A batch as assay's metric takes it."""
@@ -405,6 +425,16 @@ class CompatibleOperatingPoint(CompatibleMetric):
         fpr, tpr, thresholds = super()._converted(value)
         sensitivity = self.entry.assay == "SensitivityAtSpecificity"
         return operating_points(fpr, tpr, thresholds, minimum, sensitivity)
+
+
+def require_gradient(inputs: Iterable[Any]) -> bool:
+    """Whether a value of these inputs is to have a gradient."""
+    return torch.is_grad_enabled() and any(isinstance(each, Tensor) and each.requires_grad for each in inputs)
+
+
+def has_gradient(original: Any) -> bool:
+    """Whether the values of a class of TorchMetrics have a gradient; those of aggregates do, which declare nothing."""
+    return original.is_differentiable is not False or original.__name__ in _DECLARED_OTHERWISE
 
 
 def _with_fields(kind: Any, metric: Any) -> Any:

@@ -23,6 +23,8 @@ from assay.compat.torchmetrics_metric import (
     CompatibleOperatingPoint,
     CompatibleR2,
     CompatibleRate,
+    has_gradient,
+    require_gradient,
 )
 from assay.compat.torchmetrics_retrieval import CompatibleRetrieval
 from assay.errors import InputError
@@ -54,7 +56,8 @@ def compatible_class(original: Any) -> type:
         base = CompatibleAggregate
     if entry.name.startswith("Retrieval"):
         base = CompatibleRetrieval
-    body |= {"entry": entry, "original": original, "updates": updates, "higher_is_better": original.higher_is_better}
+    body |= {"entry": entry, "original": original, "updates": updates}
+    body |= {name: getattr(original, name) for name in ("higher_is_better", "is_differentiable")}
     return type(original.__name__, (base, original), body)
 
 
@@ -106,6 +109,8 @@ def compatible_function(original: Callable[..., Any]) -> Callable[..., Any]:
             entry = TABLE.entries[next(name for name in entry.tasks if name.startswith(task))]
         batch = [bound.arguments[each.name] for each in entry.takes if entry.rules.get(each.name) == "data"]
         kind, given = _class_of(entry), bound.arguments
+        if require_gradient(given.values()) and has_gradient(kind):
+            return original(*args, **kwargs)
         if "num_outputs" in inspect.signature(kind).parameters and "num_outputs" not in given and batch[0].ndim == 2:
             given = {**given, "num_outputs": batch[0].shape[1]}  # which these functions take from the shape
         metric = _with_arguments(kind, given)
