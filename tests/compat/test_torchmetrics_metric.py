@@ -17,10 +17,12 @@ import torchmetrics as original
 from assay.compat.torchmetrics.classification import BinaryF1Score, MulticlassAccuracy, MulticlassF1Score
 from assay.compat.torchmetrics.functional.classification import multiclass_accuracy
 
+import assay
 from assay.compat import torchmetrics
 from assay.compat.drop_ins import ADAPTED, OTHER_ARGUMENTS, drop_ins
 from assay.compat.torchmetrics import Accuracy, MetricCollection
 from assay.errors import AssayWarning, InputError, InvalidValuesError, InvalidValuesWarning, ShapeError
+from assay.integrations import as_torchmetric
 from assay.migrate.table import library
 from assay.pretend import pretend
 from migrate.test_table import theirs
@@ -144,6 +146,12 @@ def test_nan_in_weights_is_what_it_is_in_values(nan_strategy):
         return kinds.MeanMetric(nan_strategy=nan_strategy)(values, weights)
 
     torch.testing.assert_close(value(torchmetrics), value(original))
+
+
+@pytest.mark.filterwarnings("ignore")  # of TorchScript, about TorchMetrics' own classes too
+def test_a_collection_can_be_scripted():
+    made = MetricCollection([torchmetrics.MeanSquaredError(), torchmetrics.wrappers.Running(torchmetrics.SumMetric())])
+    assert torch.jit.script(made).original_name == "MetricCollection"
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -522,6 +530,49 @@ def test_errors_of_batches_are_also_those_of_torchmetrics(name, options, batch, 
     again = pickle.loads(pickle.dumps(found.value))
     assert type(again) is type(found.value)
     assert str(again) == str(found.value)
+
+
+def test_an_error_of_a_batch_is_that_of_torchmetrics_with_options_of_the_base_class():
+    metric = torchmetrics.MeanSquaredError(sync_on_compute=False)
+    with pytest.raises(RuntimeError, match="same shape"):
+        metric.update(torch.zeros(4), torch.zeros(3))
+    assert metric.compute().isnan()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        (torchmetrics.MeanSquaredError, (torch.rand(4), torch.rand(4)), (torch.rand(4), torch.rand(3))),
+        (
+            torchmetrics.classification.BinaryAUROC,
+            (torch.rand(4), torch.arange(4) % 2),
+            (torch.rand(4), torch.arange(3) % 2),
+        ),
+        (torchmetrics.MeanMetric, (torch.rand(4),), (torch.rand(4), torch.rand(3))),
+        (torchmetrics.WordErrorRate, (["a"], ["b"]), (["a"], ["b", "c"])),
+        (
+            lambda: MulticlassAccuracy(3, multidim_average="samplewise"),
+            (torch.ones(4, 2).long(),) * 2,
+            (torch.ones(4),),
+        ),
+        (
+            lambda: as_torchmetric(assay.MeanSquaredError()),
+            (torch.rand(4), torch.rand(4)),
+            (torch.rand(4), torch.rand(3)),
+        ),
+    ],
+)
+def test_an_update_that_failed_counts_nothing_and_the_value_is_as_before(made):
+    kind, batch, wrong = made
+    metric, expected = kind(), kind()
+    for each in (metric, expected):
+        each.update(*batch)
+    with pytest.raises((ValueError, RuntimeError, TypeError)):
+        metric.update(*wrong)
+    torch.testing.assert_close(metric.compute(), expected.compute(), equal_nan=True)
+    metric.update(*batch)
+    expected.update(*batch)
+    torch.testing.assert_close(metric.compute(), expected.compute(), equal_nan=True)
 
 
 def test_labels_out_of_range_of_functions_and_steps_are_errors_as_there():

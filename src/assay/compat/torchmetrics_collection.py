@@ -7,6 +7,8 @@ from collections.abc import Hashable
 from copy import deepcopy
 from typing import Any
 
+import torch
+
 from assay.compat.torchmetrics_metric import CompatibleMetric
 from assay.integrations.optional_packages import import_package
 from assay.meter import Meter
@@ -21,10 +23,8 @@ class MetricCollection(_collections.MetricCollection):  # type: ignore[misc]
     the caller puts into different groups share none.
     """
 
-    _groups: dict[int, list[str]]
-    _groups_of_caller: dict[int, list[str]]
-    _state_is_copy: bool
-    _is_parted = False
+    __jit_unused_properties__ = (*_collections.MetricCollection.__jit_unused_properties__, "compute_groups")
+    _is_parted = False  # without an annotation, which TorchScript would evaluate
 
     @property
     def compute_groups(self) -> dict[int, list[str]]:
@@ -33,7 +33,8 @@ class MetricCollection(_collections.MetricCollection):  # type: ignore[misc]
         Then the metrics of a group have the same states in TorchMetrics. One meter may count for several groups.
         """
         if isinstance(self._enable_compute_groups, list):
-            return self._groups_of_caller
+            of_caller: dict[int, list[str]] = self._groups_of_caller
+            return of_caller
         groups: dict[Hashable, list[str]] = defaultdict(list)
         for number, names in self._groups.items():
             for name in names:
@@ -108,6 +109,7 @@ class MetricCollection(_collections.MetricCollection):  # type: ignore[misc]
         values: dict[str, Any] = super().compute()
         return values
 
+    @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Count a batch, and give the values of it alone."""
         self._part()

@@ -149,8 +149,10 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
 
         @functools.wraps(update)
         def wrapped(*args: Any, **kwargs: Any) -> None:
-            counted(*args, **kwargs)
-            self._updates_seen = self._update_count
+            try:
+                counted(*args, **kwargs)
+            finally:  # a failed update, which a caller may catch, counts as one there
+                self._updates_seen = self._update_count
 
         return wrapped
 
