@@ -9,11 +9,11 @@ import jiwer
 import pytest
 import torch
 import torchmetrics as original
-from assay.compat.torchmetrics import MatchErrorRate, RetrievalMRR
 from assay.compat.torchmetrics.functional import match_error_rate, retrieval_reciprocal_rank
 
 from assay.compat import torchmetrics
 from assay.compat.drop_ins import drop_ins
+from assay.compat.torchmetrics import MatchErrorRate, RetrievalMRR
 
 DROP_INS = drop_ins("torchmetrics")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -24,7 +24,11 @@ class MetricCollection(_collections.MetricCollection):  # type: ignore[misc]
     """
 
     __jit_unused_properties__ = (*_collections.MetricCollection.__jit_unused_properties__, "compute_groups")
-    _is_parted = False  # without an annotation, which TorchScript would evaluate
+    _is_parted = False
+    if TYPE_CHECKING:  # TorchScript evaluates the annotations of a class
+        _groups: dict[int, list[str]]
+        _groups_of_caller: dict[int, list[str]]
+        _state_is_copy: bool
 
     @property
     def compute_groups(self) -> dict[int, list[str]]:
@@ -33,8 +37,7 @@ class MetricCollection(_collections.MetricCollection):  # type: ignore[misc]
         Then the metrics of a group have the same states in TorchMetrics. One meter may count for several groups.
         """
         if isinstance(self._enable_compute_groups, list):
-            of_caller: dict[int, list[str]] = self._groups_of_caller
-            return of_caller
+            return self._groups_of_caller
         groups: dict[Hashable, list[str]] = defaultdict(list)
         for number, names in self._groups.items():
             for name in names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
@@ -18,10 +19,12 @@ class CompatibleRunning(_running.Running):  # type: ignore[misc]
     A metric of assay has no states by name that could be copied: each update is counted by a metric of its own.
     """
 
+    _last: Sequence[Any]
+
     def __init__(self, base_metric: Any, window: int = 5) -> None:
         super().__init__(base_metric, window)
         own = isinstance(base_metric, AssayMetric)
-        self._last = nn.ModuleList(base_metric.clone() for _ in range(window if own else 0))
+        self._last = nn.ModuleList(base_metric.clone() for _ in range(window if own else 0))  # type: ignore[assignment]
 
     def _next(self) -> AssayMetric:
         """The metric that counts the next update, in the place of the oldest one."""
