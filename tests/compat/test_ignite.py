@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import ignite.metrics as original
 import pytest
 import torch
@@ -10,8 +12,9 @@ from assay.compat.ignite.metrics import Accuracy, Loss, Precision
 from ignite.exceptions import NotComputableError
 
 from assay.compat import ignite
-from assay.errors import AssayWarning, InvalidValuesError, ShapeError
+from assay.errors import AssayWarning, InvalidValuesError, ShapeError, StateError
 from assay.migrate.table import library
+from ranks import processes
 
 GENERATOR = torch.Generator().manual_seed(5)
 
@@ -34,6 +37,12 @@ BATCHES = {
     "label scores": [(rand(9, 3), labels(2, 9, 3)) for _ in range(2)],
     "numbers": [(rand(9) + 0.1, rand(9) + 0.1) for _ in range(2)],
     "rows": [(rand(9, 3) + 0.1, rand(9, 3) + 0.1) for _ in range(2)],
+    "padded": [(rand(rows, length), rand(rows, length)) for rows, length in ((4, 3), (2, 5), (0, 7), (3, 1))],
+    "images": [(rand(rows, 3, size, size), rand(rows, 3, size, size)) for rows, size in ((2, 4), (3, 2))],
+    "sizes": [(rand(rows, 4, size, 2), labels(4, rows, size, 2)) for rows, size in ((2, 3), (4, 1))],
+    "vocabularies": [(rand(9, classes), labels(3, 9)) for classes in (3, 5, 4)],
+    "late": [(rand(0), rand(0)), (rand(9) + 0.1, rand(9) + 0.1)],
+    "rare": [(rand(9, 4), labels(2, 9))],
 }
 AVERAGES = [False, True, "macro", "micro", "weighted", None]
 CASES = [
@@ -50,17 +59,18 @@ CASES = [
         for name in ("Precision", "Recall")
         for average in AVERAGES
     ),
-    ("TopKCategoricalAccuracy", {"k": 2}, "multiclass"),
+    *(("TopKCategoricalAccuracy", {"k": k}, kind) for k in (1, 2) for kind in ("multiclass", "vocabularies")),
     *(
-        ("ConfusionMatrix", {"num_classes": 4, "average": average}, "multiclass")
+        ("ConfusionMatrix", {"num_classes": 4, "average": average}, kind)
         for average in (None, "samples", "recall", "precision")
+        for kind in ("multiclass", "sizes", "rare")
     ),
     *((name, {}, kind) for name in ("ROC_AUC", "AveragePrecision") for kind in ("scores", "column", "label scores")),
     *((name, {}, kind) for name in ("PrecisionRecallCurve",) for kind in ("scores", "column")),
     *(
         (name, {}, kind)
         for name in ("MeanSquaredError", "MeanAbsoluteError", "RootMeanSquaredError")
-        for kind in ("numbers", "rows")
+        for kind in ("numbers", "rows", "padded", "images", "late")
     ),
     *(
         (name, {}, "numbers")
@@ -80,7 +90,7 @@ def test_values_are_those_of_ignite(name, given, kind):
         return metric.compute()
 
     ours, expected = value(ignite), value(type("ignite", (), {"metrics": original}))
-    assert isinstance(ours, float) == isinstance(expected, float)
+    assert type(ours) is type(expected) or (isinstance(ours, float) and isinstance(expected, float))
     torch.testing.assert_close(ours, expected, check_dtype=False, rtol=1e-5, atol=1e-6)
 
 
@@ -151,6 +161,85 @@ def test_labels_of_no_class_are_left_out_of_a_confusion_matrix():
     metric = ignite.metrics.ConfusionMatrix(num_classes=3)
     metric.update((preds, target))
     assert metric.compute().tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
+
+
+def test_a_sum_over_outputs_is_rounded_once():
+    preds, target = BATCHES["images"][0]
+    pairs = zip(preds.flatten().tolist(), target.flatten().tolist(), strict=True)
+    differences = [Fraction(pred) - Fraction(wanted) for pred, wanted in pairs]
+    for name, terms in (
+        ("MeanSquaredError", [d * d for d in differences]),
+        ("MeanAbsoluteError", map(abs, differences)),
+    ):
+        metric = getattr(ignite.metrics, name)()
+        metric.update((preds, target))
+        assert metric.compute() == float(sum(terms) / len(preds))
+
+
+def test_without_samples_there_is_no_value_where_ignite_has_none():
+    for name, given, batch in (
+        ("MeanAbsoluteError", {}, (rand(0), rand(0))),
+        ("Accuracy", {}, (rand(0, 3), labels(3, 0))),
+        ("ConfusionMatrix", {"num_classes": 3, "average": "samples"}, (rand(0, 3), labels(3, 0))),
+        ("ROC_AUC", {}, (rand(0), labels(2, 0))),
+    ):
+        metric = getattr(ignite.metrics, name)(**given)
+        metric.update(batch)
+        with pytest.raises(NotComputableError, match=name):
+            metric.compute()
+    assert ignite.metrics.regression.CanberraMetric().compute() == 0
+    precision = Precision(average="micro")
+    precision.update((labels(2, 0), labels(2, 0)))
+    assert precision.compute() == 0
+
+
+def test_numbers_reach_the_state_of_an_engine_as_floats():
+    evaluator = Engine(lambda engine, batch: batch)
+    Precision(average=False).attach(evaluator, "precision")
+    assert type(evaluator.run([(torch.zeros(3), torch.zeros(3))]).metrics["precision"]) is float
+
+
+@pytest.mark.parametrize(("scores", "k"), [((4, 2), 3), ((4,), 1)])
+def test_more_places_than_classes_raise(scores, k):
+    with pytest.raises(ShapeError, match="y_pred"):
+        ignite.metrics.TopKCategoricalAccuracy(k=k).update((rand(*scores), labels(2, 4)))
+
+
+def test_hits_of_invalid_scores_and_labels_raise():
+    for scores, target in (([[float("nan"), 1.0]], [1]), ([[0.0, 1.0]], [2])):
+        metric = ignite.metrics.TopKCategoricalAccuracy(k=1)
+        metric.update((torch.tensor(scores), torch.tensor(target)))
+        with pytest.raises(InvalidValuesError):
+            metric.compute()
+
+
+def of_a_rank(rank, size):
+    """Batches of another shape on each process, and none of one metric on the first."""
+    found = []
+    for name in ("MeanSquaredError", "Accuracy", "ROC_AUC"):
+        metric = getattr(ignite.metrics, name)()
+        batch = (torch.ones(4, 3 + 2 * rank), torch.zeros(4, 3 + 2 * rank))
+        if name != "MeanSquaredError":
+            batch = (torch.eye(4), torch.tensor([0, 1, 2, 0])) if name == "Accuracy" else BATCHES["scores"][0]
+        if rank or name == "MeanSquaredError":
+            metric.update(batch)
+        found.append(metric.compute())
+    return found
+
+
+def test_processes_with_other_shapes_or_without_a_batch_have_the_same_value(tmp_path):
+    scores = original.ROC_AUC()
+    scores.update(BATCHES["scores"][0])
+    first, second = processes(of_a_rank, 2, tmp_path)
+    assert first == second == [4.0, 0.75, pytest.approx(scores.compute())]
+
+
+def test_a_state_whose_rows_were_counted_otherwise_is_refused():
+    metric = Precision(average=False)
+    metric.update(BATCHES["multiclass"][0])
+    state = metric._state_dict_per_rank()
+    with pytest.raises(StateError, match="older release"):
+        metric._load_state_dict_per_rank({**state, "layout": (*state["layout"], 4)})
 
 
 def test_states_are_saved_and_loaded_before_the_first_batch():

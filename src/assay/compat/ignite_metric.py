@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import torch
@@ -15,29 +15,39 @@ from torch import Tensor
 
 from assay.compat.counterparts import counterpart
 from assay.compat.drop_ins import IGNITE_SCORES
-from assay.errors import AssayWarning, ShapeError, describe
+from assay.compat.torchmetrics_values import placed
+from assay.decide import Rows, TopK
+from assay.errors import AssayWarning, NoDataWarning, ShapeError, StateError, describe
 from assay.integrations.ignite import IgniteMetric
 from assay.integrations.optional_packages import import_package
 from assay.meter import Meter
-from assay.metrics import ExactMatch, Mean
+from assay.metrics import Accuracy, ExactMatch, Mean
 from assay.metrics.base import Metric
+from assay.metrics.exact_arithmetic import quotient, root, rounded
 from assay.migrate.table import Counterpart, library
 
 NotComputableError: Any = import_package("ignite.exceptions", "metrics of its names").NotComputableError
+
+_distributed: Any = import_package("ignite.distributed", "metrics of its names")
 
 _regression: Any = import_package("ignite.metrics.regression._base", "metrics of its names")
 
 TABLE = library("ignite")
 _OF_LABELS = ("Accuracy", "Precision", "Recall")
-_SUMS = {"MeanAbsoluteError": 1.0, "MeanSquaredError": 1.0, "RootMeanSquaredError": 0.5}
-"""Sums over the numbers of a sample, and the power of their count by which the mean over all numbers is multiplied."""
+_OF_CLASSES = (*_OF_LABELS, *IGNITE_SCORES)
+"""Names of metrics that must know how many classes or labels there are, and take it from the first batch."""
+
+_OVER_ROWS = ("MeanAbsoluteError", "MeanSquaredError", "RootMeanSquaredError")
+"""Names of metrics that divide the sum over all numbers by the number of rows."""
+
+_TOTALS = ("CanberraMetric", "WaveHedgesDistance")
+"""Names of sums, which are 0 without data."""
 
 
 class CompatibleIgniteMetric(IgniteMetric):
     """A metric with the arguments of a class of Ignite, which checks them, and the shapes of batches.
 
-    How many classes there are is taken from the first batch. A process without any batch cannot take part in `compute`,
-    since it does not know how many classes there are.
+    How many classes there are is taken from the first batch of any process.
     """
 
     entry: ClassVar[Counterpart]
@@ -66,8 +76,9 @@ class CompatibleIgniteMetric(IgniteMetric):
         """Forget everything that was counted, and how many classes there are."""
         self.original.reset(self)
         super().reset()
-        self._layout: tuple[int, ...] | None = None
-        self._updated = False
+        self._layout: tuple[int, int] | None = None
+        if self.entry.name not in _OF_CLASSES:
+            self._begin(0, 0)
 
     def _check_binary_multilabel_cases(self, output: Any) -> None:
         """Nothing: invalid values are counted, and raise in `compute`."""
@@ -94,14 +105,21 @@ class CompatibleIgniteMetric(IgniteMetric):
             self._left -= len(preds)
         if self._layout is None:
             classes = preds.shape[1] if preds.ndim > 1 else 1
-            self._begin(classes, preds.ndim == target.ndim or classes == 1, math.prod(preds.shape[1:]))
+            self._begin(classes, int(preds.ndim == target.ndim or classes == 1))
         self.meter.update(*self._batch(preds, target))
-        self._updated = True
 
-    def _begin(self, *layout: int) -> None:
-        """Count batches of this layout: how many classes, whether labels are predicted, and the numbers of a sample."""
-        self._layout = layout
-        self.meter = Meter(value=self._metric(layout[0]))
+    def _begin(self, classes: int, labels: int) -> None:
+        """Count batches of so many classes, whose predictions are labels or not."""
+        self._layout = classes, labels
+        self.meter = Meter(value=self._metric(classes))
+
+    def _agree(self) -> None:
+        """Learn from the other processes how many classes there are, without a batch of one's own."""
+        if self.entry.name in _OF_CLASSES and _distributed.get_world_size() > 1:
+            classes, labels = self._layout or (0, 0)
+            largest = int(_distributed.all_reduce(2 * classes + labels, "MAX"))
+            if largest and self._layout is None:
+                self._begin(largest // 2, largest % 2)
 
     def _state_dict_per_rank(self) -> OrderedDict[str, Any]:
         state: OrderedDict[str, Any] = super()._state_dict_per_rank()
@@ -110,6 +128,9 @@ class CompatibleIgniteMetric(IgniteMetric):
     def _load_state_dict_per_rank(self, state_dict: Mapping[str, Any]) -> None:
         self.reset()
         if "layout" in state_dict:
+            if len(state_dict["layout"]) != 2:
+                do = "Count the data again: rows were counted in another way there"
+                raise StateError(describe("state_dict", "a state of an older release", "one of this release", do))
             self._begin(*state_dict["layout"])
             super()._load_state_dict_per_rank({name: value for name, value in state_dict.items() if name != "layout"})
 
@@ -129,15 +150,18 @@ class CompatibleIgniteMetric(IgniteMetric):
         if name in _OF_LABELS:
             return counterpart(self.entry, self._counted(), num_classes=2 if self._binary else classes)
         if name == "TopKCategoricalAccuracy":
-            fields["num_classes"] = classes
+            return Accuracy(num_classes=2)  # of hits and misses
         if name == "ConfusionMatrix":
             fields["ignore_index"] = -1
         return counterpart(self.entry, self._counted(), **fields)
 
     def _counted(self) -> dict[str, Any]:
-        """The arguments; means over classes are taken afterwards, as those without data count as 0."""
-        macro = self._arguments.get("average") in ("macro", True)
-        return {**self._arguments, "average": False} if macro else self._arguments
+        """The arguments. Means over classes are taken afterwards, as those without data count as 0, and so are those
+        over samples."""
+        average = self._arguments.get("average")
+        if average in ("macro", True):
+            return {**self._arguments, "average": False}
+        return {**self._arguments, "average": None} if average == "samples" else self._arguments
 
     def _batch(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         name = self.entry.name
@@ -146,8 +170,10 @@ class CompatibleIgniteMetric(IgniteMetric):
             return _zeros_and_ones(preds), _zeros_and_ones(target)
         if name in _OF_LABELS:
             return preds, target.long()
-        if name in _SUMS or name == "MaximumAbsoluteError":
-            return preds.flatten(), target.view_as(preds).flatten()
+        if name == "TopKCategoricalAccuracy":
+            return _hits(preds, target, self._arguments["k"])
+        if name in _OVER_ROWS or name == "MaximumAbsoluteError":
+            return preds.reshape(target.shape), target
         if name == "ConfusionMatrix":  # labels of no class are left out
             target = torch.where((target >= 0) & (target < self._arguments["num_classes"]), target, -1)
         if name in IGNITE_SCORES:
@@ -158,19 +184,38 @@ class CompatibleIgniteMetric(IgniteMetric):
 
     def compute(self) -> Any:
         """The value over all processes, as Ignite gives it."""
-        if self._layout is None:
-            raise NotComputableError(f"{self.entry.name} must have at least one example before it can be computed.")
-        value = super().compute()
+        self._agree()
+        meter, name = self.meter.sync(), self.entry.name
+        if not meter.rows and name in _TOTALS:
+            return 0.0
+        if self._layout is None or not (meter.rows or name in ("Precision", "Recall")):
+            raise NotComputableError(f"{name} must have at least one example before it can be computed.")
+        with warnings.catch_warnings():
+            if "average" in self._arguments:  # classes without data are 0
+                warnings.simplefilter("ignore", NoDataWarning)
+            value = meter.compute()["value"]
+        value = _over_rows(meter) if name in _OVER_ROWS else self._value(value, meter.rows)
+        of_class_1 = self._binary and self._arguments.get("average") is False  # which stays a tensor there
+        if isinstance(value, Tensor) and not value.ndim and not of_class_1:
+            return value.item()
+        return placed(value, self._double_dtype, self._device)
+
+    def _value(self, value: Any, rows: int) -> Any:
+        """A value of assay's metric as Ignite has it."""
         if isinstance(value, tuple):
+            return tuple(value)
+        if "average" not in self._arguments:
             return value
-        if self.entry.name in _SUMS:
-            return value * self._layout[2] ** _SUMS[self.entry.name]
-        if self.entry.name in _OF_LABELS and isinstance(value, Tensor):
-            value = value.nan_to_num(0.0)
-            if self._arguments["average"] in ("macro", True):
-                return value.mean().item()
-            return value[1] if self._binary and self._arguments["average"] is False else value
-        return value
+        average, value = self._arguments["average"], value.nan_to_num(0.0)
+        if average == "samples":
+            return value / rows
+        if average in ("macro", True):
+            return value.mean()
+        return value[1] if self._binary and average is False else value
+
+    def completed(self, engine: Any, name: str) -> None:
+        """Put the value into `engine.state.metrics`, as Ignite does."""
+        self.original.completed(self, engine, name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.meter!r})"
@@ -179,6 +224,29 @@ class CompatibleIgniteMetric(IgniteMetric):
 def _zeros_and_ones(labels: Tensor) -> Tensor:
     """Labels as integers; other numbers than 0 and 1 are invalid ones."""
     return torch.where(labels == labels * labels, labels, -1).long()
+
+
+def _over_rows(meter: Meter) -> float:
+    """The sum over all numbers by the number of rows, rounded once; or the root of that."""
+    metric: Any = meter.metrics["value"]
+    total = metric.formula.above.evaluate(meter.counts_of("value").sum_of(0))
+    value = quotient(total, Fraction(meter.rows))
+    return root(value) if metric.formula.root else rounded(value)
+
+
+def _hits(scores: Tensor, target: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """1 for each target among the `k` highest scores of its row, 0 for others; and 1 for each. Invalid ones are 2."""
+    if scores.ndim < 2 or scores.shape[1] < k:
+        got, expected = f"shape {tuple(scores.shape)}", f"(N, C) with at least {k} classes"
+        raise ShapeError(describe("y_pred", got, expected, "Pass scores of all classes, or a smaller k"))
+    classes = scores.shape[1]
+    scores = scores if scores.dtype == torch.float64 else scores.float()
+    label = target.flatten().long()
+    is_class = (label >= 0) & (label < classes) & (label == target.flatten())
+    label = label.clamp(0, classes - 1)
+    decided = TopK(k)(Rows(scores.movedim(1, -1).reshape(-1, classes), label))
+    hits = (decided == label).long().masked_fill(decided == classes, 2)
+    return hits, torch.ones_like(hits).masked_fill(~is_class, 2)
 
 
 @functools.cache
