@@ -24,6 +24,8 @@ from assay.evaluation.forward import Forward, ready
 from assay.evaluation.identity import Identity
 from assay.evaluation.inputs import Inputs, open_inputs
 from assay.evaluation.loop import Loop
+from assay.evaluation.mesh.links import check_kept_groups, links_of, refuse
+from assay.evaluation.mesh.reachable import modules_of
 from assay.evaluation.model_digest import ModelDigest, check_models
 from assay.evaluation.observers import Observer, Observers
 from assay.evaluation.options import EvaluateOptions, Metrics, takes_options
@@ -148,6 +150,8 @@ def evaluate_with_options(
 
         def prepare() -> ModelDigest | None:
             prepared.append(_prepare(open_inputs(model, data, metrics, options), ranks))
+            if not ranks.alone:
+                _check_sharding(prepared[0])
             return None if ranks.alone else ModelDigest.of(prepared[0].inputs.model, buffers_of_rank_0(model))
 
         check_models(ranks, ranks.gather(prepare))
@@ -251,6 +255,18 @@ def _prepare(inputs: Inputs, ranks: Ranks) -> _Preparation:
     meter = meter_of_metrics.fresh({**meter_of_metrics.metrics, **diagnostics.metrics})
     forward = Forward(_compiled(model, options), reader, assigned, options.precision)
     return _Preparation(inputs, meter_of_metrics.metrics, diagnostics, meter, slices, reader, assigned, forward)
+
+
+def _check_sharding(preparation: _Preparation) -> None:
+    """Raise unless the model is whole on each process."""
+    modules = modules_of(preparation.inputs.model)
+    links = links_of(modules)
+    check_kept_groups(modules, links)
+    refuse(links)
+    is_compiled = preparation.inputs.options.compile or any(
+        type(each).__name__ == "OptimizedModule" for each in modules
+    )
+    preparation.forward.guarded = not is_compiled
 
 
 def _remaining(source: DataSource, counted: Any, position: int) -> Lists | int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from assay.devices.placement import move
 from assay.devices.policies import can_hold
 from assay.errors import AssayWarning, ConfigError, describe, warn
 from assay.evaluation.batch import Reader, as_column
+from assay.evaluation.mesh.guard import CommunicationGuard
 from assay.evaluation.nested_batch import mapped
 from assay.evaluation.pictures import find_image
 
@@ -52,6 +53,7 @@ class Forward:
 
     Attributes:
         takes_images: whether the first batch had images; None before that.
+        guarded: the first batch raises if it communicates with other processes.
 
     Raises:
         ConfigError: there is no such precision, or not on this device.
@@ -65,6 +67,7 @@ class Forward:
         self._takes_tensors = isinstance(model, nn.Module)  # a function may take arrays of NumPy
         self._dtype_of_model = float_dtype(model) or torch.float64
         self.takes_images: bool | None = None
+        self.guarded = False
         self.narrowed: set[torch.dtype] = set()
         self.on_host: set[torch.dtype] = set()
 
@@ -95,9 +98,11 @@ class Forward:
         return Predicted(preds, target, weights, move(columns, home))
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        guard, self.guarded = CommunicationGuard() if self.guarded else nullcontext(), False
         if self._dtype is None:
-            return self._model(*args, **kwargs)
-        with torch.autocast(self.device.type, dtype=self._dtype):
+            with guard:
+                return self._model(*args, **kwargs)
+        with guard, torch.autocast(self.device.type, dtype=self._dtype):
             return self._model(*args, **kwargs)
 
     def _on_device_dtype(self, leaf: Any) -> Any:
