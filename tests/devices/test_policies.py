@@ -133,6 +133,10 @@ def test_the_default_is_the_first_accelerator(monkeypatch):
 
 
 def test_without_an_accelerator_the_default_is_the_cpu(monkeypatch):
-    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: None)
+    def raises():  # as torch 2.6 does
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", raises)
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     assert available() == [torch.device("cpu")]
     assert default_device() == torch.device("cpu")

@@ -117,8 +117,9 @@ def integer_product(device: torch.device) -> Literal["int8", "float32", "float64
 def available() -> list[torch.device]:
     """The devices of this machine: the CPU first, then every accelerator that torch can use."""
     devices = [torch.device("cpu")]
-    accelerator = torch.accelerator.current_accelerator()
-    if accelerator is not None and torch.accelerator.is_available():
+    if torch.accelerator.is_available():  # without one, `current_accelerator` of torch 2.6 raises
+        accelerator = torch.accelerator.current_accelerator()
+        assert accelerator is not None
         devices += [torch.device(accelerator.type, index) for index in range(torch.accelerator.device_count())]
     return devices
 
