@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.devices.assign import DeviceAssignment
-from assay.devices.modules import evaluation_mode, in_training_mode, locations
+from assay.devices.modules import evaluation_mode, in_training_mode, on_device
 from assay.devices.placement import move
 from assay.devices.policies import can_hold
 from assay.errors import AssayWarning, ConfigError, describe, warn
@@ -141,16 +141,8 @@ def _check_mode(model: Any, except_for: Sequence[str]) -> None:
 @contextmanager
 def ready(model: Any, device: torch.device) -> Iterator[None]:
     """A model in evaluation mode and on a device, and afterwards as and where it was, whatever happened."""
-    homes = locations(model)
-    away = len(homes) == 1 and homes != {device}
-    with evaluation_mode(model):
-        try:
-            if away:
-                model.to(device)
-            yield
-        finally:
-            if away:
-                model.to(homes.pop())
+    with evaluation_mode(model), on_device(model, device):
+        yield
 
 
 def autocast_dtype(precision: str | None, device: torch.device) -> torch.dtype | None:
