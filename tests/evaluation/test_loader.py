@@ -12,8 +12,9 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 from assay import Accuracy, evaluate
-from assay.errors import ShapeError
+from assay.errors import ConfigError, ShapeError
 from assay.evaluation import BatchError
+from assay.evaluation.stated_length import StatedLength
 
 METRIC = Accuracy(num_classes=2)
 ENDS = {
@@ -122,3 +123,36 @@ def test_a_stream_whose_worker_dies_ends_the_run():
     loader = DataLoader(StreamDies(), batch_size=10, num_workers=1)
     with pytest.raises(BatchError, match="data loader: got "):
         evaluate(torch.nn.Identity(), loader, METRIC, device="cpu", on_error="skip")
+
+
+class Unshared(IterableDataset):
+    """Every worker gives all of it."""
+
+    def __len__(self):
+        return 103
+
+    def __iter__(self):
+        return ((torch.eye(2)[k % 2], k % 2, k) for k in range(103))
+
+
+@pytest.mark.parametrize("batch_size", [8, 200])
+def test_workers_that_do_not_share_the_samples_of_a_stream_are_refused(batch_size):
+    loader = DataLoader(Unshared(), batch_size=batch_size, num_workers=2)
+    how = {"inputs": 0, "target": 1, "device": "cpu"}
+    with pytest.raises(ConfigError, match=r"more samples from 2 workers than the 103 that len\(dataset\) says"):
+        evaluate(torch.nn.Identity(), loader, METRIC, **how)
+    assert count(evaluate(torch.nn.Identity(), loader, METRIC, ids=2, **how)) == 103
+    every_row = evaluate(torch.nn.Identity(), (batch for batch in loader), METRIC, **how)
+    assert count(every_row) == 206
+
+
+def count(report):
+    return report.sections[0].values[0].count
+
+
+def test_the_batches_of_a_stream_are_bounded_where_their_rows_are_not_its_samples():
+    """Three workers may each end with a batch that is not full."""
+    length = StatedLength(samples=10, batch_size=4, workers=3, is_counted=False)
+    assert len(list(length.checked(iter(range(5))))) == 5
+    with pytest.raises(ConfigError, match="than the 10 that"):
+        list(length.checked(iter(range(6))))

@@ -23,6 +23,7 @@ from assay.evaluation.errors import BatchError, loading_advice
 from assay.evaluation.mosaic_streaming import by_index
 from assay.evaluation.nested_batch import digest, structure
 from assay.evaluation.ranks import Ranks
+from assay.evaluation.stated_length import stated_length
 
 Index: TypeAlias = NDArray[np.int64] | None
 ANOTHERS = object()
@@ -135,6 +136,7 @@ def open_source(
     pin: bool,
     sharded: bool | None,
     trail: Trail | None = None,
+    has_ids: bool = False,
 ) -> DataSource:
     """Understand the data.
 
@@ -149,6 +151,7 @@ def open_source(
         pin: whether the loader puts batches into pinned memory.
         sharded: every rank's data are its own; False: all ranks have the same; None: find out.
         trail: sees every batch of a stream, also those that are not counted again.
+        has_ids: batches bring the ids of their samples, so that one which comes twice is counted once.
 
     Raises:
         ConfigError: the data are nothing of that, or ranks cannot tell whether they have the same.
@@ -167,7 +170,7 @@ def open_source(
     if isinstance(data, IterableDataset):
         data = DataLoader(data, batch_size=batch_size, num_workers=num_workers)
     check_iterable(data)
-    return _stream(data, ranks, sharded, trail)
+    return _stream(data, ranks, sharded, trail, has_ids)
 
 
 def is_dataset(data: Any) -> bool:
@@ -342,10 +345,12 @@ def broken_loader(error: BaseException) -> BatchError:
     return BatchError(describe("data loader", got, "workers that live until the last batch", do))
 
 
-def _stream(data: Iterable[Any], ranks: Ranks, sharded: bool | None, trail: Trail | None) -> DataSource:
+def _stream(data: Iterable[Any], ranks: Ranks, sharded: bool | None, trail: Trail | None, has_ids: bool) -> DataSource:
+    length = None if has_ids else stated_length(data)
+
     def batches(start: Lists | int) -> Units:
         assert isinstance(start, int)
-        items = _items(data)
+        items = _items(data) if length is None else length.checked(_items(data))
         same = False
         if not ranks.alone:
             first = list(islice(items, 1))

@@ -188,6 +188,7 @@ def _evaluate(preparation: _Preparation, ranks: Ranks, more: Mapping[str, Observ
         pin=assigned.pin.value,
         sharded=options.sharded,
         trail=trail,
+        has_ids=preparation.reader.has_ids,
     )
     if source.shares is None:
         coverage = CoverageTracker(None, keyed=preparation.reader.has_ids)
@@ -263,10 +264,8 @@ def _check_sharding(preparation: _Preparation) -> None:
     links = links_of(modules)
     check_kept_groups(modules, links)
     refuse(links)
-    is_compiled = preparation.inputs.options.compile or any(
-        type(each).__name__ == "OptimizedModule" for each in modules
-    )
-    preparation.forward.guarded = not is_compiled
+    is_compiled = any(type(each).__name__ == "OptimizedModule" for each in modules)
+    preparation.forward.guarded = not (is_compiled or preparation.inputs.options.compile)
 
 
 def _remaining(source: DataSource, counted: Any, position: int) -> Lists | int:
