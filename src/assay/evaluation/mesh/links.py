@@ -127,7 +127,7 @@ def is_distributed(tensor: Any) -> bool:
 
 
 def _inside_fsdp(modules: Sequence[nn.Module]) -> set[int]:
-    """The ids of all modules in those that `fully_shard` took; their parameters are put back into their sharded form."""
+    """The ids of all modules in those that `fully_shard` took; their parameters take their sharded form again."""
     inside: set[int] = set()
     for module in modules:
         if any(base.__name__ == "FSDPModule" for base in type(module).__mro__):
