@@ -18,11 +18,18 @@ from assay.metrics import Accuracy
 from assay.report import Comparison, Report
 
 MODULE = """
+    import os
+    import signal
     import torch
     from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
     def model():
         return torch.nn.Linear(4, 3)
+
+    def ends():
+        network = model()
+        network.register_forward_hook(lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+        return network
 
     def needs(width):
         return torch.nn.Linear(width, 3)
@@ -193,6 +200,12 @@ def test_under_torchrun_it_gives_the_bits_of_one_process(folder):
     resumed = invoke("given:model", "--data", "given:data", *acc("--json", "--resume", "kept"))
     assert resumed.exit_code == 0, resumed.exception
     assert value(resumed.stdout) == value(alone.stdout)
+    assert [path.name for path in (folder / "kept").iterdir()] == ["rank-0.safetensors"]
+
+
+def test_sigterm_ends_it_with_its_exit_code_and_a_checkpoint(folder):
+    ended = invoke("given:ends", "--data", "given:data", *acc("--resume", "kept"))
+    assert ended.exit_code == 143, ended.exception
     assert [path.name for path in (folder / "kept").iterdir()] == ["rank-0.safetensors"]
 
 

@@ -6,8 +6,10 @@ import dataclasses
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,8 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 from assay import AUROC, Accuracy, F1Score
 from assay.errors import ConfigError, StateError
 from assay.evaluation import BatchError, checkpoint, evaluate
+from assay.evaluation.termination import saves_on_sigterm
+from assay.meter import Meter
 from assay.meter.file import checksum
 from assay.report import Report
 from evaluation import stopping
@@ -72,7 +76,8 @@ def found(report):
 
 def run(net, folder, data=None, **more):
     data = DataLoader(samples(), batch_size=7, shuffle=True) if data is None else data
-    return evaluate(net, data, METRICS, device="cpu", resume=folder, checkpoint_every=0.0, **{"slices": SLICES, **more})
+    how = {"slices": SLICES, "checkpoint_every": 0.0, **more}
+    return evaluate(net, data, METRICS, device="cpu", resume=folder, **how)
 
 
 def whole(data=None, **more):
@@ -98,6 +103,64 @@ def test_what_was_counted_is_not_counted_again(tmp_path, stops):
     assert found(run(again, tmp_path)) == expected
     table = dict(next(each for each in report.sections[0].tables if each.name == "Run").rows)
     assert table["samples from checkpoints"] == str(rows)
+
+
+class EndsItself(Stops):
+    """Sends the signal that ends a process, instead of the interrupt of a keyboard."""
+
+    def forward(self, x):
+        if not self.counters.left:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return super().forward(x)
+
+
+def test_sigterm_writes_a_checkpoint_and_ends_with_its_exit_code(tmp_path):
+    with pytest.raises(SystemExit) as ended:
+        run(EndsItself(3), tmp_path, checkpoint_every=99.0)
+    assert ended.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    last = EndsItself(99)
+    assert found(run(last, tmp_path)) == whole()
+    assert last.rows == 60 - 3 * 7
+
+
+def test_sigterm_while_a_batch_is_counted_ends_the_run_behind_it(tmp_path, monkeypatch):
+    count = Meter.count
+
+    def counts_and_ends(self, arguments):
+        count(self, arguments)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(Meter, "count", counts_and_ends)
+        run(Stops(99), tmp_path, checkpoint_every=99.0)
+    last = Stops(99)
+    assert found(run(last, tmp_path)) == whole()
+    assert last.rows == 60 - 7
+
+
+def test_sigterm_is_left_to_who_handles_it(tmp_path):
+    signals = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(EndsItself(3), tmp_path)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert signals == [signal.SIGTERM]
+
+
+def test_without_checkpoints_and_in_other_threads_no_handler_is_set():
+    with saves_on_sigterm(False):
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+    def handler():
+        with saves_on_sigterm():
+            return signal.getsignal(signal.SIGTERM)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(handler).result() is signal.SIG_DFL
+    assert handler() is not signal.SIG_DFL
 
 
 class Stream(IterableDataset):

@@ -33,6 +33,7 @@ from assay.evaluation.preparation import meter_of, sample_observers
 from assay.evaluation.progress import EvaluationProgress
 from assay.evaluation.ranks import Ranks, local_rank, process_group
 from assay.evaluation.slices import SliceSpec, parse_slices
+from assay.evaluation.termination import Termination, saves_on_sigterm
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.report import Report
@@ -144,7 +145,8 @@ def evaluate_with_options(
         options: all the rest.
         more: by name, what else is to follow the samples; of several processes each keeps its own part.
     """
-    with process_group(), Ranks(options.rank_timeout_s) as ranks, _seeded(options.seed):
+    ends_whole = saves_on_sigterm(options.resume is not None)
+    with ends_whole as termination, process_group(), Ranks(options.rank_timeout_s) as ranks, _seeded(options.seed):
         start = time.perf_counter()
         prepared: list[_Preparation] = []
 
@@ -156,7 +158,7 @@ def evaluate_with_options(
 
         check_models(ranks, ranks.gather(prepare))
         broadcast_buffers(model)
-        return _evaluate(prepared[0], ranks, more or {}, start)
+        return _evaluate(prepared[0], ranks, more or {}, start, termination)
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,13 @@ class _Preparation:
     forward: Forward
 
 
-def _evaluate(preparation: _Preparation, ranks: Ranks, more: Mapping[str, Observer], start: float) -> Report:
+def _evaluate(
+    preparation: _Preparation,
+    ranks: Ranks,
+    more: Mapping[str, Observer],
+    start: float,
+    termination: Termination,
+) -> Report:
     model, data, options = preparation.inputs.model, preparation.inputs.data, preparation.inputs.options
     meter, assigned = preparation.meter, preparation.assigned
     identity = Identity(options.run_id)
@@ -214,6 +222,7 @@ def _evaluate(preparation: _Preparation, ranks: Ranks, more: Mapping[str, Observ
         ranks,
         options.on_error,
         position=position,
+        termination=termination,
     )
     remaining = _remaining(source, counted, position)
     total = len(remaining) if not isinstance(remaining, int) else source.total

@@ -20,6 +20,7 @@ from assay.evaluation.memory import Limit
 from assay.evaluation.nested_batch import row_count, row_marks, structure, take
 from assay.evaluation.observers import Observers, RowMetadata
 from assay.evaluation.ranks import Ranks
+from assay.evaluation.termination import Termination
 from assay.meter import Meter
 
 _MAX_IDS = 8
@@ -48,6 +49,7 @@ class Loop:
         limit: how many samples are predicted at once.
         position: how many batches of a stream were read.
         torn: something is counted of which it is not noted yet what it was; nothing can be saved then.
+        termination: ends the loop after a signal, where that leaves nothing torn.
     """
 
     forward: Forward
@@ -61,6 +63,7 @@ class Loop:
     limit: Limit = field(default_factory=Limit)
     position: int = 0
     torn: bool = False
+    termination: Termination = field(default_factory=Termination)
 
     def run(self, units: Units, watcher: Watcher | None = None) -> None:
         """Count all batches.
@@ -78,7 +81,8 @@ class Loop:
             raise
 
     def _run(self, units: Units, watcher: Watcher | None) -> None:
-        ranks, due = self.ranks, self.checkpoints.due
+        ranks, due, termination = self.ranks, self.checkpoints.due, self.termination
+        termination.must_wait = lambda: self.torn
         with torch.inference_mode():
             for unit in units:
                 if ranks.lost:
@@ -87,6 +91,8 @@ class Loop:
                 self.position += 1
                 if watcher is not None:
                     watcher.step(rows)
+                if termination.requested:
+                    termination.check()
                 if due():
                     self.save()
 

@@ -22,6 +22,7 @@ from assay.devices.placement import to_host
 from assay.errors import AssayWarning, ConfigError, InputError, InvalidValuesWarning, describe, warn
 from assay.evaluation.forward import ready
 from assay.evaluation.identity import Identity
+from assay.evaluation.termination import saves_on_sigterm
 from assay.integrations.lm_eval import read_lm_eval
 from assay.integrations.lm_eval_answers import AnswerStore, digest_of
 from assay.integrations.optional_packages import import_package
@@ -336,7 +337,7 @@ def _resumed(
         "run_id": str(run_id),
         **run,
     }
-    with AnswerStore(resume, run) as model.answers:
+    with saves_on_sigterm(), AnswerStore(resume, run) as model.answers:
         try:
             yield
         finally:
