@@ -131,9 +131,10 @@ def test_sigterm_while_a_batch_is_counted_ends_the_run_behind_it(tmp_path, monke
         count(self, arguments)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    with monkeypatch.context() as patched, pytest.raises(SystemExit):
-        patched.setattr(Meter, "count", counts_and_ends)
+    monkeypatch.setattr(Meter, "count", counts_and_ends)
+    with pytest.raises(SystemExit):
         run(Stops(99), tmp_path, checkpoint_every=99.0)
+    monkeypatch.setattr(Meter, "count", count)
     last = Stops(99)
     assert found(run(last, tmp_path)) == whole()
     assert last.rows == 60 - 7
