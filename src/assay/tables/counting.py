@@ -12,13 +12,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.errors import ConfigError, describe
+from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.options import Metrics
 from assay.evaluation.preparation import meter_of
 from assay.metrics.base import Metric
 from assay.metrics.parsing import as_metrics
 from assay.progress import ProgressBar
 from assay.tables.arrow import arrow
+from assay.tables.content_digests import changed_files
 from assay.tables.options import ScoreOptions
 from assay.tables.partial import Partial
 from assay.tables.query_rows import TableOrigin
@@ -155,12 +156,22 @@ def counted(
 
 
 def count_fragments(partial: Partial, table: TableSource, keys: Sequence[str], bar: ProgressBar) -> None:
-    """Count some fragments of a table."""
+    """Count some fragments of a table.
+
+    Raises:
+        StateError: a file was written again since the table was opened.
+    """
     partial.origin = TableOrigin(table.paths, table.texts) if table.paths else None
-    wanted = set(keys)
+    needed, wanted = partial.columns.needed, set(keys)
+    partial.contents = known = dict(table.first_contents(needed))
+    files = set()
     for fragment in table.fragments:
         if fragment.key in wanted:
+            files.add(fragment.file)
             count_fragment(partial, fragment, table, bar)
+    if changed := changed_files(table.contents(needed, files), known):
+        do = "Measure again when no program writes to it"
+        raise StateError(describe(changed[0], "a file that changed while it was read", "one content", do))
 
 
 def _opened(metrics: Metrics, table: TableSource, options: ScoreOptions, shared: Mapping[str, Any] | None) -> Any:

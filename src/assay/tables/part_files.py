@@ -16,7 +16,7 @@ from assay._atomic import location
 from assay.errors import StateError, describe
 from assay.meter.file import checksum
 
-SCHEMA = 4
+SCHEMA = 5
 EXPECTED = "a part, which assay score --part or Partial.to_file wrote"
 COUNT_AGAIN = "Count those fragments again"
 _KEY, _CHECKSUM = "assay.partial", "sha256"
@@ -54,8 +54,8 @@ def unpacked(data: bytes, where: str) -> tuple[dict[str, Any], dict[str, Tensor]
     return values, tensors
 
 
-def as_bytes(names: Sequence[str]) -> bytes:
-    """The names of fragments as bytes."""
+def as_bytes(names: Sequence[str] | Mapping[str, str]) -> bytes:
+    """The names of fragments, or the digests of files, as bytes."""
     return json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode()
 
 

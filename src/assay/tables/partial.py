@@ -33,6 +33,7 @@ from assay.report import Report, Table
 from assay.stats.sampling import SampleDigest
 from assay.tables.bad_rows import BadRows, BadRowsError
 from assay.tables.columns import TableColumns
+from assay.tables.content_digests import changed_files
 from assay.tables.label_rules import class_count, ignored_labels, takes_labels
 from assay.tables.options import ScoreOptions
 from assay.tables.part_files import COUNT_AGAIN, EXPECTED, as_bytes, bytes_of, manifest_digest, packed, unpacked
@@ -61,6 +62,7 @@ class Partial:
     Attributes:
         fragments: by key, how many rows each had.
         manifest: the keys of all fragments of the table; None where that is not known.
+        contents: by file, the digest of its content, which must be the same in all partials.
         origin: where the fragments were read from; None where they cannot be read again.
         tries: whether every row is tried before it is counted.
     """
@@ -76,6 +78,7 @@ class Partial:
         tries: bool = False,
     ) -> None:
         self.origin: TableOrigin | None = None
+        self.contents: dict[str, str] = {}
         self.options, self.expected = options, expected
         self.manifest = None if manifest is None else tuple(manifest)
         meter = meter_of(metrics, options.weights is not None)
@@ -97,6 +100,7 @@ class Partial:
         self._rest = self._whole.fresh() if self._slicer is None else uncounted(self._whole, self._slicer.like)
         self._total: Meter | None = None
         self._known_manifest: tuple[tuple[str, ...], str] | None = None
+        self._known_contents = ""
         self.columns: TableColumns = options.table_columns(sorted(meter.columns))
         self.fragments: dict[str, int] = {}
         self.ids = RowIds()
@@ -149,7 +153,7 @@ class Partial:
 
     @property
     def _query_rows(self) -> RowsOfQueries:
-        return RowsOfQueries(self._selection, self.origin, self.options.sql or "")
+        return RowsOfQueries(self._selection, self.origin, self.options.sql or "", self.contents)
 
     def excludes(self, fragment: Fragment) -> bool:
         """Note a fragment that has no row to count, where its file says so."""
@@ -235,6 +239,7 @@ class Partial:
         for other in others:
             self._check_mergeable(other._measured, other.fragments)
             self._check_manifest(other)
+            self._add_contents(other.contents)
             self.origin = self.origin or other.origin
             self.fragments |= other.fragments
             self.bad.merge(other.bad)
@@ -263,6 +268,14 @@ class Partial:
         if self.manifest is not None:
             raise _other_table("merge")
         self.manifest, self.expected = other.manifest, other.expected
+
+    def _add_contents(self, contents: Mapping[str, str], where: str = "merge") -> None:
+        """Have the digests of the files of other fragments, too, or raise where one was written again."""
+        if changed := changed_files(contents, self.contents):
+            got = f"{changed[0]!r} with other content than in the partials before"
+            do = "The file was written again: count all of its fragments again"
+            raise StateError(describe(where, got, "one content of each file", do))
+        self.contents |= contents
 
     @cached_property
     def _measured(self) -> Any:
@@ -366,6 +379,7 @@ class Partial:
             "measured": self._measured,
             "fragments": self.fragments,
             "manifest": None if self.manifest is None else manifest_digest(as_bytes(self.manifest)),
+            "contents": manifest_digest(as_bytes(self.contents)),
             "expected": self.expected,
             "bad": self.bad.to_json(),
             "filtered": self.filtered,
@@ -386,8 +400,9 @@ class Partial:
         if self.ids.numbers is not None:
             tensors["ids"] = torch.from_numpy(np.concatenate([np.empty(0, np.int64), *self.ids.numbers]))
         if self.manifest is not None:
-            names = zlib.compress(as_bytes(self.manifest), 1)
-            tensors["manifest"] = torch.frombuffer(bytearray(names), dtype=torch.uint8)
+            tensors["manifest"] = _compressed(self.manifest)
+        if self.contents:
+            tensors["contents"] = _compressed(self.contents)
         return packed(self.about(), tensors)
 
     @classmethod
@@ -444,6 +459,9 @@ class Partial:
         """Add what `unpacked` gave."""
         self._check_mergeable(about["measured"], about["fragments"], where)
         self._check_packed_manifest(about, tensors, where)
+        if "contents" in tensors and self._known_contents != about["contents"]:
+            self._add_contents(_decompressed(tensors["contents"]), where)
+            self._known_contents = about["contents"]
         if self._rest is not None:
             self._rest._merge_packed(part_of("meter", tensors))
         for name, observer in self.observers.items():
@@ -462,8 +480,7 @@ class Partial:
         if about["manifest"] is None:
             return
         if self.manifest is None:
-            text = zlib.decompress(tensors["manifest"].numpy().tobytes())
-            self.manifest, self.expected = tuple(json.loads(text)), about["expected"]
+            self.manifest, self.expected = tuple(_decompressed(tensors["manifest"])), about["expected"]
         if self._known_manifest is None or self._known_manifest[0] is not self.manifest:
             self._known_manifest = self.manifest, manifest_digest(as_bytes(self.manifest))
         if self._known_manifest[1] != about["manifest"]:
@@ -473,6 +490,14 @@ class Partial:
 def _other_table(where: str) -> StateError:
     do = "Count all fragments of one table, and none of another"
     return StateError(describe(where, "partials of different tables", "one manifest", do))
+
+
+def _compressed(names: Any) -> Tensor:
+    return torch.frombuffer(bytearray(zlib.compress(as_bytes(names), 1)), dtype=torch.uint8)
+
+
+def _decompressed(data: Tensor) -> Any:
+    return json.loads(zlib.decompress(data.numpy().tobytes()))
 
 
 def _classes(options: ScoreOptions) -> tuple[str, ...]:

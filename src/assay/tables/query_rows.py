@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from assay.evaluation.worst_queries import ChosenQueries, DocumentList, numbered
 from assay.metrics.retrieval.base import QueryMean
 from assay.report import Section
 from assay.tables.arrow import arrow
+from assay.tables.content_digests import changed_files
 from assay.tables.row_selection import RowSelection
 from assay.tables.rows import row_numbers
 from assay.tables.schemas import schema_difference
@@ -44,11 +45,19 @@ class RowsOfQueries:
         selection: selects rows as it did when they were counted.
         origin: where they were read from; None where that is not known.
         sql: the query that gives them; empty for none.
+        contents: the digests of the files when they were counted.
     """
 
     selection: RowSelection
     origin: TableOrigin | None
     sql: str = ""
+    contents: Mapping[str, str] = field(default_factory=dict)
+
+    def changed(self, table: TableSource) -> list[str]:
+        """The files that were written again since they were counted."""
+        if not self.contents:
+            return []
+        return changed_files(table.contents(self.selection.reader.columns.needed), self.contents)
 
     def opened(self, table: TableSource | None) -> TableSource | None:
         """The table, so that it can be read again; None where it cannot."""
@@ -137,6 +146,8 @@ def _found(numbers: Sequence[int], rows: RowsOfQueries, table: TableSource | Non
         opened = rows.opened(table)
         if opened is None:
             return FoundRows(note=f"{missing}in the table only: it is a stream, which cannot be read again.")
+        if changed := rows.changed(opened):
+            return FoundRows(note=f"{missing}in the table only: {changed[0]} has changed since it was counted.")
         wanted = np.array(sorted(numbers), np.int64)
         selection = rows.selection.fresh()
         return _read(opened, selection, wanted) if by_row else _read_documents(opened, selection, wanted)

@@ -6,8 +6,8 @@ import glob
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from assay.errors import ConfigError, MissingDependencyError, describe
 from assay.tables.arrow import arrow, reading
 from assay.tables.column_types import unified
+from assay.tables.content_digests import content_digest
 
 RecordBatches: TypeAlias = Iterator[Any]
 
@@ -54,6 +55,7 @@ class Fragment:
         schema: the names and types of its columns.
         scan: the rows of the columns that are named, as record batches.
         excludes: whether the file says, by its statistics, that a condition holds for no row.
+        content: the digest of the file, for the columns that are named; empty where it is of no file.
     """
 
     key: str
@@ -64,6 +66,7 @@ class Fragment:
     schema: Any
     scan: Callable[[Sequence[str]], RecordBatches]
     excludes: Callable[[Any], bool] = lambda condition: False
+    content: Callable[[Sequence[str]], str] = lambda columns: ""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class TableSource:
         paths: what it was opened from, wherever a process is; empty where it is not of files.
         texts: columns of CSV that are strings whatever they look like.
         is_csv: whether every value can be read as a string.
+        known_contents: the first digests of the files, by the columns that are measured.
     """
 
     name: str
@@ -93,11 +97,32 @@ class TableSource:
     paths: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     is_csv: bool = False
+    known_contents: dict[tuple[str, ...], dict[str, str]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def manifest(self) -> tuple[str, ...] | None:
         """The keys of all fragments; None where there are others."""
         return tuple(each.key for each in self.fragments) if self.is_whole else None
+
+    def contents(self, columns: Sequence[str], files: Collection[str] | None = None) -> dict[str, str]:
+        """The digests of files, by which they are told from files of the same names.
+
+        Args:
+            columns: those that are measured.
+            files: which of them; by default all. There are none where fragments were named by the caller.
+
+        Raises:
+            StateError: a file cannot be read.
+        """
+        by_file = {each.file: each for each in self.fragments if files is None or each.file in files}
+        found = {file: each.content(columns) for file, each in by_file.items()} if self.is_whole else {}
+        return {file: digest for file, digest in found.items() if digest}
+
+    def first_contents(self, columns: Sequence[str]) -> dict[str, str]:
+        """The digests of all files as they were when this was first called; see `contents`."""
+        if tuple(columns) not in self.known_contents:
+            self.known_contents[tuple(columns)] = self.contents(columns)
+        return self.known_contents[tuple(columns)]
 
     @property
     def is_one_file(self) -> bool:
@@ -114,7 +139,7 @@ class TableSource:
             do = "Pass a list of some of fragments_of(source)"
             raise ConfigError(describe("fragments", repr(key), f"names of {len(self.fragments)} fragments", do))
         fragment = replace(self.fragments[0], key=key, file=key)
-        return replace(self, fragments=(fragment,), is_whole=False)
+        return replace(self, fragments=(fragment,), is_whole=False, known_contents={})
 
     @property
     def rows(self) -> int | None:
@@ -369,17 +394,26 @@ def _fragments_of(fragment: Any, schema: Any, root: str, kind: str | None, texts
         if kind != "parquet":
             rows = fragment.count_rows() if kind == "ipc" else None
             scan = _with_missing(_scan(fragment, schema), texts) if kind == "csv" else _scan(fragment, schema)
-            return [Fragment(file, file, None, 0, rows, physical, scan)]
+            return [Fragment(file, file, None, 0, rows, physical, scan, content=_content(fragment))]
         groups = fragment.split_by_row_group()
-    fragments, first = [], 0
+    fragments, first, content = [], 0, _content(fragment, fragment.metadata)
     for number, group in enumerate(groups):
         rows = group.row_groups[0].num_rows
         key = f"{file}#{number}" if len(groups) > 1 else file
         of_file = number if len(groups) > 1 else None
         excludes = _excludes(group, schema)
-        fragments.append(Fragment(key, file, of_file, first, rows, physical, _scan(group, schema), excludes))
+        scan = _scan(group, schema)
+        fragments.append(Fragment(key, file, of_file, first, rows, physical, scan, excludes, content))
         first += rows
     return fragments
+
+
+def _content(fragment: Any, metadata: Any = None) -> Callable[[Sequence[str]], str]:
+    def content(columns: Sequence[str]) -> str:
+        with reading(fragment.path):
+            return content_digest(fragment, columns, metadata)
+
+    return content
 
 
 def _excludes(group: Any, schema: Any) -> Callable[[Any], bool]:
