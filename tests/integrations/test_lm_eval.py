@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import ConfigError, StateError
+from assay.errors import ConfigError, InvalidValuesError, StateError
 from assay.integrations import read_lm_eval
 from assay.integrations.lm_eval_samples import LoggedSamples, of_task
 from assay.report import GateRule, Report, Value, compare, gate
@@ -48,6 +48,33 @@ def changed(folder, change):
 def values(report, task):
     (section,) = [each for each in report.sections if each.name == task]
     return {value.name: value for value in section.values}
+
+
+def answered(folder, task, change):
+    """Have other responses, as `change` makes them of the old ones, in the samples of a task."""
+    file = samples_file(folder, task)
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    for row in rows:
+        row["resps"] = change(row["resps"])
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return len(rows)
+
+
+def test_log_likelihoods_that_are_not_finite_are_refused_with_their_number_by_task(run):
+    """The best of choices that are NaN is the first one: an accuracy would be the share of samples whose answer is."""
+    choices = answered(run, "tiny_choice", lambda resps: [[["nan", "False"]], *resps[1:]])
+    texts = answered(run, "tiny_text", lambda resps: [["-inf"]])
+    answered(run, "tiny_number", lambda resps: [["nan"]])  # what was generated is a text, whatever it says
+    message = f"tiny_choice: {choices} of {choices} samples, tiny_text: {texts} of {texts} samples; in all"
+    with pytest.raises(InvalidValuesError, match=f"got NaN or infinity .{message} {choices + texts}"):
+        read_lm_eval(run)
+
+
+def test_ties_of_the_best_two_choices_are_noted(run):
+    assert not any("equally probable" in note for note in read_lm_eval(run).notes)
+    count = answered(run, "tiny_choice", lambda resps: [[["-2.5", "False"]], [["-2.5", "False"]], [["-9", "False"]]])
+    (note,) = [note for note in read_lm_eval(run).notes if "equally probable" in note]
+    assert f"tiny_choice: {count} of {count}." in note
 
 
 def test_every_number_is_that_of_lm_eval():

@@ -10,7 +10,7 @@ import torch
 from typer.testing import CliRunner
 
 from assay.cli import app
-from assay.errors import ConfigError, InputError, InvalidValuesWarning
+from assay.errors import ConfigError, InputError, InvalidValuesError, InvalidValuesWarning
 from assay.huggingface import open_model
 from assay.language import ByteTokenizer
 from assay.quantize import plan
@@ -120,6 +120,39 @@ def run(model, tasks=NAMES):
     from assay.integrations import run_lm_eval
 
     return run_lm_eval(model, tasks, include_path="tasks")
+
+
+class Spoiled(torch.nn.Module):
+    """A model whose logits of one token have another value; of all tokens where it is None."""
+
+    def __init__(self, value, token=None):
+        super().__init__()
+        self.model, self.value, self.token = Recurrent(), value, token
+
+    def forward(self, ids):
+        logits = self.model(ids)
+        logits[..., slice(None) if self.token is None else self.token] = self.value
+        return logits
+
+
+@pytest.mark.parametrize(("value", "token"), [(float("nan"), None), (float("nan"), 7), (float("inf"), 7)])
+def test_logits_that_are_not_finite_are_refused_with_their_number_by_task(here, value, token):
+    """Else the first choice would be the best of every sample, which looks like an accuracy."""
+    from assay.integrations import LmEvalModel
+
+    with pytest.raises(InvalidValuesError, match=r"NaN or infinity \(tiny_choice: (\d+) of \1 requests\)"):
+        run(LmEvalModel(Spoiled(value, token), device="cpu"), ("tiny_choice",))
+    with pytest.raises(InvalidValuesError, match=r"NaN or infinity \(tiny_text: (\d+) of \1 requests\)"):
+        run(LmEvalModel(Spoiled(value, token), device="cpu"), ("tiny_text",))
+    with pytest.raises(InvalidValuesError, match="logits: got"):
+        run(LmEvalModel(Spoiled(value, token), device="cpu"), ("tiny_number",))
+
+
+def test_choices_of_equal_probability_are_noted(here):
+    from assay.integrations import LmEvalModel
+
+    report = run(LmEvalModel(Spoiled(0.0), device="cpu"), ("tiny_choice",))
+    assert any("best two choices are equally probable" in note for note in report.notes)
 
 
 @pytest.fixture

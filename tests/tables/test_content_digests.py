@@ -68,7 +68,7 @@ def test_copies_on_other_machines_are_one_table(tmp_path):
 
 
 def test_labels_of_a_large_file_with_the_same_size_and_footer_are_seen(tmp_path):
-    """Bits that do not compress leave sizes, offsets and statistics of Parquet as they were: bytes of each column count."""
+    """Bits that do not compress leave the footer of Parquet as it was: bytes of each column count."""
     path, seen = tmp_path / "t.parquet", {}
     for labels in range(40):
         pq.write_table(rows(labels, 200_000), path, row_group_size=200_000, use_dictionary=["y"], compression="none")

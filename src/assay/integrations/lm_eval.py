@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import ConfigError, StateError, describe
-from assay.integrations.lm_eval_samples import LoggedSamples, exp, of_task, read_samples
+from assay.integrations.lm_eval_samples import LoggedSamples, check_finite, exp, of_task, read_samples
 from assay.report import Report, Samples, Section, Table, Value
 from assay.report.inference import interval_of
 from assay.report.measured_value import MeasuredValue
@@ -42,23 +42,29 @@ def read_lm_eval(path: str | os.PathLike[str], title: str = "") -> Report:
     Raises:
         ConfigError: there is no such file, or there are several.
         StateError: a file was cut short, is no result of lm-eval, or the samples are not those of the results.
+        InvalidValuesError: log likelihoods of samples are NaN or infinite.
 
     Source: `loggers/evaluation_tracker.py` and `api/metrics.py` of lm-eval 0.4.13.
     """
     file = _results_file(Path(path))
     results = _results(file)
-    sections = []
+    sections, ties = [], []
+    counts: dict[str, tuple[int, int]] = {}
     for task, values in results["results"].items():
         logged = read_samples(file, task, _effective(results, task))
+        if logged:
+            counts[task] = logged[0].not_finite, len(logged[0].ids)
+            ties += [f"{task}: {logged[0].tied:,} of {logged[0].chosen:,}"] if logged[0].tied else []
         if (section := _section(results, task, values, logged)) is not None:
             sections.append(section)
+    check_finite(counts, "samples")
     if not sections:
         raise StateError(describe(str(file), "no value of any task", "results of lm-eval", _AGAIN))
     return Report(
         title or str(results.get("model_name") or file.parent.name),
         tuple(sections),
         device=str(_config(results).get("device") or ""),
-        notes=_notes(results, sections),
+        notes=_notes(results, sections, ties),
         duration_s=_number(results.get("total_evaluation_time_seconds")),
         created=_created(results),
         environment=_environment(results),
@@ -223,7 +229,7 @@ def _how(results: Mapping[str, Any], task: str) -> Table:
     return Table("Task", ("what", "value"), tuple((name, str(each)) for name, each in rows.items() if each is not None))
 
 
-def _notes(results: Mapping[str, Any], sections: Sequence[Section]) -> tuple[str, ...]:
+def _notes(results: Mapping[str, Any], sections: Sequence[Section], ties: Sequence[str]) -> tuple[str, ...]:
     groups = results.get("group_subtasks")
     groups = {name for name, tasks in groups.items() if tasks} if isinstance(groups, dict) else set()
     notes = [f"Measured by lm-eval {results.get('lm_eval_version') or 'of an unknown version'}."]
@@ -232,6 +238,10 @@ def _notes(results: Mapping[str, Any], sections: Sequence[Section]) -> tuple[str
     if without := [each.name for each in sections if each.samples is None and each.name not in groups]:
         notes.append(
             f"No samples were kept of: {', '.join(without)}. Run lm_eval with --log_samples to compare in pairs."
+        )
+    if ties:
+        notes.append(
+            f"Samples whose best two choices are equally probable, of which the first counts: {', '.join(ties)}."
         )
     if results.get("chat_template_sha"):
         notes.append(f"With a chat template, SHA-256 {results['chat_template_sha']}.")

@@ -7,6 +7,7 @@ import math
 import os
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +26,7 @@ from assay.evaluation.identity import Identity
 from assay.evaluation.termination import saves_on_sigterm
 from assay.integrations.lm_eval import read_lm_eval
 from assay.integrations.lm_eval_answers import AnswerStore, digest_of
+from assay.integrations.lm_eval_samples import check_finite
 from assay.integrations.optional_packages import import_package
 from assay.language.causal import CausalModel, positions_of, vocabulary_of
 from assay.language.conversation import ChatTemplate, Message
@@ -123,8 +125,22 @@ class LmEvalModel(_BASE):  # type: ignore[misc]
         do = "Measure without --chat-template, or add chat_template.jinja to the folder"
         raise ConfigError(describe("chat template", "none", "one of the tokenizer", do))
 
+    def loglikelihood(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        """The log likelihood of each continuation, and whether it is the most probable one.
+
+        Raises:
+            InvalidValuesError: log likelihoods are NaN or infinite, as those of logits that are.
+        """
+        answers: list[tuple[float, bool]] = super().loglikelihood(requests, disable_tqdm)
+        _check_finite(requests, [likelihood for likelihood, _ in answers])
+        return answers
+
     def loglikelihood_rolling(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[float]:
-        """The log likelihood of each whole text, in windows beside each other as lm-eval cuts them."""
+        """The log likelihood of each whole text, in windows beside each other as lm-eval cuts them.
+
+        Raises:
+            InvalidValuesError: log likelihoods are NaN or infinite, as those of logits that are.
+        """
         utils = import_package("lm_eval.utils", _PURPOSE)
         spans: list[Span] = []
         owners: list[int] = []
@@ -138,7 +154,8 @@ class LmEvalModel(_BASE):  # type: ignore[misc]
         parts: list[list[float]] = [[] for _ in requests]
         for owner, (likelihood, _) in zip(owners, self._loglikelihood_tokens(spans), strict=True):
             parts[owner].append(likelihood)
-        sums = [math.fsum(each) for each in parts]
+        sums = [_sum(each) for each in parts]
+        _check_finite(requests, sums)
         for request, likelihood in zip(requests, sums, strict=True):
             self.cache_hook.add_partial("loglikelihood_rolling", request.args, likelihood)
         return sums
@@ -231,7 +248,20 @@ def _likelihood(scores: Tensor, labels: Tensor) -> tuple[float, bool]:
     wide = torch.float64 if scores.dtype == torch.float64 else torch.float32
     logs = scores.log_softmax(1, dtype=wide).gather(1, labels[:, None])[:, 0]
     is_greedy = torch.eq(scores.argmax(1), labels).all()
-    return math.fsum(to_host(logs).tolist()), bool(to_host(is_greedy))
+    return _sum(to_host(logs).tolist()), bool(to_host(is_greedy))
+
+
+def _sum(numbers: list[float]) -> float:
+    """The exact sum, rounded once; NaN where infinities of both signs meet, for which `math.fsum` raises."""
+    return math.fsum(numbers) if all(map(math.isfinite, numbers)) else sum(numbers)
+
+
+def _check_finite(requests: Sequence[Any], likelihoods: Sequence[float]) -> None:
+    """Raise where answers are not finite, with how many each task has."""
+    tasks = [str(getattr(each, "task_name", None) or "no task") for each in requests]
+    totals = Counter(tasks)
+    bad = Counter(task for task, each in zip(tasks, likelihoods, strict=True) if not math.isfinite(each))
+    check_finite({task: (bad[task], total) for task, total in totals.items()}, "requests")
 
 
 def run_lm_eval(
@@ -270,6 +300,7 @@ def run_lm_eval(
     Raises:
         ConfigError: there is no such task, or its data cannot be had.
         StateError: the answers in the folder are of another model, of other tasks, prompts or data, or are damaged.
+        InvalidValuesError: log likelihoods are NaN or infinite; the message has how many of each task.
     """
     if include_path is not None and not os.path.isdir(include_path):
         got = f"{os.fspath(include_path)}, which is no folder"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.errors import StateError, describe
+from assay.errors import InvalidValuesError, StateError, describe
 from assay.report import Value
 from assay.report.packed_array import Array
 
@@ -34,12 +34,18 @@ class LoggedSamples:
         ids: `doc_id` of each.
         metrics: what each has of each metric.
         digest: what tells the documents and targets from others.
+        not_finite: how many have a log likelihood that is NaN or infinite.
+        chosen: how many have several choices, of which one is taken.
+        tied: of how many of these the best two have equal log likelihoods.
     """
 
     filter: str
     ids: list[int]
     metrics: dict[str, list[Any]]
     digest: str
+    not_finite: int = 0
+    chosen: int = 0
+    tied: int = 0
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,70 @@ def _logged(name: str, rows: Mapping[int, Mapping[str, Any]]) -> LoggedSamples:
         about = [row.get("doc_hash") or row.get("doc"), row.get("target_hash") or row.get("target")]
         digest.update(json.dumps(about, sort_keys=True).encode())
     columns = {key: [row.get(key) for row in ordered] for key in metrics}
-    return LoggedSamples(name, ids, columns, digest.hexdigest()[:16])
+    likelihoods = [_likelihoods(row) for row in ordered]
+    choices = [sorted(_choices(row, each), reverse=True) for row, each in zip(ordered, likelihoods, strict=True)]
+    return LoggedSamples(
+        name,
+        ids,
+        columns,
+        digest.hexdigest()[:16],
+        not_finite=sum(not all(map(math.isfinite, each)) for each in likelihoods),
+        chosen=sum(len(each) > 1 for each in choices),
+        tied=sum(len(each) > 1 and each[0] == each[1] for each in choices),
+    )
+
+
+def _likelihoods(row: Mapping[str, Any]) -> list[float]:
+    """The log likelihoods of a sample, one a request; none where texts were generated.
+
+    A response is a pair of a log likelihood and whether the text is the most probable one; of a whole text, whose
+    request has no continuation, it is the log likelihood alone. lm-eval writes them as strings.
+    """
+    arguments, responses = row.get("arguments"), row.get("resps")
+    requests = arguments.values() if isinstance(arguments, dict) else []
+    whole = [isinstance(each, dict) and "arg_1" not in each for each in requests]
+    found = []
+    for number, repeats in enumerate(responses if isinstance(responses, list) else []):
+        for each in repeats if isinstance(repeats, list) else []:
+            is_pair = isinstance(each, list) and len(each) == 2 and str(each[1]) in ("True", "False")
+            value = each[0] if is_pair else each if number < len(whole) and whole[number] else None
+            if (likelihood := _float(value)) is not None:
+                found.append(likelihood)
+    return found
+
+
+def _choices(row: Mapping[str, Any], likelihoods: list[float]) -> list[float]:
+    """The log likelihoods of the choices; mutual information asks for each choice without its question besides."""
+    return likelihoods[: len(likelihoods) // 2] if "acc_mutual_info" in row.get("metrics", ()) else likelihoods
+
+
+def _float(value: Any) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def check_finite(counts: Mapping[str, tuple[int, int]], what: str) -> None:
+    """Raise where log likelihoods are NaN or infinite: the best of such choices is the first, which measures nothing.
+
+    Args:
+        counts: by task, how many are not finite, and of how many.
+        what: what is counted.
+
+    Raises:
+        InvalidValuesError: there are some.
+
+    Example:
+        >>> check_finite({"copa": (0, 20)}, "samples")
+    """
+    bad = {task: each for task, each in counts.items() if each[0]}
+    if not bad:
+        return
+    named = ", ".join(f"{task}: {count:,} of {total:,} {what}" for task, (count, total) in bad.items())
+    total = f"; in all {sum(each[0] for each in bad.values()):,}" if len(bad) > 1 else ""
+    do = "Look at the logits of the model: weights may be damaged, a quantization too coarse, or the dtype too narrow"
+    raise InvalidValuesError(describe("log likelihoods", f"NaN or infinity ({named}{total})", "finite numbers", do))
 
 
 def of_task(

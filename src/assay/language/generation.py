@@ -74,9 +74,10 @@ def _chooser(temperature: float, top_k: int | None, seed: int) -> Callable[[Tens
 
     def choose(logits: Tensor) -> int:
         scores = to_host(logits)
-        if scores.isnan().any():
+        if not math.isfinite(largest := float(scores.max())):  # NaN where one is; -inf, where all are, chooses nothing
             do = "Look at the model: its weights may be damaged, or its dtype too narrow"
-            raise InvalidValuesError(describe("logits", "NaN", "numbers", do))
+            got = "NaN" if math.isnan(largest) else f"{largest} as the largest"
+            raise InvalidValuesError(describe("logits", got, "finite numbers", do))
         if not temperature:
             return int((scores == scores.max()).nonzero()[0])  # of equal ones the first, on every device
         if top_k is not None and top_k < len(scores):
