@@ -124,6 +124,23 @@ def test_ignored_samples_leave_no_trace_in_the_value(case):
     assert bits(read(both)) == bits(read(case.counted(data)))
 
 
+def test_a_sample_of_weight_0_changes_no_bit_of_the_value():
+    """Of retrieval it is a query: a document of weight 0 lowers the weight of its query, which is a mean."""
+    wrong = []
+    for case in CASES:
+        if not case.weighted:
+            continue
+        data, without_weight = case.data(3, 9), case.data(25, 24)
+        assert without_weight.weights is not None
+        without_weight = without_weight._replace(
+            weights=torch.zeros_like(without_weight.weights),
+            columns={name: each + 99 * (name == "indexes") for name, each in without_weight.columns.items()},
+        )
+        if bits(read(case.counted(data, without_weight))) != bits(read(case.counted(data))):
+            wrong.append(str(case))
+    assert wrong == []
+
+
 @every_case
 def test_defaults_of_torch_change_no_bit(case):
     """The default device (tensors on `meta` have no values, so one of them would be seen) and the default dtype."""

@@ -83,9 +83,12 @@ class Ranking:
 def of_samples(scores: Array, positive: Array, weights: Array | None = None) -> Ranking:
     """A ranking of samples: `scores` without NaN, `positive` as booleans, `weights` as `integer_weights` gives them.
 
-    Rankings that are pooled or averaged need weights of one unit: call `integer_weights` once for all of them.
+    Rankings that are pooled or averaged need weights of one unit: call `integer_weights` once for all of them. Scores
+    that only samples of weight 0 have are left out.
     """
-    return sort_samples(scores, positive).ranking(np.ones(len(scores), np.int64) if weights is None else weights)
+    if weights is None:
+        return sort_samples(scores, positive).ranking(np.ones(len(scores), np.int64))
+    return sort_samples(scores, positive).ranking(weights, drop_empty=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True)
 class Extremes(Tally):
-    """The largest and the smallest of all elements of an argument.
+    """The largest and the smallest of all elements of an argument; those of weight 0 are left out.
 
     State, all int64: `extremes` of shape `(3, 2)`, merged by the maximum: for float32 (which holds half precision), for
     float64 and for integers the key of the largest value and that of the smallest one's negative; `count` and `nan` of
@@ -68,23 +68,29 @@ class Extremes(Tally):
         values = (batch.preds if self.argument == "preds" else batch.needed_target).reshape(-1)
         if not len(values):
             return
-        state["count"] += len(values)
+        weightless = elements_without_weight(batch)
+        state["count"] += len(values) if weightless is None else len(values) - weightless.sum()
         if values.dtype.is_floating_point:
-            kind, ends = self._add_floats(state, values)
+            kind, ends = self._add_floats(state, values, weightless)
         else:
-            kind, ends = "integer", _ends(values.to(torch.int64))
+            kind, ends = "integer", _ends(values.to(torch.int64), weightless)
+        if weightless is not None:
+            ends = ends.masked_fill(weightless.all(), _NONE)
         row = state["extremes"][_KINDS.index(kind)]
         torch.maximum(row, ends, out=row)
 
-    def _add_floats(self, state: State, values: Tensor) -> tuple[str, Tensor]:
+    def _add_floats(self, state: State, values: Tensor, weightless: Tensor | None) -> tuple[str, Tensor]:
         values = values if values.dtype == torch.float64 else values.float()
         if isinstance(self.nan_policy, float):
             values = values.nan_to_num(self.nan_policy, math.inf, -math.inf)
         is_nan = torch.ne(values, values, out=torch.empty_like(values))
+        largest = values.nan_to_num(-math.inf, math.inf, -math.inf)
+        smallest = values.nan_to_num(math.inf, math.inf, -math.inf)
+        if weightless is not None:
+            is_nan = is_nan.masked_fill(weightless, 0)
+            largest, smallest = largest.masked_fill(weightless, -math.inf), smallest.masked_fill(weightless, math.inf)
         state["nan"] += is_nan.sum().to(torch.int64)
-        largest = values.nan_to_num(-math.inf, math.inf, -math.inf).amax()
-        smallest = values.nan_to_num(math.inf, math.inf, -math.inf).amin()
-        return str(values.dtype).removeprefix("torch."), keys(torch.stack([largest, -smallest]))
+        return str(values.dtype).removeprefix("torch."), keys(torch.stack([largest.amax(), -smallest.amin()]))
 
     def union(self, other: Tally) -> Tally | None:
         if not isinstance(other, Extremes) or self.argument != other.argument:
@@ -119,9 +125,21 @@ def _largest(keys: Sequence[int], column: int) -> float | int:
     return max(numbers, default=_NONE + column)  # without a key: all are the one integer whose key is that of nothing
 
 
-def _ends(values: Tensor) -> Tensor:
+def elements_without_weight(batch: Batch) -> Tensor | None:
+    """Which elements of `preds` have weight 0, of shape `(elements,)`; None for a batch without weights."""
+    weights, shape = batch.weights, batch.preds.shape
+    if weights is None:
+        return None
+    if weights.shape != shape:
+        weights = weights.view(-1, *(1,) * (len(shape) - 1)).expand(shape)
+    return weights.eq(0).reshape(-1)
+
+
+def _ends(values: Tensor, weightless: Tensor | None) -> Tensor:
     """The largest value and, since the negative of an int64 may not fit one, the complement of the smallest."""
-    return torch.stack([values.amax(), ~values.amin()])
+    if weightless is None:
+        return torch.stack([values.amax(), ~values.amin()])
+    return torch.stack([each.masked_fill(weightless, _NONE).amax() for each in (values, ~values)])
 
 
 def keys(values: Tensor) -> Tensor:

@@ -122,6 +122,8 @@ class Confidence(Tally):
         confidence, right = self._decided(rows, known, compiled)
         counted = known.clamp(-1, 0).add_(1)
         counted *= torch.eq(confidence - confidence, 0)  # what is not finite was found to be invalid
+        if rows.weights is not None:
+            counted *= torch.ne(rows.weights[:, 0], 0)
         confidence = confidence.nan_to_num(0, 0, 0)
         place = (confidence * self.num_bins).clamp_(0, self.num_bins - 1).to(torch.int64)
         if cells is not None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.errors import DtypeError, describe
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally
-from assay.tally.extremes import decoded, keys
+from assay.tally.extremes import decoded, elements_without_weight, keys
 from assay.tally.layout_checks import check_as_preds, check_real, check_weights
 
 _NONE = torch.iinfo(torch.int64).min
@@ -21,7 +21,7 @@ _MIDDLE = 1 << 31  # added to the 32 bits of a key's lower half, so that they ar
 
 @dataclass(frozen=True)
 class LargestError(Tally):
-    """The largest `|preds - target|` of all elements.
+    """The largest `|preds - target|` of all elements; those of weight 0 are left out.
 
     State, all int64: `errors` of shape `(4,)`, merged by the maximum: the key of the largest error of float32 (which
     holds half precision), of float32 where only half of the difference fits, of float64, and of integers; `count`,
@@ -53,7 +53,11 @@ class LargestError(Tally):
         preds, target = batch.preds.reshape(-1), batch.needed_target.reshape(-1)
         if not len(preds):
             return
+        weightless = elements_without_weight(batch)
         state["count"] += len(preds)
+        if weightless is not None:
+            state["count"] -= weightless.sum()
+            preds, target = preds.masked_fill(weightless, 0), target.masked_fill(weightless, 0)
         floats = [x.dtype for x in (preds, target) if x.dtype.is_floating_point]
         if not floats:
             large, small = _ordered(preds.long(), target.long())

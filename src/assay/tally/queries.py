@@ -340,9 +340,10 @@ class QueryBlocks:
 
     @property
     def most_documents(self) -> int:
-        """How many documents a query has at most."""
+        """How many documents a query has at most; queries of weight 0 are left out."""
         starts, ends = self.bounds
-        return int((ends - starts).max(initial=0))
+        sizes = ends - starts
+        return int((sizes if self.weights is None else sizes[self.weights.numpy() != 0]).max(initial=0))
 
     @cached_property
     def weights(self) -> Tensor | None:

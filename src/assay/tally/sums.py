@@ -41,7 +41,7 @@ from assay.triton_kernels import sums as triton_sums
 class Sums(Tally):
     """Exact sums of terms over all samples, for each of `num_outputs` outputs.
 
-    State, all int64: `count` of shape `(outputs,)`; for every float that the terms are made of, how many were not
+    State, all int64: `count` of shape `(outputs,)`, without samples of weight 0; for every float that the terms are made of, how many were not
     finite in `invalid` of shape `(leaves, outputs)`, and in `special` of shape `(leaves, outputs, 3)` what is positive
     where +inf, -inf and NaN were met; and for each order of terms `sums<order>` of shape
     `(terms, outputs, num_limbs(order))`. Size: 0.6, 1.1 or 1.6 KiB per term and output for orders 1, 2 and 3. Weighted,
@@ -118,7 +118,8 @@ class Sums(Tally):
         if self.weighted and batch.weights is not None:
             state["bad_weights"] += bad_weights(batch.weights).sum()
         columns, left_out = batch.memoize(self._layout, self._columns)
-        state["count"] += len(columns.preds) if left_out is None else len(columns.preds) - left_out.sum(0)
+        uncounted = _uncounted(columns, left_out)
+        state["count"] += len(columns.preds) if uncounted is None else len(columns.preds) - uncounted.sum(0)
         if left_out is not None and "left_out" in state:
             state["left_out"] += left_out.sum(0)
         if self._takes(columns):
@@ -139,10 +140,11 @@ class Sums(Tally):
         columns, left_out = batch.memoize(self._layout, self._columns)
         cells = cells.repeated(len(columns.preds) // max(1, len(cells)))
         states["count"][: cells.count] += cells.sizes[:, None]
-        if left_out is not None:
-            cells.add_to(states["count"], -left_out.to(torch.int64))
-            if "left_out" in states:
-                cells.add_to(states["left_out"], left_out.to(torch.int64))
+        uncounted = _uncounted(columns, left_out)
+        if uncounted is not None:
+            cells.add_to(states["count"], -uncounted.to(torch.int64))
+        if left_out is not None and "left_out" in states:
+            cells.add_to(states["left_out"], left_out.to(torch.int64))
         if self._takes(columns):
             self._add_compiled(states, columns, cells)
             return
@@ -386,6 +388,14 @@ class Sums(Tally):
                 name = term.left if self.weighted and isinstance(term, Product) and term.right == WEIGHTS else term
                 places[name] = SumPlace(order, k, self._index(_decisive(term)))
         return SumLayout(self._outputs, places)
+
+
+def _uncounted(columns: Batch, left_out: Tensor | None) -> Tensor | None:
+    """Which samples are not counted, of the shape of the columns: those of weight 0, and those that are left out."""
+    if columns.weights is None:
+        return left_out
+    weightless = columns.weights.eq(0)
+    return weightless if left_out is None else weightless | left_out
 
 
 def _split(batch: Batch, elements: int) -> list[Batch]:

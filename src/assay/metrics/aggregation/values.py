@@ -171,7 +171,7 @@ class Variance(Aggregate):
 
 @dataclass(frozen=True)
 class Extreme(Aggregate):
-    """The largest or smallest value. Weights have no influence.
+    """The largest or smallest value. Samples of weight 0 are left out; other weights have no influence.
 
     Returns:
         float64, shape `()`: the value as given, 64-bit integers rounded once. NaN without data.
@@ -189,7 +189,7 @@ class Extreme(Aggregate):
 
 @dataclass(frozen=True)
 class Max(Extreme):
-    """Largest value. Weights have no influence.
+    """Largest value. Samples of weight 0 are left out; other weights have no influence.
 
         max_i x_i
 
@@ -207,7 +207,7 @@ class Max(Extreme):
 
 @dataclass(frozen=True)
 class Min(Extreme):
-    """Smallest value. Weights have no influence.
+    """Smallest value. Samples of weight 0 are left out; other weights have no influence.
 
         min_i x_i
 

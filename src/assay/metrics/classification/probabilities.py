@@ -144,7 +144,7 @@ class CalibrationCurve(ConfidenceMetric):
 
     Returns:
         `ReliabilityDiagram(confidence, accuracy, counts, edges)`: float64 of shape `(n_bins,)`, NaN for empty bins;
-        int64 of shape `(n_bins,)`, the number of samples; float64 of shape `(n_bins + 1,)`.
+        int64 of shape `(n_bins,)`, the number of samples whose weight is not 0; float64 of shape `(n_bins + 1,)`.
 
     Example:
         >>> import torch

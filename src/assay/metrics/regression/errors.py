@@ -482,7 +482,7 @@ class PinballLoss(ElementwiseMetric):
 
 @dataclass(frozen=True)
 class MaximumAbsoluteError(Metric):
-    """Largest absolute error. Weights have no influence.
+    """Largest absolute error. Samples of weight 0 are left out; other weights have no influence.
 
     `max |preds - target|`.
 

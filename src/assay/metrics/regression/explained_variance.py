@@ -34,8 +34,8 @@ class R2Score(OverOutputs):
 
     Returns:
         float64, shape `()`, or `(num_outputs,)` for raw values. A constant target gives 1 when it is met exactly, else
-        0 (as in scikit-learn). NaN for fewer than 2 samples, where all have weight 0, and adjusted for `adjusted + 1`
-        samples or fewer.
+        0 (as in scikit-learn). NaN for fewer than 2 samples that have weight, and adjusted for `adjusted + 1` of them
+        or fewer.
 
     Raises:
         ConfigError: `adjusted` below 0, an unknown `multioutput`, `num_outputs` below 1.
@@ -55,7 +55,7 @@ class R2Score(OverOutputs):
     adjusted: Annotated[
         int,
         "the number of independent variables of the model; above 0 gives the adjusted "
-        "`1 - (1 - R²) (N - 1) / (N - adjusted - 1)`, with `N` the number of samples, weighted or not.",
+        "`1 - (1 - R²) (N - 1) / (N - adjusted - 1)`, with `N` the number of samples whose weight is not 0.",
     ] = 0
 
     examples = (

@@ -194,7 +194,7 @@ class NormalizedRootMeanSquaredError(ElementwiseMetric):
     """Root mean squared error in relation to the size or the spread of the target.
 
     `sqrt(sum(w (preds - target)²) / sum(w)) / d`, with `d` the mean of the target, its range, its standard deviation or
-    its Euclidean norm. Weights have no influence on a range.
+    its Euclidean norm. A range leaves out samples of weight 0; other weights have no influence on it.
 
     Returns:
         float64, shape `()` or `(num_outputs,)`. Where `d` is 0: infinite, or NaN when there is no error either. With a
