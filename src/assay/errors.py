@@ -18,6 +18,7 @@
     ├── PlacementWarning                 a tensor was on another device and has been moved
     ├── InvalidValuesWarning                    bad values were found when reading and left out
     ├── KernelWarning                    a kernel does not run or counts wrongly, so torch's operators count
+    ├── RoundingWarning                  the value may be further from the exact one than its metric states
     └── NoDataWarning                    nothing was counted, or nothing that defines the value, so it is NaN
 """
 
@@ -43,6 +44,7 @@ __all__ = [
     "MissingDependencyError",
     "NoDataWarning",
     "PlacementWarning",
+    "RoundingWarning",
     "ShapeError",
     "StateError",
     "SyncError",
@@ -140,6 +142,10 @@ class InvalidValuesWarning(AssayWarning):
 
 class KernelWarning(AssayWarning):
     """A kernel of assay does not run, or counted wrongly in its self-test, so torch's operators count instead."""
+
+
+class RoundingWarning(AssayWarning):
+    """The value may be further from the exact one than its metric states, as the samples were rounded."""
 
 
 class NoDataWarning(AssayWarning):

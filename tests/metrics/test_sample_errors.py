@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from fractions import Fraction
 
 import ignite.metrics.regression as ignite
 import numpy as np
@@ -49,6 +50,15 @@ def samples(seed: int, count: int):
 def ours(metric, preds, target, weights=None) -> float:
     weights = None if weights is None else torch.from_numpy(weights)
     return float(metric(torch.from_numpy(preds), torch.from_numpy(target), weights=weights))
+
+
+def test_errors_beside_a_large_mean_are_relative_to_the_exact_mean():
+    for seed in range(20):
+        preds, target = (1e3 + 1e-6 * (each + 1) for each in samples(seed, 9))
+        mean = sum(map(Fraction, target)) / len(target)
+        exact = [float(abs(Fraction(t) - Fraction(p)) / abs(Fraction(t) - mean)) for p, t in zip(preds, target, strict=True)]
+        assert ours(MedianRelativeAbsoluteError(), preds, target) == pytest.approx(np.median(exact), rel=1e-14)
+        assert ours(GeometricMeanRelativeAbsoluteError(), preds, target) == pytest.approx(gmean(exact), rel=1e-14)
 
 
 @pytest.mark.parametrize("kind", FORMULAS)

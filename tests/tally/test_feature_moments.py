@@ -116,7 +116,8 @@ def test_integer_weights_are_repetitions():
     some = counted(weighted, Batch(batch.preds, batch.target, weights.float()))
     many = counted(plain, Batch(batch.preds.repeat_interleave(weights, 0), batch.target.repeat_interleave(weights)))
     for a, b in zip(weighted.compute(some), plain.compute(many), strict=True):
-        assert (a.count, list(a.sums)) == (b.count, list(b.sums))
+        assert (a.count, list(a.sums), a.rounded) == (b.count, list(b.sums), b.rounded)
+        assert a.rounded
         assert (a.scatter == b.scatter).all()
 
 

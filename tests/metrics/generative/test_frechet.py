@@ -13,7 +13,7 @@ from torchmetrics.image import mifid as theirs
 from torchmetrics.image.fid import _compute_fid
 
 from assay import Meter
-from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarning, ShapeError
+from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarning, RoundingWarning, ShapeError
 from assay.metrics import FrechetDistance, MemorizationInformedFrechetInceptionDistance
 
 EVERY = pytest.mark.parametrize("kind", [FrechetDistance, MemorizationInformedFrechetInceptionDistance])
@@ -64,6 +64,22 @@ def test_features_are_rounded_to_the_fixed_point_alone():
     assert fine == pytest.approx(frechet(*groups(preds, real)), rel=1e-5)
     rounded = (preds.double() * 2**20).round() / 2**20
     assert fine == pytest.approx(frechet(*groups(rounded, real)), rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-5, 1e-6])
+def test_features_that_are_small_beside_the_range_warn_with_a_bound_that_holds(scale):
+    preds = torch.randn(200, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64) * scale
+    real = torch.arange(200) % 2 == 0
+    preds[real] = preds[real] * 2 + scale
+    expected = frechet(*groups(preds, real))
+    with pytest.warns(RoundingWarning, match="feature_range") as caught:
+        value = float(FrechetDistance(num_features=4)(preds, real))
+    change = float(str(caught[0].message).partition("changed by ")[2].partition(",")[0])
+    assert 1e-3 * value < change  # which the message rounds to one digit
+    assert 0 < abs(value - expected) < 1.5 * change
+    assert float(FrechetDistance(num_features=4, feature_range=9 * scale)(preds, real)) == pytest.approx(expected, 1e-5)
+    exact = (preds * 2**18).round() / 2**18  # of which nothing is rounded, so nothing warns
+    FrechetDistance(num_features=4)(exact, real)
 
 
 @pytest.mark.parametrize("count", [5, 300])

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.errors import ConfigError, describe
+from assay.errors import ConfigError, RoundingWarning, describe, warn
 from assay.metrics.base import Examples, number
 from assay.metrics.distances import chunks
 from assay.metrics.exact_arithmetic import rounded
@@ -25,6 +25,10 @@ __all__ = ["FrechetDistance", "MemorizationInformedFrechetInceptionDistance"]
 
 _NO_DISTANCE = 1e-8
 _LEAST_PENALTY = 1e-14
+_ROUNDING = 1e-3
+"""What rounding may change of a distance, as a share of it, before a warning says so."""
+_EQUAL = 1e-6
+"""What it may change as a share of the variances: two sets that are nearly equal are at a distance of nearly 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +47,10 @@ class FrechetDistance(FeatureMetric):
     and do not lose digits where means are large. The eigenvalues are computed from them on the CPU in float64. Memory:
     the features while there are at most `4 D` of them, then tables of `16 D (D + 128)` bytes. A sample of integer
     weight w counts as w equal samples; weighted samples are always kept.
+
+    Rounding: features that the fixed point does not hold may change the value by at most `d (2 sqrt(value) + d)` with
+    `d = 2 ** -21 sqrt(num_features)` for the `feature_range` 7.5 and many samples of each group. Where that is more
+    than a thousandth of the value, a `RoundingWarning` says so.
 
     Raises:
         ConfigError: `num_features` below 1, or a `feature_range` outside `2 ** -64 ... 2 ** 64`.
@@ -83,7 +91,23 @@ class FrechetDistance(FeatureMetric):
             (a * second.count - b * first.count) ** 2 for a, b in zip(first.sums, second.sums, strict=True)
         ) * fraction(1, 2 * first.unit)
         distance = rounded(Fraction(apart) / (first.count * second.count) ** 2)
-        return number(_distance(distance, *((each.covariance, each.count) for each in counts)))
+        value = _distance(distance, *((each.covariance, each.count) for each in counts))
+        self._warn_of_rounding(value, first, second)
+        return number(value)
+
+    def _warn_of_rounding(self, value: float, first: Moments, second: Moments) -> None:
+        """Warn that features are small beside the steps of the fixed point.
+
+        The root of the Fréchet distance is a metric, so it changes by at most the sum of both groups' shifts.
+        """
+        shift = first.largest_shift + second.largest_shift
+        change = shift * (2 * math.sqrt(value) + shift)
+        variance = sum(float(np.trace(each.covariance)) for each in (first, second))
+        if change > max(_ROUNDING * value, _EQUAL * variance):
+            got = f"{value:.3g}, which rounding of the features may have changed by {change:.1g}"
+            expected = f"features that are not small beside feature_range={self.feature_range:g}"
+            do = "Pass the largest absolute value of the features as feature_range"
+            warn(describe(type(self).__name__, got, expected, do), RoundingWarning)
 
 
 def _distance(means: float, *groups: tuple[np.ndarray, int]) -> float:

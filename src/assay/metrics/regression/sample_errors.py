@@ -110,8 +110,23 @@ def weighted_mean(values: Array, weights: Array) -> float:
 
 def relative_to_mean(preds: Array, target: Array, weights: Array) -> Array:
     """`|target - preds| / |target - mean|`; NaN where both are 0."""
-    centre = weighted_mean(target, weights)
-    return np.asarray(np.abs(target - preds) / np.abs(target - centre))
+    return np.asarray(np.abs(target - preds) / np.abs(_deviations(target, weights)))
+
+
+def _deviations(values: Array, weights: Array) -> Array:
+    """`values - mean` to nearly the last bit, also where the mean is large beside them.
+
+    The mean is the sum of two floats: that of the values, rounded, and that of what is left of them. Differences are
+    the sums of two floats, too (Knuth's two-sum).
+    """
+    centre = weighted_mean(values, weights)
+    high = values - centre
+    back = high - values
+    low = (values - (high - back)) - (centre + back)
+    if not np.isfinite(low).all():  # the values spread over all of float64
+        return np.asarray(high)
+    rest = (math.fsum(high * weights) + math.fsum(low * weights)) / math.fsum(weights)
+    return np.asarray((high - rest) + low)
 
 
 @dataclass(frozen=True)
