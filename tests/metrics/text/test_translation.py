@@ -10,6 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 import torch
+import torchmetrics
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from assay.errors import ConfigError, InputError
@@ -132,6 +133,19 @@ def test_bleu_of_words_is_its_definition(smooth, weights):
 
 
 METRICS = (BLEUScore(2), SacreBLEUScore(), CHRFScore(), TranslationEditRate())
+
+
+def test_weights_of_equal_orders_are_those_of_sacrebleu():
+    preds, target = ["a b c"], [["a b c d", "a b"]]  # equally close in length
+    assert float(SacreBLEUScore(n_gram=2, weights=(0.5, 0.5))(preds, target)) == 1
+    assert float(SacreBLEUScore(n_gram=2)(preds, target)) == 1
+    preds, target = ["the cat is on the mat", "a dog"], [["there is a cat on the mat"], ["a dog sat"]]
+    for weights in ((0.5, 0.5), (0.75, 0.25)):
+        theirs = torchmetrics.text.SacreBLEUScore(n_gram=2, weights=list(weights))(preds, target)
+        ours = SacreBLEUScore(n_gram=2, weights=weights, smooth_method="none")
+        assert float(ours(preds, target)) == pytest.approx(float(theirs), rel=1e-6)
+    with pytest.raises(ConfigError, match="effective_order"):
+        SacreBLEUScore(n_gram=2, weights=(0.5, 0.5), effective_order=True)
 
 
 @pytest.mark.parametrize("metric", METRICS)

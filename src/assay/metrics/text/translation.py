@@ -77,6 +77,25 @@ class NGramPrecision(TextMetric):
         """The geometric mean of the precisions, from the n-grams of each order in common and in the predictions."""
 
 
+def _order_weights(weights: Sequence[float] | None, n_gram: int) -> tuple[float, ...] | None:
+    """The weights of the orders as floats.
+
+    Raises:
+        ConfigError: they are not one for each order, finite and 0 or more.
+    """
+    if weights is None:
+        return None
+    weights = tuple(map(float, weights))
+    if len(weights) != n_gram:
+        raise ConfigError(
+            describe("weights", f"{len(weights)} numbers", f"{n_gram} numbers", "Give one for each order")
+        )
+    if not all(0 <= weight < math.inf for weight in weights):
+        do = "Leave weights out to weight all orders equally"
+        raise ConfigError(describe("weights", weights, "finite numbers of 0 or more", do))
+    return weights
+
+
 @dataclass(frozen=True)
 class BLEUScore(NGramPrecision):
     """BLEU of words between white space: how many n-grams of the translations are in the references.
@@ -102,14 +121,7 @@ class BLEUScore(NGramPrecision):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.weights is not None:
-            object.__setattr__(self, "weights", tuple(map(float, self.weights)))
-        if self.weights is not None and len(self.weights) != self.n_gram:
-            expected = f"{self.n_gram} numbers"
-            raise ConfigError(describe("weights", f"{len(self.weights)} numbers", expected, "Give one for each order"))
-        if self.weights is not None and not all(0 <= weight < math.inf for weight in self.weights):
-            do = "Leave weights out to weight all orders equally"
-            raise ConfigError(describe("weights", self.weights, "finite numbers of 0 or more", do))
+        object.__setattr__(self, "weights", _order_weights(self.weights, self.n_gram))
 
     @property
     def encoder(self) -> StringEncoder:
@@ -163,6 +175,11 @@ class SacreBLEUScore(NGramPrecision):
     ] = "exp"
     smooth_value: Annotated[float | None, "of 'floor' (0.1 if None) and 'add-k' (1 if None)."] = None
     effective_order: Annotated[bool, "True leaves out orders that no prediction has, as for single sentences."] = False
+    weights: Annotated[
+        tuple[float, ...] | None,
+        "the exponents of the precisions, one for each order; None takes `1 / n_gram`, as sacrebleu. Not with "
+        "`effective_order`.",
+    ] = None
 
     examples = (
         {},
@@ -176,6 +193,10 @@ class SacreBLEUScore(NGramPrecision):
         if self.smooth_value is not None and not 0 <= self.smooth_value < math.inf:
             do = "Leave smooth_value out for sacrebleu's"
             raise ConfigError(describe("smooth_value", self.smooth_value, "a finite number of 0 or more", do))
+        object.__setattr__(self, "weights", _order_weights(self.weights, self.n_gram))
+        if self.weights is not None and self.effective_order:
+            do = "Leave weights out, or write effective_order=False"
+            raise ConfigError(describe("weights", f"{self.weights} with effective_order=True", "one of the two", do))
         sacrebleu_tokenizer(self.tokenize)  # raises where it needs packages that are missing
 
     @property
@@ -183,7 +204,7 @@ class SacreBLEUScore(NGramPrecision):
         return NGramCounts(self.n_gram, self.tokenize, self.lowercase)
 
     def signature(self, num_references: int | Literal["var"] = 1) -> str:
-        """What sacrebleu writes beside a score, so that others can compute the same one.
+        """What sacrebleu writes beside a score, so that others can compute the same one; and weights, which it lacks.
 
         Args:
             num_references: how many references each prediction had; "var" where not all had as many.
@@ -197,6 +218,7 @@ class SacreBLEUScore(NGramPrecision):
             "eff": "yes" if self.effective_order else "no",
             "tok": sacrebleu_tokenizer(self.tokenize).signature(),
             "smooth": shown,
+            **({} if self.weights is None else {"weights": "/".join(f"{each:g}" for each in self.weights)}),
             "version": load_package("sacrebleu").__version__,
         }
         return "|".join(f"{name}:{each}" for name, each in parts.items())
@@ -218,10 +240,11 @@ class SacreBLEUScore(NGramPrecision):
                 have = Fraction(value)
             if not have:
                 return 0.0
-            logs += math.log(rounded(quotient(have, of)))
+            log = math.log(rounded(quotient(have, of)))
+            logs += log if self.weights is None else self.weights[n] * log
         if orders < self.n_gram and not self.effective_order:
             return 0.0
-        return math.exp(logs / orders)
+        return math.exp(logs / orders if self.weights is None else logs)
 
 
 @dataclass(frozen=True)
