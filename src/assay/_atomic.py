@@ -173,6 +173,7 @@ def write_whole(path: str | os.PathLike[str], fill: Callable[[Path], object]) ->
         The path written.
 
     Raises:
+        ConfigError: it is a folder.
         OSError: the system or the store refuses; the old file is as it was.
     """
     where = location("path", path)
@@ -180,6 +181,8 @@ def write_whole(path: str | os.PathLike[str], fill: Callable[[Path], object]) ->
 
 
 def _replaced(path: Path, fill: Callable[[Path], object]) -> Path:
+    if path.is_dir():
+        raise ConfigError(describe("path", f"{path}, which is a folder", "a file", "Name a file in it"))
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
@@ -187,8 +190,11 @@ def _replaced(path: Path, fill: Callable[[Path], object]) -> Path:
         with open(part, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename in (part, str(part)):
+            error.filename = str(path)  # the name that was asked for
+        with suppress(OSError):
+            part.unlink()
         raise
     return path
 

@@ -93,8 +93,12 @@ class Record:
         return cls.from_data(read_sealed(text, where, cls._schema), where)
 
     def save(self, path: str | os.PathLike[str]) -> Location:
-        """Write it as JSON, to a path or a URL; the file is whole or not there."""
-        return write_text(path, self.to_json())
+        """Write it as JSON, to a path or a URL; the file is whole or not there.
+
+        Args:
+            path: the file, or a folder that is there, in which it gets the name of its kind, such as ``report.json``.
+        """
+        return write_text(self._file_at(path), self.to_json())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

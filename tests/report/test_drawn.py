@@ -138,6 +138,7 @@ def test_a_notebook_shows_the_page():
     shown = Report("my <report>", [Section("test", (Value("accuracy", 0.75),))])._repr_html_()
     assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
     assert shown.count("<") == 2
+    assert " onload=" in shown
     page = html.unescape(shown.partition('srcdoc="')[2].partition('" style')[0])
     assert "<title>my &lt;report&gt;</title>" in page
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from assay._records import seal
 from assay.errors import ConfigError, InputError, ShapeError, StateError
-from assay.report import SCHEMA, Report, Section, Table, Value
+from assay.report import SCHEMA, Report, Section, Table, Value, compare
 
 CELLS = st.none() | st.text() | st.integers() | st.floats()
 
@@ -125,6 +125,22 @@ def test_save_and_load(report, tmp_path):
     path = report.save(tmp_path / "new" / "run.json")
     assert Report.load(path) == report
     assert os.listdir(path.parent) == ["run.json"]
+
+
+def test_a_folder_holds_a_report_under_the_name_of_its_kind(report, tmp_path):
+    assert report.save(tmp_path) == tmp_path / "report.json"
+    assert Report.load(tmp_path) == report
+    comparison = compare(report, report)
+    assert comparison.save(tmp_path) == tmp_path / "comparison.json"
+    assert type(comparison).load(tmp_path) == comparison
+
+
+def test_a_folder_in_place_of_a_page_is_refused_and_errors_name_the_file_that_was_asked_for(report, tmp_path):
+    with pytest.raises(ConfigError, match=rf"path: got {tmp_path}, which is a folder, expected a file"):
+        report.to_html(tmp_path)
+    locked = tmp_path / ("a" * 250 + ".json")  # the name beside it is too long
+    with pytest.raises(OSError, match=r"too long: '.*/a+\.json'$"):
+        report.save(locked)
 
 
 def test_saving_respects_the_umask(report, tmp_path):

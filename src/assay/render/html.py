@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import math
 from importlib import resources
 from itertools import count
@@ -64,6 +65,21 @@ def to_html(document: Document) -> str:
         darkest=int(DARKEST),
         block_kind=lambda block: type(block).__name__,
     )
+
+
+def to_frame(document: Document) -> str:
+    """Draw a document as a page in a frame, whose styles meet nobody else's: what a notebook shows.
+
+    The frame is as high as its page, which is light or dark as what is behind the frame. Where no script may run, it
+    has a fixed height and scrolls.
+
+    Example:
+        >>> to_frame(Document("digits")).startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+        True
+    """
+    page, script = html.escape(to_html(document)), html.escape(_part("frame.js"))
+    style = "width: 100%; height: 36rem; border: 0; resize: vertical"
+    return f'<iframe srcdoc="{page}" style="{style}" onload="{script}"></iframe>'
 
 
 def _part(name: str) -> str:

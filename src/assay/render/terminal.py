@@ -88,7 +88,9 @@ def to_text(document: Document, width: int = 100) -> str:
           accuracy   0.9417      n = 450
     """
     file = StringIO()
-    show(document, Console(file=file, width=width, no_color=True, force_terminal=False, _environ={}))
+    # In Jupyter a console of rich displays what it should write into its file.
+    console = Console(file=file, width=width, no_color=True, force_terminal=False, force_jupyter=False, _environ={})
+    show(document, console)
     return file.getvalue()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 
 from assay._atomic import Location, write_text
@@ -36,11 +35,10 @@ class Viewable:
         return write_text(path, to_html(self.to_document()))
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the page in a frame of its own, whose styles meet nobody else's."""
-        from assay.render.html import to_html
+        """What a notebook shows: the page in a frame as high as it is."""
+        from assay.render.html import to_frame
 
-        page = html.escape(to_html(self.to_document()))
-        return f'<iframe srcdoc="{page}" style="width: 100%; height: 36rem; border: 0"></iframe>'
+        return to_frame(self.to_document())
 
     def show(self) -> None:
         """Print it to the terminal; plain text where the output is not one."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from assay._atomic import Location, location
+from assay._atomic import Location
 from assay._records import Record
 from assay.errors import ConfigError, MissingDependencyError, describe
 from assay.render import Document, Viewable
@@ -76,10 +76,13 @@ class Report(Record, Viewable, schema=SCHEMA):
 
         More than `MOST_SAMPLES` samples are written to an Arrow file beside it, which the JSON names with its digest.
         That of a report which was there under this name is removed once the new report is whole.
+
+        Args:
+            path: the file, or a folder that is there, in which it is ``report.json``; or a URL.
         """
         from assay.report.sample_files import named_files, remove_files, with_sample_files
 
-        file = location("path", path)
+        file = self._file_at(path)
         before = named_files(file)
         written = Record.save(with_sample_files(self, file), file)
         if before:
