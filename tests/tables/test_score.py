@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -390,3 +391,18 @@ def test_fragments_without_a_matching_row_are_counted(tmp_path, weights):
     options = {"preds": "p", "target": "y", "where": "g == 'a'", "weights": weights}
     parts = [count(tmp_path / "a.parquet", Accuracy(num_classes=2), [f"a.parquet#{k}"], **options) for k in (1, 0)]
     assert merge(parts).report().sections[0].values[0].value == 1
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz"])
+def test_json_that_is_nested_too_deep_is_refused_and_ends_no_process(ending, tmp_path):
+    """The reader of pyarrow overflows the stack of a process; strings with brackets and many short lists are no depth."""
+    path = tmp_path / f"t.{ending}"
+    write = gzip.open if ending.endswith("gz") else open
+    shallow = {"p": 1, "y": 1, "boxes": [[1, 2]] * 500, "text": '\\"' + "[{" * 500}
+    with write(path, "wt") as file:
+        file.write(json.dumps(shallow) + "\n")
+    assert score(path, "accuracy:num_classes=2", preds="p", target="y").sections[0].values[0].value == 1.0
+    with write(path, "at") as file:
+        file.write('{"p": 1, "y": 1, "x": ' + "[" * 100_000 + "]" * 100_000 + "}\n")
+    with pytest.raises(StateError, match=r"t\.jsonl.*: got a value that is nested 100,001 deep, expected at most 100"):
+        score(path, "accuracy:num_classes=2", preds="p", target="y")

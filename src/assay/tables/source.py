@@ -16,6 +16,7 @@ from assay.errors import ConfigError, MissingDependencyError, describe
 from assay.tables.arrow import arrow, reading
 from assay.tables.column_types import unified
 from assay.tables.content_digests import content_digest
+from assay.tables.json_nesting import check_nesting
 
 RecordBatches: TypeAlias = Iterator[Any]
 
@@ -269,6 +270,9 @@ def _of_files(paths: Sequence[str], texts: Sequence[str]) -> TableSource:
         base = {"partition_base_dir": root} if root else {}
         options = pa.dataset.FileSystemFactoryOptions(**base)
         options.partitioning_factory = pa.dataset.HivePartitioning.discover(infer_dictionary=True)
+        if kind == "json":
+            for each in files:
+                check_nesting(filesystem, each, BLOCK_BYTES)
         factory = pa.dataset.FileSystemDatasetFactory(filesystem, files, file_format, options)
         dataset = factory.finish()
         if len(files) > 1:
