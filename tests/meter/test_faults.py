@@ -77,7 +77,7 @@ WRONG = [
     (lambda x, y: (x, y[:, None, None]), ShapeError, r"target: got shape \(N, 1, 1\)"),
     (lambda x, y: (x, None), ShapeError, "target: got nothing"),
     (lambda x, y: (x.to(torch.complex64), y), DtypeError, r"preds: got torch\.complex64"),
-    (lambda x, y: (x.tolist(), y), ShapeError, "preds: got list, expected a tensor"),
+    (lambda x, y: (list(x), y), ShapeError, "preds: got list, expected a tensor"),
 ]
 
 

@@ -28,7 +28,7 @@ from assay.meter.tally_plan import tally_plan
 from assay.meter.values import compute_values, fatal_problems
 from assay.metrics.base import Metric
 from assay.tally.base import InvalidValues, State, Tally
-from assay.tally.inputs import check_inputs, layout, match_shapes, type_name
+from assay.tally.inputs import as_tensor, check_inputs, layout, match_shapes, type_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -140,6 +140,9 @@ class Meter:
             weights: shape `(N,)`, or that of `target`; only for a meter made with `weighted=True`.
             **columns: what the metrics take besides, by name, one row a sample, such as `indexes=` of retrieval.
 
+        Instead of tensors, arrays of NumPy, Series of pandas, numbers and lists of numbers are taken; floats of Python
+        are float64. The caller may write into its tensors and arrays after an update.
+
         Metrics of raw samples take lists for `preds` and `target`, as their descriptions state. They are encoded at
         once: on the CPU, or boxes on their device. Functions and networks of the caller are called at once, too.
 
@@ -213,6 +216,9 @@ class Meter:
         """
         present = {name: tensor for name, tensor in columns.items() if tensor is not None}
         self._plan.check_columns(present)
+        if not self.takes_raw:
+            preds, target = as_tensor(preds), as_tensor(target)
+            present = {name: as_tensor(column) for name, column in present.items()}
         ragged = NO_RAGGED
         if self._plan.encoders:
             placeholder, rows, ragged = encoded(self._plan.encoders, preds, target, present)

@@ -226,7 +226,8 @@ class Metric(Operators, ABC):
         """The value of this metric on one batch.
 
         Args:
-            preds: predictions, on any device; raw samples where the metric takes those.
+            preds: predictions: a tensor on any device, an array, a Series, or a list of numbers; raw samples where the
+                metric takes those.
             target: what they are compared with, of the shape that the metric's description states.
             weights: one weight per sample, shape `(N,)`, or one per target.
             **columns: the named columns that the metric takes besides.
@@ -254,7 +255,8 @@ class Metric(Operators, ABC):
         """Draw the value of this metric on one batch with Matplotlib; `Meter.plot` draws that of many.
 
         Args:
-            preds: predictions, on any device; raw samples where the metric takes those.
+            preds: predictions: a tensor on any device, an array, a Series, or a list of numbers; raw samples where the
+                metric takes those.
             target: what they are compared with, of the shape that the metric's description states.
             weights: one weight per sample, shape `(N,)`, or one per target.
             axes: where to draw; by default on axes of a new figure of pyplot.

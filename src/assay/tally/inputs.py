@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.compiler import is_compiling
@@ -31,7 +32,8 @@ def check_inputs(arguments: Mapping[str, Any], weighted: bool, strict: bool) -> 
     """The arguments that there are, on one device and with a sample dimension.
 
     Args:
-        arguments: `preds`, `target`, `weights` and named columns as they came; None for what is not there.
+        arguments: `preds`, `target`, `weights` and named columns as they came, as tensors or as `as_tensor` takes them;
+            None for what is not there.
         weighted: weights are expected.
         strict: raise when they are on several devices.
 
@@ -39,6 +41,7 @@ def check_inputs(arguments: Mapping[str, Any], weighted: bool, strict: bool) -> 
         ShapeError, DtypeError, DeviceError: an argument is no tensor that can be counted, or has another length.
         ConfigError: weights where none are expected, or none where they are.
     """
+    arguments = {name: as_tensor(value) for name, value in arguments.items()}
     for name, value in arguments.items():
         if value is not None or name == "preds":
             _check(name, value)
@@ -54,6 +57,30 @@ def check_inputs(arguments: Mapping[str, Any], weighted: bool, strict: bool) -> 
             do = "Pass batches, in which dimension 0 counts the samples"
             raise ShapeError(describe(name, plural(tensor.shape[0], "sample"), expected, do))
     return tensors
+
+
+def as_tensor(value: Any) -> Any:
+    """Numbers of NumPy, pandas and Python as a tensor on the CPU; anything else as it is.
+
+    Arrays, what converts itself to one (`__array__`, as a Series does), numbers, and lists and tuples of numbers. The
+    dtype is NumPy's: Python's floats are float64. The tensor may share the memory of an array, and is read when an
+    update counts or copies it, as a tensor of the caller is.
+    """
+    if value is None or isinstance(value, Tensor):
+        return value
+    is_list = isinstance(value, list | tuple)
+    if not (is_list or isinstance(value, bool | int | float) or hasattr(value, "__array__")):
+        return value
+    if is_list and any(isinstance(each, Tensor) for each in value):
+        return value
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biufc":
+            return value
+        is_usable = array.dtype.isnative and array.flags.writeable and all(stride >= 0 for stride in array.strides)
+        return torch.from_numpy(array if is_usable else array.astype(array.dtype.newbyteorder("="), order="C"))
+    except Exception:  # lists of several lengths, numbers that torch lacks, or what cannot convert itself after all
+        return value
 
 
 def match_shapes(tensors: dict[str, Tensor], check: Callable[[BatchLayout], None]) -> dict[str, Tensor]:
@@ -96,9 +123,25 @@ def type_name(value: object) -> str:
 
 def _how_to_pass(name: str, value: Any) -> str:
     """How something else than a tensor becomes one."""
-    if isinstance(value, list | tuple) and value and isinstance(value[0], str):
-        return f"Number the strings: torch.as_tensor(numpy.unique({name}, return_inverse=True)[1])"
-    return f"Pass torch.as_tensor({name})"
+    if isinstance(value, list | tuple) and any(isinstance(each, Tensor) for each in value):
+        return f"Pass torch.stack({name}), or torch.cat({name}) of batches"
+    if _has_strings(value):
+        return (
+            "Number the strings of preds and target by one list of all classes, which every batch shares: "
+            "`classes = sorted({*preds, *target})`, then `preds = [classes.index(each) for each in preds]` and "
+            "`target = [classes.index(each) for each in target]`"
+        )
+    return f"Pass {name} as a tensor, an array or a list of numbers"
+
+
+def _has_strings(value: Any) -> bool:
+    """Whether something is a list, an array or a Series of strings."""
+    if not (isinstance(value, list | tuple) or hasattr(value, "__array__")) or isinstance(value, type):
+        return False
+    try:
+        return any(isinstance(each, str) for each in value)
+    except Exception:  # what has no elements, or does not give them
+        return False
 
 
 def _check(name: str, value: Any) -> None:

@@ -216,6 +216,7 @@ class RowSums(Tally):
         """The sums as exact numbers."""
         count = int(state["count"])
         weight = exact.fractions(state["weight"], 1)[0] if self.weighted else Fraction(count)
+        count = count if weight else 0  # rows of weight 0 are no data
         return RowTotals(count, weight, tuple(self._sums(state, k, s) for k, s in enumerate(self.term.sums)))
 
     def _sums(self, state: State, k: int, shape: SumShape) -> list[Number]:

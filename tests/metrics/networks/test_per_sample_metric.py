@@ -289,7 +289,7 @@ def test_wrong_arguments_raise(arguments, words):
         (["a"], ["b"], 'takes="strings"'),
         (torch.ones(2), None, "uses_target=False"),
         (torch.ones(2), torch.ones(3), "target: got 3 samples"),
-        (np.ones(2), torch.ones(2), "preds: got ndarray"),
+        ([None], torch.ones(2), "preds: got list"),
     ],
 )
 def test_wrong_samples_raise(preds, target, words):
