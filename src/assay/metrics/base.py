@@ -121,6 +121,21 @@ class Metric(Operators, ABC):
                 do = f"Pass {name}={default!r}" if default is not None else f"Leave {name} out"
                 raise ConfigError(describe(name, repr(value), expected, do))
 
+    def _refuse_without_effect(self, name: str, why: str, do: str) -> None:
+        """Raise for an argument that is not its default where it would have no effect.
+
+        Args:
+            name: the argument.
+            why: for what it has none, such as "multiclass data".
+            do: what the caller can do.
+
+        Raises:
+            ConfigError: it is not its default.
+        """
+        value, default = getattr(self, name), next(field.default for field in fields(self) if field.name == name)  # type: ignore[arg-type]
+        if value != default:
+            raise ConfigError(describe(name, repr(value), f"{default!r} for {why}, on which it has no effect", do))
+
     @property
     def encoder(self) -> Encoder | None:
         """What turns raw samples into the rows that are counted; None where an update is given tensors."""

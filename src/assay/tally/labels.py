@@ -76,6 +76,9 @@ class Labels:
             raise DtypeError(
                 describe("preds", preds.dtype, f"scores, for top_k={self.decision.k}", "Pass one float score per class")
             )
+        if isinstance(self.decision, Threshold) and self.decision.logits and not preds.dtype.is_floating_point:
+            do = "Pass the logits, or leave logits out for labels"
+            raise DtypeError(describe("preds", preds.dtype, "floats, for logits=True", do))
         classes = (self.num_classes,) if self.multiclass and preds.dtype.is_floating_point else ()
         expected = (*classes, *target.tail)
         if preds.tail != expected:

@@ -15,6 +15,7 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import SHARE, number, vector
 from assay.metrics.classification.label_metrics import (
+    AVERAGE_OF_BINARY,
     Average,
     LabelMetric,
     TopKMetric,
@@ -139,6 +140,8 @@ class StatScores(TopKMetric):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_average(self.average)
+        if self.num_classes is None and self.num_labels is None:
+            self._refuse_without_effect("average", "binary data", AVERAGE_OF_BINARY)
 
     @property
     def estimates(self) -> bool:

@@ -23,6 +23,8 @@ from assay.tally.labels import Labels, true_labels
 
 Average = Literal["micro", "macro", "weighted"]
 
+AVERAGE_OF_BINARY = "Leave average out for the value of class 1, or pass num_classes=2 to average over both classes"
+
 BITS = 128  # of the fractions that are averaged
 
 Array: TypeAlias = Any
@@ -66,6 +68,9 @@ class LabelMetric(Metric):
             got = f"num_classes={self.num_classes} and num_labels={self.num_labels}"
             do = "Give num_classes for one class per sample, num_labels for several yes-or-no labels"
             raise ConfigError(describe(type(self).__name__, got, "one of them or none", do))
+        if self.num_classes is not None:
+            do = "Leave threshold out: the class with the highest score is predicted"
+            self._refuse_without_effect("threshold", "multiclass data", do)
         self.tally(False)  # raises what the tally has to say
 
     @property
@@ -266,6 +271,8 @@ class RatioMetric(TopKMetric):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_average(self.average)
+        if self.binary:
+            self._refuse_without_effect("average", "binary data", AVERAGE_OF_BINARY)
 
     @property
     def undefined(self) -> float:

@@ -279,6 +279,11 @@ class HingeLoss(ScoreMetric):
     squared: Annotated[bool, "the square of each term."] = False
     multiclass_mode: Annotated[MulticlassMode, '"crammer-singer" or "one-vs-all".'] = "crammer-singer"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.num_classes is None:
+            self._refuse_without_effect("multiclass_mode", "binary data", "Pass num_classes, too")
+
     @property
     def _each(self) -> bool:
         return self.num_classes is not None and self.multiclass_mode == "one-vs-all"

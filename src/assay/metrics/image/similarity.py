@@ -40,6 +40,12 @@ class WindowedSimilarity(ImageMetric):
         int | None, "pixels along a side of the window; None for `2 * round(3.5 * sigma) + 1` (uniform: 7)."
     ] = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.gaussian_kernel:
+            do = "Pass kernel_size for the size of the window"
+            self._refuse_without_effect("sigma", "windows that are not Gaussian", do)
+
     @property
     def window(self) -> Window:
         """The windows whose means are taken."""

@@ -57,6 +57,9 @@ class AssociationMetric(ContingencyMetric):
         if self.nan_strategy is not None and self.num_classes is not None:
             do = "Leave num_classes out: categories are then any numbers"
             raise ConfigError(describe("nan_strategy", repr(self.nan_strategy), "None with num_classes", do))
+        if self.nan_strategy != "replace":
+            do = "Pass nan_strategy='replace', too"
+            self._refuse_without_effect("nan_replace_value", f"nan_strategy={self.nan_strategy!r}", do)
 
     def tally(self, weighted: bool) -> Tally:
         if self.num_classes is not None:

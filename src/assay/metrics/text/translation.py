@@ -193,6 +193,9 @@ class SacreBLEUScore(NGramPrecision):
         if self.smooth_value is not None and not 0 <= self.smooth_value < math.inf:
             do = "Leave smooth_value out for sacrebleu's"
             raise ConfigError(describe("smooth_value", self.smooth_value, "a finite number of 0 or more", do))
+        if self.smooth_method not in SMOOTH_VALUES:
+            do = "Pass smooth_method='floor' or 'add-k', too"
+            self._refuse_without_effect("smooth_value", f"smooth_method={self.smooth_method!r}", do)
         object.__setattr__(self, "weights", _order_weights(self.weights, self.n_gram))
         if self.weights is not None and self.effective_order:
             do = "Leave weights out, or write effective_order=False"
