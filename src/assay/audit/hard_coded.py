@@ -110,7 +110,6 @@ def watch_availability(
                 question("mps", stack(sys._getframe(1)))
             return original()
 
-        is_available.cache_clear = original.cache_clear  # type: ignore[attr-defined]
         return is_available
 
     with Patches() as patches:

@@ -11,6 +11,7 @@ from assay.pretend.events import Event, Frame
 
 MOVED, NOT_MOVED, AS_IT_IS = "moved first", "not moved", "as it is"
 USAGES = (MOVED, NOT_MOVED)
+COMPILING = "compiling the engine"  # what the process says it does before it runs the target
 
 OBSERVATIONS = {
     "result": "a result is on another device than the inputs",

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 from assay._records import Record
 from assay.audit.collect import Collector
-from assay.audit.observations import AS_IT_IS, AuditRun, Observation, to_line
+from assay.audit.observations import COMPILING, AS_IT_IS, AuditRun, Observation, to_line
 from assay.audit.targets import Target, find_cases, parse, run_program, runs_cases
 from assay.audit.tensor_trees import is_tensor
 from assay.errors import AssayError
 from assay.pretend.events import Event, Frame
-from assay.pretend.native_engine.build import built, compiler
+from assay.pretend.native_engine.build import compiles_first
 from assay.pretend.session import PretendDevice, pretend
 
 HOW = "Let it choose by torch.accelerator, take it from its arguments (--args), or define audit(device)"
@@ -65,8 +65,8 @@ def main() -> None:
 
 def _prepare(job: Job, send: Callable[[str], object]) -> None:
     """Open the device once, so that a missing engine is reported once, and that it is compiled is reported, too."""
-    if job.engine != "python" and compiler() and not built():
-        send(to_line("wait", why="compiling the engine"))
+    if compiles_first(job.engine):
+        send(to_line("wait", why=COMPILING))
     with pretend(job.device, engine=job.engine):  # type: ignore[arg-type]
         pass
 

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from assay.audit.observations import MOVED, NOT_MOVED, USAGES
+from assay.audit.observations import COMPILING, MOVED, NOT_MOVED, USAGES
 from assay.audit.result import Audit
 from assay.audit.rulebook import SEVERITIES, rules
 from assay.audit.runner import AuditProgress as Step
@@ -19,9 +19,12 @@ from assay.cli.loaders.python_objects import see_working_folder
 from assay.cli.options import AuditCommand
 from assay.cli.output import write_then_show
 from assay.errors import ConfigError, describe
-from assay.pretend.native_engine.build import has_engine
 from assay.render.terminal import show
 
+FIRST = (
+    "assay: compiling the engine of pretend devices first (once; a minute or two of CPU time; "
+    "assay devices --prepare does it ahead of time)"
+)
 USAGE = {"moved": (MOVED,), "not-moved": (NOT_MOVED,), "both": USAGES}
 
 
@@ -54,13 +57,6 @@ def run(options: AuditCommand) -> None:
 
 
 def _audit(options: AuditCommand) -> Audit:
-    if options.engine != "python" and not has_engine():
-        print(
-            "assay: compiling the engine of pretend devices first (once; a minute or two of CPU time; "
-            "assay devices --prepare does it ahead of time)",
-            file=sys.stderr,
-            flush=True,
-        )
     with _Bars(options.device) as bars:
         return audit(
             options.target,
@@ -107,6 +103,7 @@ class _Bars:
             transient=True,
             disable=not sys.stderr.isatty(),
         )
+        self._compiling = False
         self._tasks: dict[str, TaskID] = {
             device: self._progress.add_task(device, total=None, subject="starting") for device in on
         }
@@ -119,6 +116,9 @@ class _Bars:
         self._progress.stop()
 
     def step(self, step: Step) -> None:
-        """Move a device's bar."""
+        """Move a device's bar; that the engine is compiled is reported where there is no terminal, too."""
+        if step.subject == COMPILING and not self._compiling:
+            self._compiling = True
+            print(FIRST, file=sys.stderr, flush=True)
         subject = step.subject.rpartition(".")[2]
         self._progress.update(self._tasks[step.device], completed=step.done, total=step.total or None, subject=subject)

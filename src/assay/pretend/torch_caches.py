@@ -17,19 +17,29 @@ _MODULES = (
 )
 """Modules of other libraries that cache answers; only those that were imported already are looked into."""
 
+_CACHED: dict[Any, tuple[str, ...]] = {
+    torch.backends.mps: (
+        "is_available", "is_macos_or_newer", "is_macos13_or_newer", "get_name", "get_core_count",
+    ),
+    torch.cuda: ("_check_bf16_tensor_supported",),
+    torch.xpu: ("get_device_capability",),
+    torch.accelerator: ("get_device_capability",),
+}  # fmt: skip
+
 _ABOUT_DEVICES = re.compile(r"accelerator|cuda|mps|xpu|bf16|fp16|tf32|^is_available$")
 
 
 def empty_answer_caches() -> None:
     """Empty every cache of an answer about devices, so that the next question is answered anew."""
-    mps = torch.backends.mps
-    cached = (
-        mps.is_available, mps.is_macos_or_newer, mps.is_macos13_or_newer, mps.get_name, mps.get_core_count,
-        torch.cuda._check_bf16_tensor_supported, torch.xpu.get_device_capability,
-        torch.accelerator.get_device_capability, *_of_libraries(),
-    )  # fmt: skip
-    for function in cached:
+    for function in (*_of_torch(), *_of_libraries()):
         function.cache_clear()
+
+
+def _of_torch() -> Iterator[Any]:
+    """torch's cached functions about devices; no release has all of them."""
+    for owner, names in _CACHED.items():
+        functions = (getattr(owner, name, None) for name in names)
+        yield from (each for each in functions if hasattr(each, "cache_clear"))
 
 
 def _of_libraries() -> Iterator[Any]:

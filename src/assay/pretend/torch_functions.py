@@ -31,6 +31,7 @@ def _accelerator(machine: DeviceState) -> dict[str, Any]:
     return {
         "_get_accelerator": lambda: device,
         "_accelerator_getAccelerator": lambda: device,
+        "_accelerator_deviceCount": lambda: machine.count,  # of torch before 2.7
         "_accelerator_getDeviceIndex": machine.get,
         "_accelerator_setDeviceIndex": machine.exchange,
         "_accelerator_exchangeDevice": machine.exchange,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -72,6 +73,7 @@ class Patches:
         self._undo.append((owner, name, old, list(old) if isinstance(old, list) else None))
         if value is not KEPT:
             exclude_from_compilation(value)
+            _take_attributes(value, old)
             setattr(owner, name, value)
 
     def restore(self) -> None:
@@ -85,6 +87,14 @@ class Patches:
                     delattr(owner, name)
             else:
                 setattr(owner, name, old)
+
+
+def _take_attributes(value: Any, old: Any) -> None:
+    """Give a function what torch reads of the one that stood there, as of a cached one ``cache_clear``."""
+    if isinstance(value, FunctionType) and callable(old):
+        for name in ("__wrapped__", *(each for each in dir(old) if not each.startswith("__"))):
+            if hasattr(old, name) and not hasattr(value, name):
+                setattr(value, name, getattr(old, name))
 
 
 def real_devices() -> list[str]:

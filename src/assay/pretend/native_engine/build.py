@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
@@ -58,13 +58,9 @@ def _compile_once(library: Path) -> None:
                 os.replace(_compile_into(Path(scratch)), library)
 
 
-def has_engine() -> bool:
-    """Whether an engine for the installed torch lies in the cache; by its name, without importing torch."""
-    folder = cache_folder()
-    try:
-        return folder is not None and any(folder.glob(f"engine-torch{version('torch')}-*.so"))
-    except PackageNotFoundError:
-        return False
+def compiles_first(engine: str) -> bool:
+    """Whether opening a pretend device with this engine compiles the native one first."""
+    return engine != "python" and not built() and not why_not()
 
 
 def why_not() -> str:

@@ -73,10 +73,7 @@ class OperatorRunner:
             aten.is_pinned.default: lambda tensor, device=None: False,
             aten.record_stream.default: lambda tensor, stream: None,
             aten._pack_padded_sequence.default: self._pack,
-            aten._use_cudnn_ctc_loss.default: lambda *args: False,
-            aten._use_cudnn_ctc_loss.Tensor: lambda *args: False,
-            aten._use_miopen_ctc_loss.default: lambda *args: False,
-            aten._use_miopen_ctc_loss.Tensor: lambda *args: False,
+            **dict.fromkeys(_of_libraries(), lambda *args: False),
         }
 
     # Running ----------------------------------------------------------------------------------------------------------
@@ -351,6 +348,12 @@ class OperatorRunner:
         fact = self._rules.copies.get(name)
         if fact is not None and fact.waits:
             self._recorder.record("sync", "aten::copy_", there, fact.why or f"copy {name}", **details)
+
+
+def _of_libraries() -> list[Any]:
+    """What asks whether a library of another maker takes a loss; older releases of torch have fewer of them."""
+    packets = [getattr(aten, name, None) for name in ("_use_cudnn_ctc_loss", "_use_miopen_ctc_loss")]
+    return [getattr(packet, name) for packet in packets if packet is not None for name in packet.overloads()]
 
 
 def _host(value: Any, tensors: list[Tensor]) -> Any:
