@@ -45,7 +45,7 @@ def loader(*columns):
 
 
 def expected(metric, **weights):
-    return metric(layer()(X).detach(), Y, **weights).item()
+    return metric(layer()(X).detach(), Y, **weights).float().item()
 
 
 def test_metrics_of_a_model():

@@ -17,10 +17,12 @@ from torchmetrics.regression import SpearmanCorrCoef as TheirSpearman
 from torchmetrics.utilities.exceptions import TorchMetricsUserError
 from torchmetrics.wrappers import Running
 
-from assay import Accuracy, F1Score, MeanSquaredError, Meter
+from assay import Accuracy, F1Score, MeanSquaredError, Meter, metrics
+from assay.compat.counterparts import counterpart
 from assay.errors import ConfigError, ShapeError, StateError
 from assay.integrations import AssayCollection, AssayMetric, as_torchmetric, as_torchmetrics, from_torchmetrics
-from assay.metrics import FrechetDistance, KernelInceptionDistance
+from assay.metrics import FrechetDistance, KernelInceptionDistance, Mean, PrecisionRecallCurve, SpearmanCorrCoef
+from assay.migrate.table import library
 from ranks import processes
 
 CLASSES = 5
@@ -66,14 +68,14 @@ def values_of(*given):
     meter = Meter(**METRICS)
     for batch in given:
         meter.update(*batch)
-    return meter.compute()
+    return {name: value.float() for name, value in meter.compute().items()}
 
 
 def test_weights():
     metric, (preds, target) = as_torchmetric(Accuracy(num_classes=CLASSES), weighted=True), batches(1)[0]
     weights = torch.rand(16)
     metric.update(preds, target, weights=weights)
-    assert metric.compute() == Accuracy(num_classes=CLASSES)(preds, target, weights=weights)
+    assert metric.compute() == Accuracy(num_classes=CLASSES)(preds, target, weights=weights).float()
 
 
 @pytest.mark.parametrize("make", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m)), lambda m: m.clone()])
@@ -114,16 +116,48 @@ def test_counts_of_other_metrics_are_refused():
 
 
 @pytest.mark.devices("mps", "cuda:1")
-def test_moving_it_moves_nothing_and_keeps_float64(device, pretended):
-    metric = as_torchmetric(Accuracy(num_classes=CLASSES))
+def test_values_are_where_the_batches_are(device, pretended):
+    metric, collection = as_torchmetric(Accuracy(num_classes=CLASSES)), as_torchmetrics(METRICS)
     metric.update(*batches(1)[0])
     before = metric.compute()
     metric = metric.to(device)
-    assert metric.device == device
+    assert metric.device == metric.compute().device == device
     on_device = [each.to(device) for each in batches(1)[0]]
-    metric.update(*on_device)
-    assert metric.compute() == before
-    assert before.dtype == torch.float64
+    loss = torch.zeros((), device=device)
+    values = [metric(*on_device), metric.compute(), *collection(*on_device).values(), *collection.compute().values()]
+    assert torch.stack([loss, *values]).cpu()[2] == before
+    assert {each.dtype for each in values} == {torch.float32}
+
+
+def test_the_class_of_a_metric_has_the_name_that_torchmetrics_gives_it():
+    entries = library("torchmetrics").entries.values()
+    sizes = {"num_classes": 3, "num_labels": 3, "beta": 2.0, "min_recall": 0.5, "min_precision": 0.5}
+    sizes |= {"min_sensitivity": 0.5, "min_specificity": 0.5}
+    named = 0
+    for entry in entries:
+        other = entry.function or entry.tasks or entry.unsure
+        if other or getattr(metrics, entry.assay).family != "classification":
+            continue
+        needed = {each.name: sizes[each.name] for each in entry.takes if each.name in sizes}
+        named += 1
+        assert type(as_torchmetric(counterpart(entry, needed))).__name__ == entry.name
+    assert named > 30
+    assert type(as_torchmetric(Mean())).__name__ == "MeanMetric"
+    assert type(as_torchmetric(Meter(**METRICS))) is AssayMetric
+
+
+def test_metrics_are_told_apart_by_their_class():
+    made = [as_torchmetric(each) for each in (MeanSquaredError(), SpearmanCorrCoef(), Accuracy(num_classes=3))]
+    by_class = {each.__class__.__name__: each for each in made}
+    assert list(by_class.values()) == made
+    assert list(MetricCollection(made)) == ["MeanSquaredError", "SpearmanCorrCoef", "MulticlassAccuracy"]
+    assert type(made[0]) is type(as_torchmetric(MeanSquaredError(num_outputs=2)))
+    copied = pickle.loads(pickle.dumps(made[0]))
+    assert type(copied) is type(copy.deepcopy(copied)) is type(made[0])
+    assert [type(each).__name__ for each in as_torchmetrics(METRICS).values()] == [
+        "MulticlassAccuracy",
+        "MulticlassF1Score",
+    ]
 
 
 def test_arithmetic_and_collections_of_torchmetrics_take_it():
@@ -346,14 +380,17 @@ def test_a_model_with_metrics_can_be_scripted():
     torch.jit.script(as_torchmetric(METRICS["acc"]))
 
 
-def test_values_are_float64_and_say_so():
-    metric = as_torchmetric(METRICS["acc"])
-    metric.update(*batches(1)[0])
+def test_the_dtype_of_values_is_set():
+    metric, batch = as_torchmetric(METRICS["f1"]), batches(1)[0]
+    metric.update(*batch)
     value = metric.compute()
-    assert value.dtype == metric.dtype == metric.half().dtype == metric.set_dtype(torch.float64).dtype == torch.float64
+    assert value.dtype == metric.dtype == metric.half().dtype == torch.float32
     assert metric.half().compute() is value
-    with pytest.raises(ConfigError, match=r"dst_type: got torch.float16, expected torch.float64"):
-        MetricCollection({"acc": metric}).set_dtype(torch.float16)
+    assert metric.set_dtype(torch.float64).compute() == METRICS["f1"](*batch)
+    both = MetricCollection({"f1": metric}).set_dtype(torch.float16)
+    assert both.compute()["f1"].dtype == torch.float16
+    curve = as_torchmetric(PrecisionRecallCurve())
+    assert curve(torch.tensor([0.2, 0.7]), torch.tensor([0, 1])).recall.dtype == torch.float32
 
 
 def test_higher_is_better_is_said():
@@ -426,13 +463,13 @@ def test_features_of_one_group_come_with_real_as_in_torchmetrics():
     metric = as_torchmetric(FrechetDistance(num_features=3))
     metric.update(features[:30], real=True)
     metric.update(features[30:], False)
-    assert torch.equal(metric.compute(), whole)
+    assert torch.equal(metric.compute(), whole.float())
     collection = as_torchmetrics(
         {"fid": FrechetDistance(num_features=3), "kid": KernelInceptionDistance(num_features=3)}
     )
     collection.update(features[:30], real=True)
     collection.update(features[30:], real=False)
-    assert torch.equal(collection.compute()["fid"], whole)
+    assert torch.equal(collection.compute()["fid"], whole.float())
     assert metric._filter_kwargs(real=True, other=1) == {"real": True}
 
 

@@ -34,6 +34,7 @@ _VALUE = "value"
 class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
     """A meter that TorchMetrics, Lightning and Composer take for a metric of TorchMetrics; made by `as_torchmetric`.
 
+    Values are on the device of the last batch, in the dtype that `set_dtype` gives; by default torch's default dtype.
     `update` does not synchronize with the device. `forward` does: it returns the value of the batch.
     `forward`, `sync` and `reset` are those of `torchmetrics.Metric`, to which the meter is one more state: so they call
     an `update` and a `compute` that a subclass defines, and keep states that it adds.
@@ -71,25 +72,27 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
 
     @property
     def dtype(self) -> torch.dtype:
-        """That of the values: float64."""
-        return torch.float64
+        """That of the values."""
+        dtype: torch.dtype = self._dtype
+        return dtype
 
     def set_dtype(self, dst_type: str | torch.dtype) -> AssayMetric:
-        """Nothing: values are float64.
-
-        Raises:
-            ConfigError: another dtype was asked for.
-        """
-        if dst_type not in (torch.float64, "float64", "torch.float64", "torch.DoubleTensor"):
-            do = "Convert the value: metric.compute().float()"
-            raise ConfigError(describe("dst_type", dst_type, "torch.float64, the dtype of all values", do))
+        """Set the dtype of the values; float64 gives all digits."""
+        self._dtype = torch.empty(0, device="cpu").type(dst_type).dtype
+        self._computed = None  # a value of another dtype
         return self
 
     def update(self, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor) -> None:
         """Count a batch, as `Meter.update` does; features of one group also as `update(features, real=True)`."""
         target = _of_one_group(self.meter, preds, target, columns)
         preds, target, weights, *values = self._first(preds, target, weights, *columns.values())
+        self._note_device(preds)
         self.meter.update(preds, target, weights=weights, **dict(zip(columns, values, strict=True)))
+
+    def _note_device(self, preds: Any) -> None:
+        """Note where values go."""
+        if isinstance(preds, Tensor):
+            self.__dict__["_device"] = preds.device  # setattr of a module is slow
 
     def count_only(self, rows: int | None) -> None:
         """Of every batch from now on, count the first rows only; None: all. For samples that a sampler repeats."""
@@ -99,8 +102,8 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         return tensors if self._left is None else [None if each is None else each[: self._left] for each in tensors]
 
     def compute(self) -> Any:
-        """The value, or the values by name; float64 on the CPU."""
-        return _alone(self.meter.compute())
+        """The value, or the values by name."""
+        return placed(_alone(self.meter.compute()), self._dtype, self._device)
 
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -123,8 +126,9 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         """The value of a batch that is then counted."""
         target = _of_one_group(self.meter, preds, target, columns)
         preds, target, weights, *rows = self._first(preds, target, weights, *columns.values())
+        self._note_device(preds)
         values = self.meter.forward(preds, target, weights=weights, **dict(zip(columns, rows, strict=True)))
-        return squeezed(_alone(values))
+        return placed(squeezed(_alone(values)), self._dtype, self._device)
 
     def _forward_by_torchmetrics(self, *args: Any, **kwargs: Any) -> Any:
         """The same by the base class, which calls `update` and `compute` of a subclass and keeps its states."""
@@ -267,11 +271,11 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         self.meter.load_state_dict(state)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Any = "") -> nn.Module:
-        """Note the device, and move states of a subclass; results, which are float64, stay on the CPU."""
+        """Note the device, and move results and states of a subclass; counts stay where they are."""
         results = {name: getattr(self, name) for name in ("_computed", "_forward_cache")}
         self.__dict__.update(dict.fromkeys(results))
         moved: nn.Module = super()._apply(fn, exclude_state)
-        self.__dict__.update(results)
+        self.__dict__.update({name: placed(each, self._dtype, self._device) for name, each in results.items()})
         return moved
 
     def __repr__(self) -> str:
@@ -297,6 +301,18 @@ def squeezed(value: Any) -> Any:
     return value if isinstance(value, Tensor) and not value.ndim else squeeze(value)
 
 
+def placed(value: Any, dtype: torch.dtype, device: torch.device) -> Any:
+    """A value, or values, on a device, in a dtype where they are floats."""
+    if isinstance(value, Tensor):
+        return value.to(device, dtype if value.is_floating_point() else value.dtype)
+    if isinstance(value, dict):
+        return {name: placed(each, dtype, device) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        parts = [placed(each, dtype, device) for each in value]
+        return value._make(parts) if hasattr(value, "_make") else type(value)(parts)
+    return value
+
+
 def _alone(values: dict[str, Any]) -> Any:
     return values[_VALUE] if values.keys() == {_VALUE} else values
 
@@ -311,7 +327,9 @@ def as_torchmetric(metric: Metric | Meter, *, weighted: bool = False, **options:
         **options: `sync_on_compute`, `process_group` and the like, as `torchmetrics.Metric` takes them.
 
     Returns:
-        The metric. `update(preds, target)` takes batches of any device, and `.to(device)` moves nothing.
+        The metric. `update(preds, target)` takes batches of any device. Values are on the device of the last batch, in
+        torch's default dtype; `set_dtype(torch.float64)` gives all digits. The class of the metric has the name of the
+        class of TorchMetrics in whose place it is, as `MulticlassAccuracy`.
 
     Raises:
         ConfigError: it is neither, or `dist_sync_fn` was given.
@@ -323,14 +341,41 @@ def as_torchmetric(metric: Metric | Meter, *, weighted: bool = False, **options:
         >>> metric = as_torchmetric(Accuracy(num_classes=3))
         >>> metric.update(torch.tensor([0, 2, 1]), torch.tensor([0, 1, 1]))
         >>> metric.compute()
-        tensor(0.6667, dtype=torch.float64)
+        tensor(0.6667)
     """
     if isinstance(metric, Meter):
         return AssayMetric(metric.fresh(), **options)
     if not isinstance(metric, Metric):
         got = type(metric).__name__  # type: ignore[unreachable]
         raise ConfigError(describe("metric", got, "a metric or a meter of assay", "Pass Accuracy(num_classes=10)"))
-    return AssayMetric(Meter(weighted=weighted, value=metric), **options)
+    return _class_named(AssayMetric, _name_there(metric))(Meter(weighted=weighted, value=metric), **options)
+
+
+def _name_there(metric: Metric) -> str:
+    """The name of the class of TorchMetrics in whose place a metric is; its own where there is none."""
+    name = type(metric).__name__
+    sizes = (("num_classes", "Multiclass"), ("num_labels", "Multilabel"))
+    task = next((task for size, task in sizes if getattr(metric, size, None) is not None), "Binary")
+    places = ((torchmetrics.classification, f"{task}{name}"), (torchmetrics, f"{name}Metric"))
+    return next((there for place, there in places if hasattr(place, there)), name)
+
+
+@functools.cache
+def _class_named(base: type, name: str) -> Any:
+    """A class of another name, by which hosts name metrics: one for each name, so that types of equal metrics agree."""
+
+    def reduced(self: Any, protocol: Any) -> Any:
+        _, _, *state = base.__reduce_ex__(self, protocol)
+        return _empty, (base, name), *state
+
+    body = {"__doc__": base.__doc__, "__module__": base.__module__, "__reduce_ex__": reduced}
+    return type(name, (base,), body)
+
+
+def _empty(base: type, name: str) -> Any:
+    """An instance of a class of another name, which unpickling fills."""
+    kind = _class_named(base, name)
+    return kind.__new__(kind)
 
 
 class _SharedMeter:
@@ -342,6 +387,12 @@ class _SharedMeter:
         self.read: dict[str, Any] | None = None
         self.read_of_batch: dict[str, Any] | None = None
         self.of_batch = False
+
+    def first(self, preds: Any, *tensors: Any) -> Any:
+        """The rows of a batch that count; values go where they are."""
+        for member in self.members:
+            member._note_device(preds)
+        return self.members[0]._first(preds, *tensors)
 
     def replace(self, meter: Meter) -> None:
         """Count with another meter from now on."""
@@ -403,7 +454,7 @@ class _Member(AssayMetric):
 
     def compute(self) -> Any:
         """The value of this metric."""
-        return self._shared.values(self)[self._name]
+        return placed(self._shared.values(self)[self._name], self._dtype, self._device)
 
     def reset(self) -> None:
         """Forget everything that was counted, for all members."""
@@ -439,7 +490,8 @@ class AssayCollection(torchmetrics.MetricCollection):  # type: ignore[misc]
 
     def __init__(self, meter: Meter, prefix: str | None = None, postfix: str | None = None, **options: Any) -> None:
         shared = _SharedMeter(meter)
-        members = {name: _Member(shared, name, **options) for name in meter.metrics}
+        kinds = {name: _class_named(_Member, _name_there(metric)) for name, metric in meter.metrics.items()}
+        members = {name: kind(shared, name, **options) for name, kind in kinds.items()}
         super().__init__(members, prefix=prefix, postfix=postfix, compute_groups=False)
 
     @property
@@ -455,8 +507,7 @@ class AssayCollection(torchmetrics.MetricCollection):  # type: ignore[misc]
     def update(self, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor) -> None:
         """Count a batch for all metrics."""
         target = _of_one_group(self.meter, preds, target, columns)
-        first = self._shared.members[0]
-        preds, target, weights, *values = first._first(preds, target, weights, *columns.values())
+        preds, target, weights, *values = self._shared.first(preds, target, weights, *columns.values())
         self.meter.update(preds, target, weights=weights, **dict(zip(columns, values, strict=True)))
         self._shared.changed()
 
@@ -479,7 +530,7 @@ class AssayCollection(torchmetrics.MetricCollection):  # type: ignore[misc]
         self, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor
     ) -> dict[str, Any]:
         """The values of a batch that is then counted."""
-        preds, target, weights, *rows = self._shared.members[0]._first(preds, target, weights, *columns.values())
+        preds, target, weights, *rows = self._shared.first(preds, target, weights, *columns.values())
         return self.meter.forward(preds, target, weights=weights, **dict(zip(columns, rows, strict=True)))
 
     def _values_of_batch(self) -> dict[str, Any]:
