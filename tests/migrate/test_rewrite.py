@@ -168,6 +168,110 @@ def test_functions_become_metrics_that_are_called():
     assert all(math.isclose(old[name], made[name], rel_tol=1e-6) for name in "abc")
 
 
+READ = (
+    *("print(V)", "x = V.item()", "x = float(V)", "x = f'{V:.2f}'", "x = '%.2f' % V", "self.log('a', V)"),
+    *("log({'a': 100 * V})", "x = V > 0.5", "v = V\n    best = v\n    print(best.item())", "x = V.cpu().numpy()"),
+    *("assert V == 1", "logger.info('%s', V.detach())", "V"),
+)
+USED = (
+    *("return V", "x = loss + V", "x = torch.stack([loss, V])", "self.log('a', V, sync_dist=True)", "x.append(V)"),
+    *("v = V\n    print(v)\n    return {'a': v}", "self.x = V", "x += V", "self.log('a', V, **how)", "x = V.to(d)"),
+    *("global v\n    v = V", "x, y = V, 1", "x = V[0] - loss"),
+)
+
+
+@pytest.mark.parametrize(("use", "is_read"), [(use, use in READ) for use in (*READ, *USED)])
+def test_values_that_code_computes_with_stay_where_the_batch_is(use, is_read):
+    head = "from torchmetrics.classification import MulticlassAccuracy\n"
+    loop = "def f(self, p, t, x):\n    m = MulticlassAccuracy(3)\n    m.update(p, t)\n    "
+    around = "Meter" if is_read else "as_torchmetric"
+    use = use.replace("log({", "wandb.log({")
+    assert f"m = {around}(Accuracy(" in after(head + loop + use.replace("V", "m.compute()"))
+    head = "from torchmetrics.functional import r2_score\ndef f(self, p, t, x):\n    "
+    made = "R2Score()(p, t)" if is_read else "as_torchmetric(R2Score())(p, t)"
+    assert use.replace("V", made) in after(head + use.replace("V", "r2_score(p, t)"))
+
+
+@pytest.mark.parametrize(
+    ("use", "is_read"),
+    [
+        ("for name, v in V.items():\n        print(name, v)", True),
+        ("x = [float(v) for v in V.values()]", True),
+        ("x = print({name: v for name, v in V.items()})", True),
+        ("x = V['a'].item()", True),
+        ("self.log_dict(V)", True),
+        ("return V", False),
+        ("x = {name: v for name, v in V.items()}\n    return x", False),
+        ("x = V.keys()", False),
+    ],
+)
+def test_a_collection_becomes_a_meter_where_its_values_are_only_read(use, is_read):
+    head = "from torchmetrics import MetricCollection, R2Score\ndef f(self, p, t):\n    "
+    code = (
+        f"{head}m = MetricCollection({{'a': R2Score()}})\n    m.update(p, t)\n    {use.replace('V', 'm.compute()')}\n"
+    )
+    assert ("Meter(a=R2Score())" if is_read else "as_torchmetrics({'a': R2Score()})") in after(code)
+
+
+@pytest.mark.devices("mps")
+def test_changed_code_goes_on_with_values_on_the_device(device, pretended):
+    code = (
+        "import torch\nfrom torchmetrics.classification import MulticlassAccuracy\n"
+        "from torchmetrics.functional import accuracy\ndef f(p, t):\n"
+        "    m = MulticlassAccuracy(3, average='micro')\n    m.update(p, t)\n"
+        "    of_batch = accuracy(p, t, task='multiclass', num_classes=3)\n"
+        "    loss = torch.zeros((), device=p.device)\n    return torch.stack([loss, of_batch, m.compute()]).sum()\n"
+    )
+    assert run(after(code))["f"](PREDS.to(device), TARGET.to(device)).item() == 1.5
+
+
+def test_torcheval_has_no_adapter_so_that_a_note_says_where_values_are():
+    code = "from torcheval.metrics import MulticlassAccuracy\ndef f(p, t):\n    m = MulticlassAccuracy(num_classes=3)\n"
+    (note,) = rewrite(f"{code}    m.update(p, t)\n    return m.compute()\n").notes
+    assert (note.kind, note.line) == ("check", 3)
+    assert "float64 on the CPU" in note.reason
+    assert not rewrite(f"{code}    m.update(p, t)\n    print(m.compute())\n").notes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stays"),
+    [
+        ("n, average=None, ignore_index=0", True),
+        ("5, average='none', ignore_index=3", True),
+        ("5, average=None, ignore_index=5", False),
+        ("n, average=None, ignore_index=255", False),
+        ("5, average=None, ignore_index=-1", False),
+        ("5, ignore_index=0", False),
+    ],
+)
+def test_a_change_that_is_certain_to_give_nan_is_not_made(arguments, stays):
+    code = f"from torchmetrics.classification import MulticlassRecall\nm = MulticlassRecall({arguments})\n"
+    assert (after(code) == code) is stays
+    assert [("NaN in assay" in note.reason, note.write) for note in todo(code)] == [(True, "")] * stays
+
+
+def test_a_class_of_ones_own_is_kept_and_nothing_is_left_to_do():
+    for library, name in (
+        ("torchmetrics", "Metric"),
+        ("ignite.metrics", "EpochMetric"),
+        ("torcheval.metrics", "Metric"),
+    ):
+        code = f"from {library} import {name}\nclass Own({name}):\n    pass\n"
+        (note,) = rewrite(code).notes
+        assert (note.kind, after(code)) == ("kept", code)
+
+
+@pytest.mark.parametrize("use", ["IoU(cm)", "mIoU(cm, ignore_index=0)", "DiceCoefficient(cm=cm)"])
+def test_what_ignite_wants_of_its_own_classes_stays(use):
+    name = use.partition("(")[0]
+    code = f"from ignite.metrics import ConfusionMatrix, {name}\ncm = ConfusionMatrix(num_classes=3)\nm = {use}\n"
+    assert after(code) == code
+    assert f"it is an argument of {name}, which stays" in todo(code)[0].reason
+    run(code)
+    free = code.replace(use, "cm.diag()")
+    assert "cm = as_ignite(ConfusionMatrix(num_classes=3))" in after(free)
+
+
 def test_ignite_metrics_become_as_ignite_with_their_transform():
     code = (
         "from ignite.engine import Engine\nfrom ignite.metrics import Accuracy, Precision\n"

@@ -348,7 +348,9 @@ def as_torchmetric(metric: Metric | Meter, *, weighted: bool = False, **options:
     if not isinstance(metric, Metric):
         got = type(metric).__name__  # type: ignore[unreachable]
         raise ConfigError(describe("metric", got, "a metric or a meter of assay", "Pass Accuracy(num_classes=10)"))
-    return _class_named(AssayMetric, _name_there(metric))(Meter(weighted=weighted, value=metric), **options)
+    kind = _class_named(AssayMetric, _name_there(metric))
+    made: AssayMetric = kind(Meter(weighted=weighted, value=metric), **options)
+    return made
 
 
 def _name_there(metric: Metric) -> str:
@@ -365,11 +367,12 @@ def _class_named(base: type, name: str) -> Any:
     """A class of another name, by which hosts name metrics: one for each name, so that types of equal metrics agree."""
 
     def reduced(self: Any, protocol: Any) -> Any:
-        _, _, *state = base.__reduce_ex__(self, protocol)
-        return _empty, (base, name), *state
+        reduced_as_usual: Any = super(kind, self).__reduce_ex__(protocol)
+        return _empty, (base, name), *reduced_as_usual[2:]
 
     body = {"__doc__": base.__doc__, "__module__": base.__module__, "__reduce_ex__": reduced}
-    return type(name, (base,), body)
+    kind: Any = type(name, (base,), body)
+    return kind
 
 
 def _empty(base: type, name: str) -> Any:

@@ -57,6 +57,7 @@ def metric_call(
     _complete(request, entry, known)
     if request.entry.unsure:
         request.doubts.append(request.entry.unsure)
+    _refuse_ignored_class(request)
     request.checks = [each.text for each in request.entry.checks if each.applies(values)]
     return request
 
@@ -92,6 +93,16 @@ def _take(request: MetricCall, called: Counterpart, index: int, name: str, node:
         other = request.entry.values.get(name, {}).get(_plain(node))
         request.fields[into] = value if other is None else _quoted(other)
         request.kept[index] = into
+
+
+def _refuse_ignored_class(request: MetricCall) -> None:
+    """Note that the class which is ignored has no value of its own, where each class has one."""
+    ignored, classes = (request.fields.get(name, "") for name in ("ignore_index", "num_classes"))
+    if request.fields.get("average") != "None" or not classes or not ignored.isdecimal():
+        return
+    if int(ignored) < int(classes) if classes.isdecimal() else ignored == "0":
+        text = "is a class, whose value is NaN in assay, so that sums over classes are, and a number here"
+        _lose(request, f"ignore_index={ignored} {text}")
 
 
 def _lose(request: MetricCall, reason: str) -> None:

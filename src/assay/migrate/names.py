@@ -115,7 +115,7 @@ def variable_of(source: SourceText, call: ast.Call, updates: int, keywords: froz
     if not isinstance(target, ast.Name) or isinstance(scope, ast.ClassDef):
         return None
     inside = list(ast.walk(scope))
-    if sum(_binds(node).count(target.id) for node in inside) != 1 or _is_public(scope, target.id):
+    if sum(_binds(node).count(target.id) for node in inside) != 1 or is_public(scope, target.id):
         return None
     uses = [node for node in inside if isinstance(node, ast.Name) and node.id == target.id and node is not target]
     kinds = [_use(source, each, updates, keywords) for each in uses]
@@ -127,7 +127,7 @@ def variable_of(source: SourceText, call: ast.Call, updates: int, keywords: froz
     return Variable(target.id, computes)
 
 
-def _is_public(scope: ast.AST, name: str) -> bool:
+def is_public(scope: ast.AST, name: str) -> bool:
     """Whether a module says that a name is for others."""
     return isinstance(scope, ast.Module) and any(
         isinstance(node, ast.Assign)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from assay.migrate.calls import MetricCall, metric_call
@@ -13,8 +13,14 @@ from assay.migrate.imports import Imports
 from assay.migrate.names import Variable, names_of, variable_of
 from assay.migrate.source import Edit, SourceText, changed
 from assay.migrate.table import Counterpart, LibraryTable, library
+from assay.migrate.uses import is_only_read
 
 UPDATE_NAMES = {"torchmetrics": frozenset({"preds", "target"}), "torcheval": frozenset[str]()}
+
+_ON_CPU = "its value is float64 on the CPU: where code computes with it, write .to(device, torch.float32) behind it"
+
+_OF_IGNITE = (*("DiceCoefficient", "Fbeta", "IoU", "JaccardIndex", "cmAccuracy", "cmPrecision", "cmRecall", "mIoU"),)
+"""Names of Ignite that take metrics of its own classes only."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +29,8 @@ class Note:
 
     Attributes:
         line: where, from 1.
-        kind: "todo" where nothing was changed, "check" where something was; "import" where another import does it.
+        kind: "todo" where nothing was changed, "check" where something was; "kept" where nothing has to be;
+            "import" where another import does it.
         reason: why.
         write: what to write; empty where there is nothing to.
     """
@@ -174,7 +181,7 @@ def _call(work: _Rewrite, call: ast.Call) -> None:
         request.doubts.append("it is inside of an f-string")
     if any(a <= start and end <= b for a, b in work.moved):
         request.doubts.append("it is inside of an argument that was moved")
-    outer = "" if request.entry.function or of.name != "torchmetrics" else _inside(work, call)
+    outer = "" if request.entry.function or of.name == "torcheval" else _inside(work, call, of)
     if outer:
         request.doubts.append(f"it is an argument of {outer}, which stays")
     place = None if request.doubts else _place(work, call, request, of)
@@ -187,14 +194,16 @@ def _call(work: _Rewrite, call: ast.Call) -> None:
     work.changed_call(call.func, request, of.title)
 
 
-def _inside(work: _Rewrite, call: ast.Call) -> str:
-    """The class of TorchMetrics that a call, or the variable that it is assigned to, is an argument of, if any."""
+def _inside(work: _Rewrite, call: ast.Call, of: LibraryTable) -> str:
+    """What stays of a library and has a call, or the variable that it is assigned to, as its argument; if any."""
     assigned = work.source.parent[call]
     targets = assigned.targets if isinstance(assigned, ast.Assign) and assigned.value is call else []
     wanted = {ast.dump(each).replace("Store()", "Load()") for each in targets}
     for node in ast.walk(work.source.tree):
         outer = work.imports.names.mention(node.func) if isinstance(node, ast.Call) and node is not call else None
-        if outer is None or outer[0].name != "torchmetrics" or outer[1] in outer[0].entries:
+        if outer is None or outer[0] is not of or outer[1] in of.entries:
+            continue
+        if of.name == "ignite" and outer[1] not in _OF_IGNITE:
             continue
         calls = [each for each in ast.walk(node) if each is call or (wanted and ast.dump(each) in wanted)]
         if calls:
@@ -225,15 +234,25 @@ class _Place:
 
 def _place(work: _Rewrite, call: ast.Call, request: MetricCall, of: LibraryTable) -> _Place | None:
     """What is around a call after it was changed; None where nothing can be."""
-    if request.entry.function:
-        return _Place() if set(request.batch.values()) in ({"preds", "target"}, {"preds"}) else None
     if of.name == "ignite":
         return _Place("as_ignite")
+    theirs = of.name == "torchmetrics"
+    if request.entry.function:
+        if set(request.batch.values()) not in ({"preds", "target"}, {"preds"}):
+            return None
+        return _Place("" if _any_number_does(work, request, [call], theirs) else "as_torchmetric")
     variable = variable_of(work.source, call, request.entry.updates, UPDATE_NAMES[of.name])
-    sync = ".sync()" if of.name == "torchmetrics" else ""
-    if variable is not None:
-        return _Place("Meter", variable, f"{sync}.compute()", request.entry.assay)
-    return _Place("as_torchmetric") if of.name == "torchmetrics" else None
+    if variable is not None and _any_number_does(work, request, variable.computes, theirs):
+        return _Place("Meter", variable, f"{'.sync()' if theirs else ''}.compute()", request.entry.assay)
+    return _Place("as_torchmetric") if theirs else None
+
+
+def _any_number_does(work: _Rewrite, request: MetricCall, values: Iterable[ast.expr], has_adapter: bool) -> bool:
+    """Whether code does with values of float64 on the CPU; without an adapter it has to, and a reader looks at it."""
+    does = all(is_only_read(work.source, each) for each in values)
+    if not does and not has_adapter:
+        request.checks.append(_ON_CPU)
+    return does or not has_adapter
 
 
 def _change(work: _Rewrite, call: ast.Call, request: MetricCall, place: _Place) -> None:
@@ -244,12 +263,13 @@ def _change(work: _Rewrite, call: ast.Call, request: MetricCall, place: _Place) 
         around = work.imports.around(place.around)
         work.edits.append(Edit(start, start, f"{around}("))
         behind = f", {request.transform}" if request.transform else ""
-        work.edits.append(Edit(end, end, f"{behind})"))
+        if not request.entry.function:
+            work.edits.append(Edit(end, end, f"{behind})"))
     work.edits.append(Edit(*work.source.span(call.func), name))
     if request.entry.function:
         fields = ", ".join(f"{each}={value}" for each, value in request.fields.items())
         opened = work.source.span(call.func)[1]
-        work.edits.append(Edit(opened, opened, f"({fields})"))
+        work.edits.append(Edit(opened, opened, f"({fields}){')' if place.around else ''}"))
     _arguments(work, call, request)
     if place.variable:
         _read_from(work, place.variable, place.computed, place.value)
@@ -311,7 +331,8 @@ def _collection(work: _Rewrite, call: ast.Call, of: LibraryTable) -> None:
         work.done |= {call.func, *(each.func for each in calls)}
         return
     variable = variable_of(work.source, call, 2, UPDATE_NAMES["torchmetrics"])
-    plain = variable if collection.plain and collection.named else None
+    read = variable is not None and all(is_only_read(work.source, each) for each in variable.computes)
+    plain = variable if read and collection.plain and collection.named else None
     around = work.imports.around("Meter" if plain else "as_torchmetrics")
     work.edits.append(Edit(*work.source.span(call.func), around))
     work.edits += collection.as_keywords() if plain else collection.as_mapping()
