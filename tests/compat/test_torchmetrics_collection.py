@@ -124,6 +124,7 @@ def test_what_is_done_with_one_member_is_done_with_no_other(name, step):
     same(ours.compute(), {each: metric.compute() for each, metric in alone.items()})
 
 
+@pytest.mark.filterwarnings("ignore:.*TorchMetrics itself computes it:assay.errors.AssayWarning")
 def test_a_subclass_with_a_compute_of_its_own_is_no_part_of_a_group():
     def made(kinds):
         class Percent(kinds.classification.MulticlassAccuracy):

@@ -51,7 +51,7 @@ def _field(entry: Counterpart, name: str, value: object) -> str | None:
     if kind in ("only", "among"):
         values = ast.literal_eval(f"[{rest}]")
         if value not in values:
-            do = f"Use {entry.name} of the library itself, or another value"
+            do = f"Use another value, or keep {entry.name} of the library itself"
             raise ConfigError(describe(name, value, " or ".join(map(repr, values)), do))
         return name if kind == "among" else None
     return kind.removeprefix("=") if kind.startswith("=") else name

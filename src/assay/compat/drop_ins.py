@@ -7,8 +7,21 @@ from dataclasses import dataclass
 
 from assay.migrate.table import library
 
-OTHER_ARGUMENTS = ("DiceScore", "MeanIoU", "ROUGEScore", "SQuAD", "dice_score", "mean_iou", "rouge_score", "squad")
-"""Names of TorchMetrics whose metrics have other arguments or values in assay."""
+_MASKS = "with masks of labels, or input_format='one-hot'"
+
+OTHER_ARGUMENTS = {
+    "DiceScore": f"MeanDice(num_classes=...) {_MASKS}",
+    "MeanIoU": f"MeanIoU(num_classes=...) {_MASKS}",
+    "ROUGEScore": "one ROUGEScore(rouge, measure) for each value of the dictionary",
+    "SQuAD": "SQuAD('f1') and SQuAD('exact_match'), fractions of predictions and questions in the same order",
+}
+OTHER_ARGUMENTS |= {
+    "dice_score": OTHER_ARGUMENTS["DiceScore"],
+    "mean_iou": OTHER_ARGUMENTS["MeanIoU"],
+    "rouge_score": OTHER_ARGUMENTS["ROUGEScore"],
+    "squad": OTHER_ARGUMENTS["SQuAD"],
+}
+"""Names of TorchMetrics whose metrics have other arguments or values in assay, and what assay has."""
 
 ADAPTED = ("MetricCollection", "Running")
 """Names of TorchMetrics that are no metrics of their own, and are changed for those on assay's counts."""
@@ -74,8 +87,8 @@ def _of_torchmetrics() -> dict[str, DropIn]:
     table = library("torchmetrics")
     found = {name: DropIn(name, instead=instead) for name, instead in table.without.items()}
     for name, entry in table.entries.items():
-        own = name in OTHER_ARGUMENTS
-        found[name] = DropIn(name, "" if own else entry.assay, entry.unsure if own else "", entry.tasks)
+        instead = OTHER_ARGUMENTS.get(name, "")
+        found[name] = DropIn(name, "" if instead else entry.assay, instead, entry.tasks)
     for name, kind in QUERY_FUNCTIONS.items():
         found[name] = DropIn(name, table.entries[kind].assay)
     return found

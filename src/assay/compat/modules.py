@@ -13,10 +13,12 @@ from types import ModuleType
 from typing import Any
 
 from assay.compat import __name__ as PACKAGE
-from assay.errors import AssayWarning, describe
+from assay.errors import AssayWarning
 
 Replace = Callable[[Any], Any]
 """What stands for an object of another library."""
+
+_TITLES = {"torchmetrics": "TorchMetrics", "ignite": "Ignite"}
 
 
 def stand_for(library: ModuleType, replace: Replace) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -40,11 +42,24 @@ def others_own(original: Any, instead: str) -> Any:
         original: a metric that assay has with other arguments only, or not at all.
         instead: what assay has.
     """
-    got = f"a metric that stays that of {original.__module__.partition('.')[0]}, without assay's counts"
-    do = f"Use it as it is, with its own devices and rounding, or assay's metric ({instead})"
-    expected = "one that assay has with these arguments"
-    warnings.warn(describe(original.__name__, got, expected, do), AssayWarning, stacklevel=5)
+    why = "assay's metric has other arguments or gives other values"
+    warn_of_others_own(original.__name__, original, why, f"Use it as before, or in its place: {instead}", 5)
     return original
+
+
+def warn_of_others_own(name: str, original: Any, why: str, do: str, stacklevel: int) -> None:
+    """Warn that the other library computes a metric, and not assay.
+
+    Args:
+        name: what computes it.
+        original: the metric of the other library.
+        why: the reason, as a clause.
+        do: what the reader can do.
+        stacklevel: of the caller, as `warnings.warn` has it.
+    """
+    library = _TITLES[original.__module__.partition(".")[0]]
+    text = f"{name}: {library} itself computes it, without assay's exact counts, because {why}. {do}."
+    warnings.warn(text, AssayWarning, stacklevel + 1)
 
 
 class CompatibleModule(ModuleType):

@@ -137,7 +137,6 @@ def _shared_by(metric: Any, name: str) -> Hashable:
         not isinstance(metric, CompatibleMetric)
         or metric._defaults
         or metric.entry.by_shape
-        or not metric._counts_itself()
         or metric.dist_sync_on_step
     ):
         return name

@@ -13,7 +13,9 @@ from torch import Tensor
 
 from assay.compat.counterparts import counterpart
 from assay.compat.errors_of_others import error_as_there
+from assay.compat.modules import warn_of_others_own
 from assay.compat.torchmetrics_batches import batch_format, sample_stats
+from assay.compat.torchmetrics_subclasses import CompatibleType, itself
 from assay.compat.torchmetrics_values import has_thresholds, operating_points, original_value, placed, reduced_later
 from assay.devices.placement import to_host
 from assay.errors import (
@@ -45,7 +47,7 @@ _DECLARED_OTHERWISE = ("ContinuousRankedProbabilityScore",)
 """Classes whose values have a gradient although their `is_differentiable` is False."""
 
 
-class CompatibleMetric(AssayMetric):
+class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
     """A metric with the arguments of a class of TorchMetrics, whose constructor checks them and keeps them.
 
     Values are on the device of the last batch, in the dtype that `set_dtype` gives; float32 by default.
@@ -56,23 +58,23 @@ class CompatibleMetric(AssayMetric):
     updates: ClassVar[inspect.Signature]
     _has_float64 = False  # the last batch
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """An empty metric; that of TorchMetrics itself, with a warning, where an argument has no counterpart."""
-        if (args or kwargs) and cls.__init__ is CompatibleMetric.__init__:  # copies are made without arguments
-            try:
-                cls._counterpart(cls._given(*args, **kwargs))
-            except ConfigError as error:
-                itself = cls.original(*args, **kwargs)
-                got = "the metric of torchmetrics itself, without assay's counts"
-                warnings.warn(describe(cls.__name__, got, "arguments that assay has", str(error)), AssayWarning, 2)
-                return itself
-        return super().__new__(cls)
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """An empty metric; that of TorchMetrics itself, with a warning, where an argument has no counterpart."""
+        if CompatibleMetric not in type(self).__mro__:  # a subclass that counts by itself
+            self.original.__init__(self, *args, **kwargs)
+            return
         arguments = self._given(*args, **kwargs)
+        try:
+            metric = self._counterpart(arguments)
+        except ConfigError as error:
+            kind = type(self)
+            self.__class__ = itself(kind)
+            kind.original.__init__(self, *args, **kwargs)
+            why, do = "an argument has no counterpart in assay", str(error).removesuffix(".")
+            warn_of_others_own(kind.__name__, kind.original, why, do, 2)
+            return
         self.original.__init__(self, *args, **kwargs)
         self._arguments = arguments
-        metric = self._counterpart(arguments)
         self._average = arguments.get("average", getattr(metric, "average", None))
         self._take(self._meter_of(self._counted(metric)))
         self._update_signature = self.updates
@@ -115,15 +117,19 @@ class CompatibleMetric(AssayMetric):
         if self.entry.by_shape and not self.meter.rows and self._metric.num_outputs != metric.num_outputs:
             self.meter = self._meter_of(metric)
 
+    def __getattr__(self, name: str) -> Any:
+        if name not in self.__dict__.get("_states_there", ()):
+            return super().__getattr__(name)
+        got = "a state of TorchMetrics' class"
+        do = f"Read metric_state, or take the class from {self.original.__module__} to have its states"
+        raise AttributeError(describe(f"{type(self).__name__}.{name}", got, "what assay has counted, in `meter`", do))
+
     def _drop_states(self) -> None:
         """Forget the states of TorchMetrics' class, in whose place the meter counts."""
         for name in self._defaults:
             delattr(self, name)
         for states in (self._defaults, self._persistent, self._reductions):
             states.clear()
-
-    def __getnewargs__(self) -> tuple[()]:
-        return ()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
