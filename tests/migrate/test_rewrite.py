@@ -187,6 +187,8 @@ def test_values_that_code_computes_with_stay_where_the_batch_is(use, is_read):
     around = "Meter" if is_read else "as_torchmetric"
     use = use.replace("log({", "wandb.log({")
     assert f"m = {around}(Accuracy(" in after(head + loop + use.replace("V", "m.compute()"))
+    if use.startswith("x = f'"):
+        return  # a call in an f-string stays
     head = "from torchmetrics.functional import r2_score\ndef f(self, p, t, x):\n    "
     made = "R2Score()(p, t)" if is_read else "as_torchmetric(R2Score())(p, t)"
     assert use.replace("V", made) in after(head + use.replace("V", "r2_score(p, t)"))
