@@ -16,6 +16,13 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
+PRELOADED = [
+    "assay.evaluation.evaluate_model",
+    "torch.distributed.fsdp",
+    "torch.distributed.tensor.parallel",
+]
+"""Imported once, by the process from which the others are forked."""
+
 
 @dataclass
 class Group:
@@ -80,7 +87,7 @@ def processes(act: Callable[[int, int], Any], size: int, folder: Path) -> list[A
 
     They are forked from one process that has imported torch and assay already, and nothing else.
     """
-    multiprocessing.set_forkserver_preload(["torch.distributed", "assay.evaluation.run"])
+    multiprocessing.set_forkserver_preload(PRELOADED)
     mp.start_processes(_process, (act, size, str(folder)), nprocs=size, start_method="forkserver")
     return [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(size)]
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import json
+
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.fsdp.wrap import always_wrap_policy
+from torch.distributed.tensor import Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-from torch.utils.data import TensorDataset
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset, TensorDataset
 
 from assay import Accuracy, evaluate
 from ranks import processes
 
 CLASSES = 3
+METRIC = Accuracy(num_classes=CLASSES)
 
 
 def network():
@@ -41,21 +48,17 @@ def told(act):
 
 
 class HandWritten(nn.Module):
-    """Each process has half of the columns, and adds the products up itself."""
+    """Processes add up what each of them computes, by themselves."""
 
-    def __init__(self):
+    def __init__(self, group=None):
         super().__init__()
         self.inner = network()
+        self.group = group
 
     def forward(self, x):
-        dist.all_reduce(out := self.inner(x) / dist.get_world_size())
+        out = self.inner(x) / dist.get_world_size(self.group)
+        dist.all_reduce(out, group=self.group)
         return out
-
-
-class KeepsGroup(HandWritten):
-    def __init__(self):
-        super().__init__()
-        self.group = dist.group.WORLD
 
 
 class Hides:
@@ -70,30 +73,198 @@ class Hides:
         return self.inner(x)
 
 
+def evaluated(model, data, **more):
+    """The value, the proof and how many batches were repeated; or the error."""
+
+    def act():
+        how = {"device": "cpu", "batch_size": 8, "rank_timeout_s": 10.0, "n_resamples": 25, **more}
+        report = evaluate(model, data, METRIC, **how)
+        (section,) = report.sections
+        run = dict(next(each for each in section.tables if each.name == "Run").rows)
+        digest = hashlib.sha256(json.dumps(dataclasses.asdict(section.values[0])).encode()).hexdigest()[:8]
+        return [section.values[0].value, report.notes[0], run.get("batches repeated without weight", ""), digest]
+
+    return told(act)
+
+
+def right(count):
+    """What one process finds with the whole model."""
+    value, note, _, digest = evaluated(network(), samples(count))
+    return value, note, digest
+
+
+class Stream(IterableDataset):
+    """So many batches."""
+
+    def __init__(self, start, stop):
+        self.batches = range(start, stop)
+
+    def __iter__(self):
+        data = samples(101)
+        return (data[8 * k : 8 * k + 8] for k in self.batches)
+
+
+class OneBroken(Dataset):
+    """One sample that cannot be loaded."""
+
+    def __init__(self, broken):
+        self.data, self.broken = samples(101), broken
+
+    def __len__(self):
+        return 101
+
+    def __getitem__(self, k):
+        return self.data[k if k != self.broken else 1 / 0]
+
+
+class Augmented(OneBroken):
+    def __getitem__(self, k):
+        x, y = super().__getitem__(k)
+        return x + dist.get_rank() / 100 * (k == 20), y
+
+
+def sharded(mesh=None):
+    model = network()
+    return sharded_too(model, mesh)
+
+
+def sharded_too(model, mesh):
+    for layer in (model[0], model[2]):
+        fully_shard(layer, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
+def on_two(rank, size):
+    parallel = tensor_parallel(init_device_mesh("cpu", (2,), mesh_dim_names=("tp",)))
+    unnamed = init_device_mesh("cpu", (2,))
+    wrapped = FullyShardedDataParallel(network(), device_id=torch.device("cpu"), auto_wrap_policy=always_wrap_policy)
+    vocabulary = parallelize_module(
+        network(),
+        unnamed,
+        {"0": ColwiseParallel(output_layouts=Replicate()), "2": ColwiseParallel(use_local_output=False)},
+    )
+    return {
+        "tp 64": evaluated(parallel, samples(64)),
+        "tp 101": evaluated(parallel, samples(101)),
+        "tp function": evaluated(lambda x: parallel(x), samples(101)),
+        "tp padded": evaluated(parallel, DataLoader(samples(101), 8, sampler=DistributedSampler(samples(101)))),
+        "tp stream": evaluated(parallel, Stream(0, 13), batch_size=None, sharded=False),
+        "tp skip": evaluated(parallel, OneBroken(20), on_error="skip"),
+        "tp unnamed": evaluated(tensor_parallel(unnamed), samples(101)),
+        "tp augmented": evaluated(parallel, Augmented(-1)),
+        "vocabulary": evaluated(vocabulary, samples(101)),
+        "fsdp1": evaluated(wrapped, samples(5), batch_size=2),
+        "fsdp2 5": evaluated(sharded(), samples(5), batch_size=2),
+        "fsdp2 101": evaluated(sharded(), samples(101)),
+        "fsdp2 streams": evaluated(sharded(), Stream(*((0, 9), (9, 13))[rank]), batch_size=None, sharded=True),
+        "fsdp2 one stream": evaluated(sharded(), Stream(*((0, 13), (13, 13))[rank]), batch_size=None, sharded=True),
+        "fsdp2 skip": evaluated(sharded(), OneBroken(20), on_error="skip"),
+        "hand-written": evaluated(
+            HandWritten(), samples(101), mesh=init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
+        ),
+        "outputs in parts": evaluated(lambda x: parallel(x)[:, [rank, 1, 2]], samples(101)),
+    }
+
+
+def on_four(rank, size):
+    grid = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    letters = init_device_mesh("cpu", (2, 2), mesh_dim_names=("x", "y"))
+    replicas = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp_replicate", "dp_shard"))
+    columns = [dist.new_group([0, 2]), dist.new_group([1, 3])]
+    rows = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+    return {
+        "dp x tp": evaluated(tensor_parallel(grid["tp"]), samples(101)),
+        "fsdp2 x tp": evaluated(sharded_too(tensor_parallel(grid["tp"]), grid["dp"]), samples(101)),
+        "hsdp": evaluated(sharded(replicas), samples(101), batch_size=16),
+        "one batch": evaluated(sharded(), samples(5)),
+        "x, y": evaluated(sharded_too(tensor_parallel(letters["y"]), letters["x"]), samples(101)),
+        "x, y said": evaluated(
+            sharded_too(tensor_parallel(letters["y"]), letters["x"]), samples(101), mesh={"x": "fsdp", "y": "tp"}
+        ),
+        "unexplained": evaluated(HandWritten(rows[rank // 2]), samples(101)),
+        "data_group": evaluated(HandWritten(rows[rank // 2]), samples(101), data_group=columns[rank % 2]),
+        "mesh": evaluated(HandWritten(rows[rank // 2]), samples(101), mesh=grid),
+    }
+
+
+MEMBERS = {  # of each configuration the samples and the repeated batches
+    "tp 64": (64, 0),
+    "tp 101": (101, 0),
+    "tp function": (101, 0),
+    "tp padded": (101, 0),
+    "tp unnamed": (101, 0),
+    "vocabulary": (101, 0),
+    "hand-written": (101, 0),
+    "fsdp1": (5, 1),
+    "fsdp2 5": (5, 1),
+    "fsdp2 101": (101, 1),
+    "dp x tp": (101, 0),
+    "fsdp2 x tp": (101, 2),
+    "hsdp": (101, 1),
+    "one batch": (5, 3),
+    "x, y said": (101, 2),
+    "data_group": (101, 2),
+    "mesh": (101, 0),
+}
+
+
+def check(results):
+    """Every process has the report of one process."""
+    for name, found in results[0].items():
+        assert all(other[name] == found for other in results), name
+        if name in MEMBERS:
+            count, repeats = MEMBERS[name]
+            value, note, digest = right(count)
+            assert found == [value, note, str(repeats), digest], name
+
+
+def test_two_processes_that_share_a_model_give_the_report_of_one(tmp_path):
+    results = processes(on_two, 2, tmp_path)
+    check(results)
+    found = results[0]
+    assert "got other samples on rank 1 than on the others of ranks 0, 1 (batch 2)" in found["tp augmented"]
+    assert "got other predictions on rank 1 than on rank 0 for the same samples (batch" in found["outputs in parts"]
+    value = right(101)[0]
+    assert [found[f"{name}"][::2] for name in ("tp stream", "fsdp2 streams", "fsdp2 one stream")] == [
+        [value, "0"],
+        [value, "5"],
+        [value, "13"],
+    ]
+    for name, repeats in (("tp skip", "0"), ("fsdp2 skip", "2")):
+        assert found[name][:3] == [
+            73 / 93,
+            "Every sample once: 101 expected, 93 counted, 0 duplicated, 0 missed, 8 skipped.",
+            repeats,
+        ]
+
+
+def test_four_processes_on_meshes_of_two_dimensions_give_the_report_of_one(tmp_path):
+    results = processes(on_four, 4, tmp_path)
+    check(results)
+    assert "'x' is not known, expected names such as tp," in results[0]["x, y"]
+    assert 'Pass mesh= with a name for each dimension, such as mesh={"x": "fsdp", "y": "tp"}' in results[0]["x, y"]
+    assert "got HandWritten.group, a ProcessGroup" in results[0]["unexplained"]
+
+
 def refusals(rank, size):
     parallel = tensor_parallel(init_device_mesh("cpu", (size,), mesh_dim_names=("tp",)))
-    sharded = fully_shard(network())
-    models = {
-        "tensor parallel": parallel,
-        "in a function": lambda x: parallel(x),
-        "hidden": Hides(parallel),
-        "sharded": sharded,
-        "hand-written": HandWritten(),
-        "keeps": KeepsGroup(),
-    }
-    metric = Accuracy(num_classes=CLASSES)
-    return {
-        name: told(lambda each=each: evaluate(each, samples(9), metric, device="cpu")) for name, each in models.items()
+    models = {"hidden": Hides(parallel), "hand-written": HandWritten(), "keeps": HandWritten(dist.group.WORLD)}
+    return {name: evaluated(model, samples(9)) for name, model in models.items()} | {
+        "pipeline": evaluated(network(), samples(9), mesh=init_device_mesh("cpu", (size,), mesh_dim_names=("pp",))),
+        "no names": evaluated(network(), samples(9), mesh=init_device_mesh("cpu", (size,))),
+        "word": evaluated(network(), samples(9), mesh="tp"),
+        "role": evaluated(parallel, samples(9), mesh={"tp": "columns"}),
+        "rank": evaluated(HandWritten(), samples(9), data_group=rank),
     }
 
 
 def test_a_model_whose_sharding_is_not_understood_is_refused_on_all_processes(tmp_path):
     for texts in processes(refusals, 2, tmp_path):
-        assert texts["tensor parallel"].startswith(
-            "ConfigError: model: got a model that is shared among processes: tp ("
-        )
-        assert texts["in a function"] == texts["tensor parallel"]
         assert "a forward that communicates with other processes (aten.linear" in texts["hidden"]
-        assert "shared among processes: fully_shard (" in texts["sharded"]
         assert "a forward that communicates with other processes (c10d.allreduce_.default)" in texts["hand-written"]
-        assert "got KeepsGroup.group, a ProcessGroup" in texts["keeps"]
+        assert "got HandWritten.group, a ProcessGroup" in texts["keeps"]
+        assert "mesh: got a pipeline (pp)" in texts["pipeline"]
+        assert "mesh: got dimensions without names" in texts["no names"]
+        assert "mesh: got str, expected a DeviceMesh with named dimensions" in texts["word"]
+        assert "mesh: got a dimension 'columns', expected tp, sp, cp, fsdp," in texts["role"]
+        assert "data_group: got int, expected a process group" in texts["rank"]

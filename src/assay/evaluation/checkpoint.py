@@ -103,13 +103,15 @@ class Checkpoints:
             return None, 0
         parts: list[CheckpointPart] = []
         self._ranks.gather(lambda: parts.extend(self._parts()))  # all have read before anyone writes
-        mine = [part for part in parts if _number(part.name) % self._ranks.count == self._ranks.own]
+        place = self._ranks.place
+        mine = [part for part in parts if _number(part.name) % place.count == place.own]
         for part in mine:
-            part_meter = meter.fresh()
-            part_meter.load_state_dict(part.state)
-            meter.merge(part_meter)
-            observers.add_state(part.observed)
-            observers.fetch(self._fetch)
+            if place.counts:
+                part_meter = meter.fresh()
+                part_meter.load_state_dict(part.state)
+                meter.merge(part_meter)
+                observers.add_state(part.observed)
+                observers.fetch(self._fetch)
             coverage.rows += part.rows
             coverage.repeated += part.repeated
             coverage.ids.add(part.ids[0], part.ids[1].tolist())
@@ -124,8 +126,8 @@ class Checkpoints:
         position = sum(part.position for part in mine)
         if self._trail is not None and mine:  # a stream has one file a rank
             self._trail.expected = position, mine[0].trail
-        foreign = [part for part in mine if _number(part.name) >= self._ranks.count]
-        if foreign:
+        foreign = [part for part in mine if _number(part.name) >= place.count]
+        if foreign and place.counts:
             self.save(meter, observers, coverage, position)
             for part in foreign:
                 (self._folder / part.name).unlink()
@@ -144,7 +146,7 @@ class Checkpoints:
         Raises:
             StateError: the system refuses; the file from before is kept.
         """
-        if self._folder is None:
+        if self._folder is None or not self._ranks.place.counts:
             return
         start = time.monotonic()
         tensors = prefixed(_METER, meter.state_dict()) | prefixed(_OBSERVERS, observers.state())
@@ -166,7 +168,7 @@ class Checkpoints:
         }
         about = json.dumps(header, sort_keys=True)
         metadata = {_ABOUT: about, _SUM: checksum(about, tensors)}
-        path = self._folder / f"rank-{self._ranks.own}.safetensors"
+        path = self._folder / f"rank-{self._ranks.place.own}.safetensors"
         with self._refused(path):
             write_whole(path, lambda part: save_file(tensors, part, metadata))
         end = time.monotonic()

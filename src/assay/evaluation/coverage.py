@@ -49,6 +49,9 @@ def assign_samples(lists: Lists, size: int, ranks: Ranks) -> SampleAssignment:
         size: how many samples the data set has.
         ranks: who else is there.
     """
+    place = ranks.place
+    if len(place.members) > 1 or place.count < ranks.count:
+        lists = _of_members(lists, ranks)
     flat = np.concatenate(lists) if lists else np.empty(0, np.int64)
     assigned = np.zeros(size, bool)
     assigned[flat] = True
@@ -61,14 +64,26 @@ def assign_samples(lists: Lists, size: int, ranks: Ranks) -> SampleAssignment:
         first = ranks.from_first(lists)
         repeated = digests[0][0] - int(assigned.sum())
         how = f"all {ranks.count} ranks were given the same samples: rank 0's batches were assigned in turns"
-        return SampleAssignment(first[ranks.own :: ranks.count], assigned, repeated, how)
-    owner = ranks.least(np.where(assigned, ranks.own, ranks.count).astype(np.int32))
-    mine = owner == ranks.own
+        return SampleAssignment(first[place.own :: place.count], assigned, repeated, how)
+    owner = ranks.least(np.where(assigned, place.own, place.count).astype(np.int32))
+    mine = owner == place.own
     first_times = [batch[mine[batch]] for batch in _first_times(lists, flat, assigned)]
-    expected = owner < ranks.count
-    repeated = sum(count for count, _ in digests) - int(expected.sum())
+    expected = owner < place.count
+    repeated = sum(count for count, _ in ranks.by_coordinate(digests)) - int(expected.sum())
     how = "each rank counts what its sampler gave it; what several were given, the lowest of them"
     return SampleAssignment([batch for batch in first_times if len(batch)], expected, repeated, how)
+
+
+def _of_members(lists: Lists, ranks: Ranks) -> Lists:
+    """All batches that the processes with the same samples were given, where not all of them were given the same."""
+    members = ranks.place.members
+    sizes = np.array([len(batch) for batch in lists], np.int64)
+    digest = hashlib.sha256(b"".join([sizes.tobytes(), *(batch.tobytes() for batch in lists)])).hexdigest()
+    given = ranks.gather(lambda: (members[0], digest))
+    if len(set(given)) == ranks.place.count:
+        return lists
+    everyone = ranks.gather(lambda: lists)
+    return [batch for rank in members for batch in everyone[rank]]
 
 
 def _first_times(lists: Lists, flat: NDArray[np.int64], assigned: Mask) -> Lists:
@@ -207,7 +222,8 @@ class CoverageTracker:
             ranks: who counted.
             rows: how many rows the meters of all ranks hold.
         """
-        digests = ranks.gather(lambda: (self.repeated, self.skipped_rows, self._hashes()))
+        own = CoverageTracker(self.expected) if not ranks.place.counts else self
+        digests = ranks.gather(lambda: (own.repeated, own.skipped_rows, own._hashes()))
         skipped = sum(each[1] for each in digests)
         if self.expected is None:
             keys = np.concatenate([each[2] for each in digests])
@@ -215,8 +231,8 @@ class CoverageTracker:
             by = "its id" if self.keyed else "nothing, so duplicates cannot be detected"
             repeated = sum(each[0] for each in digests)
             return Coverage(None, rows, again, None, skipped, repeated, by)
-        counts = ranks.total(self.counts.astype(np.int32))
-        left_out = ranks.total(self.failed.astype(np.int32)) > 0
+        counts = ranks.total(own.counts.astype(np.int32))
+        left_out = ranks.total(own.failed.astype(np.int32)) > 0
         counted, duplicated = int((counts > 0).sum()), int((counts > 1).sum())
         missed = int((self.expected & (counts == 0) & ~left_out).sum())
         expected = int(self.expected.sum())

@@ -33,11 +33,15 @@ _BY = "Pass sharded=True if every rank has samples of its own, sharded=False if 
 
 @dataclass(frozen=True)
 class Unit:
-    """A batch: the indices of its samples where they are known, and its content or the error that loading it raised."""
+    """A batch: the indices of its samples where they are known, and its content or the error that loading it raised.
+
+    One that is not `own` has no content: the model is called once more with some batch, whose samples do not count.
+    """
 
     index: Index
     data: Any
     error: Exception | None = None
+    own: bool = True
 
 
 Units: TypeAlias = Generator[Unit, None, None]
@@ -206,8 +210,8 @@ def _indexed(loader: DataLoader[Any], ranks: Ranks, pin: bool, sharded: bool | N
         sharded = _is_sharded(loader.dataset, size, ranks)
     start, whole = 0, size
     if sharded and not ranks.alone:  # a rank's indices follow those of the ranks before it
-        sizes = ranks.gather(lambda: size)
-        start, whole = sum(sizes[: ranks.own]), sum(sizes)
+        sizes = ranks.by_coordinate(ranks.gather(lambda: size))
+        start, whole = sum(sizes[: ranks.place.own]), sum(sizes)
     shares = assign_samples([batch + start for batch in lists] if start else lists, whole, ranks)
 
     def batches(left: Lists | int) -> Units:
@@ -359,7 +363,7 @@ def _stream(data: Iterable[Any], ranks: Ranks, sharded: bool | None, trail: Trai
             if trail is not None:
                 trail.step(batch)
             if number >= start:
-                yield Unit(None, ANOTHERS if same and number % ranks.count != ranks.own else batch)
+                yield Unit(None, ANOTHERS if same and number % ranks.place.count != ranks.place.own else batch)
         if trail is not None:
             trail.end()
 
@@ -391,7 +395,8 @@ def _is_same(first: list[Any], ranks: Ranks, sharded: bool | None) -> bool:
     """Whether all ranks iterate over the same batches, so that they are assigned in turns."""
     if sharded is not None:
         return not sharded
-    firsts = [digests[0] for digests in ranks.gather(lambda: [digest(each) for each in first]) if digests]
+    everyone = ranks.gather(lambda: [digest(each) for each in first])
+    firsts = [digests[0] for digests in ranks.by_coordinate(everyone) if digests]
     if len(set(firsts)) == len(firsts):
         return False
     got = "the same first batch on several ranks"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from assay.devices.assign import DeviceAssignment, assign
@@ -19,13 +20,16 @@ from assay.evaluation.coverage import CoverageTracker, Lists
 from assay.evaluation.data_parallel import broadcast_buffers, buffers_of_rank_0
 from assay.evaluation.data_source import DataSource, Trail, open_source
 from assay.evaluation.diagnostics import Diagnostics, choose_diagnostics
+from assay.evaluation.equal_steps import one_by_one, up_to
+from assay.evaluation.errors import BatchError
 from assay.evaluation.final_report import FinishedEvaluation, build_report
 from assay.evaluation.forward import Forward, ready
 from assay.evaluation.identity import Identity
 from assay.evaluation.inputs import Inputs, open_inputs
 from assay.evaluation.loop import Loop
-from assay.evaluation.mesh.links import check_kept_groups, links_of, refuse
-from assay.evaluation.mesh.reachable import modules_of
+from assay.evaluation.mesh.arrange import Introduction, arranged, groups_of, introduce
+from assay.evaluation.mesh.companions import Companions, check_outputs
+from assay.evaluation.mesh.place import same_models
 from assay.evaluation.model_digest import ModelDigest, check_models
 from assay.evaluation.observers import Observer, Observers
 from assay.evaluation.options import EvaluateOptions, Metrics, takes_options
@@ -38,6 +42,7 @@ from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.report import Report
 
+_MOST_SPARE = 64
 TRAIL_BYTES = 1 << 15
 """Of a tensor in a stream, at its beginning and at its end, that tell streams apart."""
 
@@ -93,6 +98,10 @@ def evaluate(
         num_workers: processes that load such a data set.
         sharded: with several processes: every one has samples of its own (True), all have the same data (False), or
             find out (None).
+        mesh: with a model that is shared among processes (tensor parallel, fully sharded) whose parameters do not say
+            it: a `DeviceMesh` whose dimensions have names, or what the dimensions of its mesh are, such as
+            `{"x": "fsdp", "y": "tp"}`; see docs/evaluate.md.
+        data_group: the same, as the process group whose members have different samples.
         resume: a folder for checkpoints. The evaluation resumes from what is there, with the bits of a run without
             interruption; a checkpoint of other data, another model, functions, options or metrics is refused.
         run_id: with `resume`, a name for what cannot be distinguished from others by its values: an object with a
@@ -150,15 +159,26 @@ def evaluate_with_options(
         start = time.perf_counter()
         prepared: list[_Preparation] = []
 
-        def prepare() -> ModelDigest | None:
+        def prepare() -> _Hello | None:
             prepared.append(_prepare(open_inputs(model, data, metrics, options), ranks))
-            if not ranks.alone:
-                _check_sharding(prepared[0])
-            return None if ranks.alone else ModelDigest.of(prepared[0].inputs.model, buffers_of_rank_0(model))
+            if ranks.alone:
+                return None
+            inner = prepared[0].inputs.model
+            introduction = introduce(inner, options.mesh, options.data_group, ranks.own, ranks.count)
+            return _Hello(introduction, ModelDigest.of(inner, buffers_of_rank_0(model)))
 
-        check_models(ranks, ranks.gather(prepare))
+        everyone = [each for each in ranks.gather(prepare) if each is not None]
+        companions = _join(prepared[0], everyone, ranks) if everyone else None
         broadcast_buffers(model)
-        return _evaluate(prepared[0], ranks, more or {}, start, termination)
+        return _evaluate(prepared[0], ranks, more or {}, start, termination, companions)
+
+
+@dataclass(frozen=True)
+class _Hello:
+    """What a process tells the others of its model."""
+
+    introduction: Introduction
+    model: ModelDigest
 
 
 @dataclass(frozen=True)
@@ -181,6 +201,7 @@ def _evaluate(
     more: Mapping[str, Observer],
     start: float,
     termination: Termination,
+    companions: Companions | None,
 ) -> Report:
     model, data, options = preparation.inputs.model, preparation.inputs.data, preparation.inputs.options
     meter, assigned = preparation.meter, preparation.assigned
@@ -223,19 +244,30 @@ def _evaluate(
         options.on_error,
         position=position,
         termination=termination,
+        companions=companions,
+        grad_mode=torch.no_grad if preparation.forward.members else torch.inference_mode,
+        spare=lambda: _spare(source),
     )
     remaining = _remaining(source, counted, position)
     total = len(remaining) if not isinstance(remaining, int) else source.total
-    progress = EvaluationProgress(meter, total, options.progress, ranks.own, ranks.count, preparation.metrics)
-    with ready(model, assigned.device.value), progress as bar:
+    progress = EvaluationProgress(meter, total, options.progress, ranks.own, ranks.place.count, preparation.metrics)
+    units = source.batches(remaining)
+    most = 0 if companions is None or isinstance(remaining, int) else _most(len(remaining), ranks)
+    with ready(model, assigned.device.value), companions or nullcontext(), progress as bar:
+        if companions is not None and isinstance(remaining, int):
+            units = one_by_one(units, companions.most, companions.borrowed)
+        elif companions is not None and not isinstance(remaining, int):
+            units = up_to(units, len(remaining), most)
         try:
-            loop.run(source.batches(remaining), bar.watcher)
+            loop.run(units, bar.watcher)
         except BaseException:
             with suppress(Exception):  # the first error is the one to raise
                 loop.save()
             raise
         loop.save()
     ranks.meet()
+    if companions is not None:
+        check_outputs(ranks.gather(companions.outputs))
     return build_report(
         FinishedEvaluation(loop, preparation.metrics, preparation.diagnostics, source, assigned, options, start)
     )
@@ -267,14 +299,43 @@ def _prepare(inputs: Inputs, ranks: Ranks) -> _Preparation:
     return _Preparation(inputs, meter_of_metrics.metrics, diagnostics, meter, slices, reader, assigned, forward)
 
 
-def _check_sharding(preparation: _Preparation) -> None:
-    """Raise unless the model is whole on each process."""
-    modules = modules_of(preparation.inputs.model)
-    links = links_of(modules)
-    check_kept_groups(modules, links)
-    refuse(links)
-    is_compiled = any(type(each).__name__ == "OptimizedModule" for each in modules)
-    preparation.forward.guarded = not (is_compiled or preparation.inputs.options.compile)
+def _join(preparation: _Preparation, introductions: Sequence[_Hello], ranks: Ranks) -> Companions | None:
+    """Take this process's place among the others; the processes that it shares the model with, where there are some.
+
+    Raises:
+        ConfigError: processes have different models, or it is not known how they stand to each other.
+    """
+    options, forward = preparation.inputs.options, preparation.forward
+    places = arranged([each.introduction for each in introductions])
+    own = introductions[ranks.own].introduction
+    for part in same_models(places, own.is_said):
+        check_models({rank: introductions[rank].model for rank in part})
+    ranks.place = place = places[ranks.own]
+    forward.guarded = not (place.communicates or own.is_compiled or options.compile)
+    if not place.communicates:
+        return None
+    if own.links.has_distributed_tensors:
+        forward.members = place.members
+    groups = groups_of(preparation.inputs.model, options.mesh, options.data_group)
+    return Companions(place, ranks.store, options.rank_timeout_s, groups)
+
+
+def _most(own: int, ranks: Ranks) -> int:
+    """The largest number of batches of the processes whose forwards communicate with this one's."""
+    counts = ranks.gather(lambda: own)
+    return max(counts[rank] for rank in ranks.place.step)
+
+
+def _spare(source: DataSource) -> Any:
+    """A batch of one sample of the data set, for a process that could load none of its own."""
+    indices = [] if source.shares is None else np.flatnonzero(source.shares.expected)[:_MOST_SPARE].tolist()
+    for index in indices:
+        for unit in source.read([index]):
+            if unit.error is None:
+                return unit.data
+    got = "no sample that this process can load, while others call the model"
+    do = "Give each process a batch, or fewer processes"
+    raise BatchError(describe("data", got, "one sample or more on each process that shares the model", do))
 
 
 def _remaining(source: DataSource, counted: Any, position: int) -> Lists | int:

@@ -67,6 +67,7 @@ class RankSummary:
     memory: str
     rounded: list[tuple[str, str, str]]
     takes_images: bool
+    repeats: int = 0
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,9 @@ def _report(
 ) -> tuple[Report, WantedPictures, ChosenQueries | None]:
     loop, options = evaluation.loop, evaluation.options
     failures = [failure for each in summaries for failure in each.failures]
+    repeats = sum(each.repeats for each in summaries)
     counting_s = loop.checkpoints.before_s + time.perf_counter() - evaluation.start
-    tables = [coverage.table(), _decisions(evaluation, summaries), _run(evaluation, total.rows, counting_s)]
+    tables = [coverage.table(), _decisions(evaluation, summaries), _run(evaluation, total.rows, counting_s, repeats)]
     if failures:
         tables.append(Table("Batches left out", ("error", "samples"), tuple(failures)))
     counted = CountedSamples(total, evaluation.metrics, evaluation.diagnostics, observed)
@@ -267,10 +269,11 @@ def _summary(evaluation: FinishedEvaluation) -> RankSummary:
     loop = evaluation.loop
     return RankSummary(
         str(evaluation.assigned.device.value),
-        loop.coverage.failures,
+        loop.coverage.failures if loop.ranks.place.counts else [],
         str(loop.limit),
         _rounded(loop.forward),
         bool(loop.forward.takes_images),
+        loop.repeats,
     )
 
 
@@ -291,16 +294,27 @@ def _notes(coverage: Coverage, evaluation: FinishedEvaluation, failures: list[tu
     return notes
 
 
-def _run(evaluation: FinishedEvaluation, rows: int, counting_s: float) -> Table:
+def _run(evaluation: FinishedEvaluation, rows: int, counting_s: float, repeats: int) -> Table:
     run = [
         ("samples", f"{rows:,}"),
         ("processes", f"{evaluation.loop.ranks.count}"),
+        *_shared(evaluation, repeats),
         ("seed", f"{evaluation.options.seed}"),
         ("samples a second", f"{rows / max(counting_s, 1e-9):,.0f}"),
     ]
     if evaluation.options.resume is not None:
         run.append(("samples from checkpoints", f"{evaluation.loop.checkpoints.resumed_rows:,}"))
     return Table("Run", ("what", "value"), tuple(run))
+
+
+def _shared(evaluation: FinishedEvaluation, repeats: int) -> list[tuple[str, str]]:
+    """Of a model that is shared among processes, how samples were shared out."""
+    if evaluation.loop.companions is None:
+        return []
+    return [
+        ("processes with samples of their own", f"{evaluation.loop.ranks.place.count}"),
+        ("batches repeated without weight", f"{repeats}"),
+    ]
 
 
 def _decisions(evaluation: FinishedEvaluation, summaries: list[RankSummary]) -> Table:

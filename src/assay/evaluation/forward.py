@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,8 @@ from assay.devices.policies import can_hold
 from assay.errors import AssayWarning, ConfigError, describe, warn
 from assay.evaluation.batch import Reader, as_column
 from assay.evaluation.mesh.guard import CommunicationGuard
+from assay.evaluation.mesh.links import Group
+from assay.evaluation.mesh.outputs import whole
 from assay.evaluation.nested_batch import mapped
 from assay.evaluation.pictures import find_image
 
@@ -54,6 +56,9 @@ class Forward:
     Attributes:
         takes_images: whether the first batch had images; None before that.
         guarded: the first batch raises if it communicates with other processes.
+        members: where parameters of the model are of type `DTensor`, and so its outputs may be, the processes that are
+            given the same samples.
+        called: whether the model was called with the last batch, also where it then failed.
 
     Raises:
         ConfigError: there is no such precision, or not on this device.
@@ -67,24 +72,25 @@ class Forward:
         self._takes_tensors = isinstance(model, nn.Module)  # a function may take arrays of NumPy
         self._dtype_of_model = float_dtype(model) or torch.float64
         self.takes_images: bool | None = None
-        self.guarded = False
+        self.members: Group = ()
+        self.guarded = self.called = False
         self.narrowed: set[torch.dtype] = set()
         self.on_host: set[torch.dtype] = set()
 
     def __call__(self, batch: Any) -> Predicted:
         """The predictions, the target, the weights and the columns of a batch, on one device."""
+        self.called = False
         (args, kwargs), target, weights = self._reader.read(batch)
         is_first = self.takes_images is None
         if is_first:
             self.takes_images = find_image((args, kwargs)) is not None
             had_no_mode = in_training_mode(self._model)  # programs that torch exported have none
-        if len(args) == 1 and not kwargs and type(args[0]) is Tensor and args[0].device == self.device:
-            outputs = self._run(args, kwargs)
-        else:
-            outputs = self._run(*move(mapped((args, kwargs), self._on_device_dtype), self.device))
+        outputs = self._outputs(args, kwargs)
         if is_first:
             _check_mode(self._model, had_no_mode)
         preds = self._reader.preds(outputs)
+        if self.members:
+            preds = mapped(preds, lambda part: whole(part, self.members))
         if target is not None and not self._reader.raw:
             target = as_column(target, "target")
             if target.device != preds.device:
@@ -97,8 +103,19 @@ class Forward:
             columns = {name: as_column(column, name) for name, column in columns.items()}
         return Predicted(preds, target, weights, move(columns, home))
 
+    def repeat(self, batch: Any) -> None:
+        """Call the model with a batch, as other processes call it, and throw its outputs away."""
+        (args, kwargs), _, _ = self._reader.read(batch)
+        self._outputs(args, kwargs)
+
+    def _outputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if len(args) == 1 and not kwargs and type(args[0]) is Tensor and args[0].device == self.device:
+            return self._run(args, kwargs)
+        return self._run(*move(mapped((args, kwargs), self._on_device_dtype), self.device))
+
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        guard, self.guarded = CommunicationGuard() if self.guarded else nullcontext(), False
+        guard, self.guarded = _guard() if self.guarded else nullcontext(), False
+        self.called = True
         if self._dtype is None:
             with guard:
                 return self._model(*args, **kwargs)
@@ -119,6 +136,11 @@ class Forward:
             return preds, move(target, preds.device)
         self.on_host.add(target.dtype)
         return move(preds, "cpu"), move(target, "cpu")
+
+
+def _guard() -> AbstractContextManager[Any]:
+    guard: AbstractContextManager[Any] = CommunicationGuard()  # type: ignore[no-untyped-call]
+    return guard
 
 
 def float_dtype(model: Any) -> torch.dtype | None:

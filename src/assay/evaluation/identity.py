@@ -83,7 +83,7 @@ class Identity:
 
     def _data(self, source: DataSource, ranks: Ranks) -> Any:
         if source.shares is None:
-            return f"a stream on {ranks.count} ranks"
+            return f"a stream on {ranks.place.count} ranks"
         expected = source.shares.expected
         contents = set(ranks.gather(lambda: self._content(source.dataset)))
         return {

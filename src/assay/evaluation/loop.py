@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ from assay.evaluation.data_source import ANOTHERS, Index, Unit, Units, broken_lo
 from assay.evaluation.errors import BatchError, RankError, loading_advice
 from assay.evaluation.forward import Forward, Predicted
 from assay.evaluation.memory import Limit
+from assay.evaluation.mesh.companions import Companions, is_of_a_collective
 from assay.evaluation.nested_batch import row_count, row_marks, structure, take
 from assay.evaluation.observers import Observers, RowMetadata
 from assay.evaluation.ranks import Ranks
@@ -50,6 +52,10 @@ class Loop:
         position: how many batches of a stream were read.
         torn: something is counted of which it is not noted yet what it was; nothing can be saved then.
         termination: ends the loop after a signal, where that leaves nothing torn.
+        companions: the processes that the model is shared with; None where it is whole on each.
+        repeats: how many times the model was called with samples that do not count, because others called it.
+        grad_mode: what the model runs in.
+        spare: gives a batch to call the model with where none could be loaded.
     """
 
     forward: Forward
@@ -64,6 +70,11 @@ class Loop:
     position: int = 0
     torn: bool = False
     termination: Termination = field(default_factory=Termination)
+    companions: Companions | None = None
+    repeats: int = 0
+    grad_mode: Callable[[], AbstractContextManager[Any]] = torch.inference_mode
+    spare: Callable[[], Any] = lambda: None
+    _last: Any = None
 
     def run(self, units: Units, watcher: Watcher | None = None) -> None:
         """Count all batches.
@@ -83,12 +94,12 @@ class Loop:
     def _run(self, units: Units, watcher: Watcher | None) -> None:
         ranks, due, termination = self.ranks, self.checkpoints.due, self.termination
         termination.must_wait = lambda: self.torn
-        with torch.inference_mode():
+        with self.grad_mode():
             for unit in units:
                 if ranks.lost:
                     ranks.check()
-                rows = self._one(unit)
-                self.position += 1
+                rows = self._one(unit) if self.companions is None else self._shared(unit, self.companions)
+                self.position += unit.own
                 if watcher is not None:
                     watcher.step(rows)
                 if termination.requested:
@@ -120,6 +131,81 @@ class Loop:
             else:
                 return self._count(index, batch, predicted)
         return self._in_pieces(index, batch)
+
+    def _shared(self, unit: Unit, companions: Companions) -> int:
+        """A batch of a model that other processes have parts of: each of them calls it equally often."""
+        index, batch = unit.index, unit.data
+        if batch is ANOTHERS:
+            return 0
+        with self._answered("comparing"):
+            failed = companions.any_failed(self.position, index, batch, unit.error is not None)
+        if failed:
+            error = unit.error or BatchError("another process with the same samples could not load it")
+            return self._failed(index, None, error, "loading") + self._repeat()
+        new = self._new_rows(batch) if unit.own and index is None and self.coverage.keyed else batch
+        if not unit.own or new is None:
+            return self._repeat(batch)
+        batch = new
+        try:
+            with self._answered("predicting"):
+                predicted = self.forward(batch)
+        except Exception as error:
+            return self._failed_together(index, batch, error)
+        self._last = batch
+        companions.note_outputs(predicted.preds)
+        self.ranks.note(self.position, "counting")
+        count = self._count if companions.place.counts else self._witness
+        rows = count(index, batch, predicted)
+        self.ranks.note(self.position + 1, "loading")
+        return rows
+
+    def _repeat(self, batch: Any = None) -> int:
+        """Call the model once more where another process calls it with samples that this one does not have.
+
+        Args:
+            batch: what to call it with, where there was no other batch yet.
+        """
+        if self.companions is not None and self.companions.place.needs_repeats:
+            self.repeats += 1
+            if self._last is None:
+                self._last = self.spare() if batch is None else batch
+            with self._answered("predicting"):
+                self.forward.repeat(self._last)
+        return 0
+
+    def _witness(self, index: Index, batch: Any, predicted: Predicted) -> int:
+        """Note a batch that another process with the same samples counts."""
+        self.coverage.count(index, predicted.rows)
+        if index is None and self.coverage.keyed:
+            self.coverage.know(self.reader.ids(batch), self._marks(batch, predicted.rows))
+        return predicted.rows
+
+    def _failed_together(self, index: Index, batch: Any, error: Exception) -> int:
+        """Leave a batch out if the model was not called with it; else raise, as other processes may wait for that."""
+        if is_out_of_memory(error):
+            got = f"no memory for {self._rows(index, batch)} samples on {self.forward.device}"
+            do = "Pass a smaller batch_size=: processes that share a model cannot halve a batch of their own"
+            raise BatchError(describe(f"batch with {self._id_text(index, batch)}", got, "predictions", do)) from error
+        if not self.forward.called:
+            return self._failed(index, batch, error, "predicting") + self._repeat()
+        if self.on_error == "skip":
+            error.add_note('on_error="skip" skips no batch in the middle of a forward for which other processes wait.')
+        on_error, self.on_error = self.on_error, "raise"
+        try:
+            return self._failed(index, batch, error, "predicting")
+        finally:
+            self.on_error = on_error
+
+    @contextmanager
+    def _answered(self, doing: str) -> Iterator[None]:
+        """Raise a `RankError` where a collective inside ends because another process does not come."""
+        self.ranks.note(self.position, doing)
+        try:
+            yield
+        except Exception as error:
+            if is_of_a_collective(error):
+                raise self.ranks.left_alone(error) from error
+            raise
 
     def _in_pieces(self, index: Index, batch: Any) -> int:
         """A batch in parts that fit, after memory ran out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
-from assay.evaluation.ranks import Ranks
 
 MOST_NAMES = 3
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -46,30 +45,29 @@ class ModelDigest:
         return cls(type(model).__qualname__, {name: _digest(tensor) for name, tensor in whole})
 
 
-def check_models(ranks: Ranks, models: Sequence[ModelDigest | None]) -> None:
+def check_models(models: Mapping[int, ModelDigest]) -> None:
     """Raise on all processes where they do not have the same model.
 
     Args:
-        ranks: the processes.
-        models: the digest of each, the same list on all of them.
+        models: the digest of each process that is to have it, by rank; the same on all of them.
 
     Raises:
         ConfigError: names the processes that differ from most others, and the tensors.
     """
-    known = [each for each in models if each is not None]
+    ranks, known = list(models), list(models.values())
     texts = [repr((each.kind, sorted(each.tensors.items()))) for each in known]
     if len(set(texts)) <= 1:
         return
     most = Counter(texts).most_common(1)[0][0]  # the first of those that are as frequent
     like = known[texts.index(most)]
-    others = [rank for rank, text in enumerate(texts) if text != most]
-    other = known[others[0]]
+    others = [rank for rank, text in zip(ranks, texts, strict=True) if text != most]
+    other = models[others[0]]
     names = sorted(name for name, _ in like.tensors.items() ^ other.tensors.items())
     unequal = list(dict.fromkeys(names)) or [f"{other.kind} for {like.kind}"]
     shown = ", ".join(unequal[:MOST_NAMES]) + (", ..." if len(unequal) > MOST_NAMES else "")
-    got = f"another model on {_listed(others)} than on rank {texts.index(most)} ({shown})"
+    got = f"another model on {_listed(others)} than on rank {ranks[texts.index(most)]} ({shown})"
     do = "Load the same weights on every rank, or broadcast those of rank 0 to all before this call"
-    raise ConfigError(describe("model", got, f"the same on all {ranks.count} ranks", do))
+    raise ConfigError(describe("model", got, f"the same on all {len(ranks)} ranks", do))
 
 
 def _listed(numbers: Sequence[int]) -> str:

@@ -93,6 +93,8 @@ class EvaluateOptions(ReportOptions):
     batch_size: int | None = 64
     num_workers: int = 0
     sharded: bool | None = None
+    mesh: Any = None
+    data_group: Any = None
     resume: str | os.PathLike[str] | None = None
     run_id: str | None = None
     checkpoint_every: float = 30.0

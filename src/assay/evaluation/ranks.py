@@ -10,7 +10,7 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -26,12 +26,16 @@ from assay.devices.collective import collective_device
 from assay.devices.placement import to_host
 from assay.errors import AssayError, describe
 from assay.evaluation.errors import RankError
+from assay.evaluation.mesh.place import apart
 
 T = TypeVar("T")
 
 BEAT_S = 0.5
 TIMEOUT_S = 60.0
-_FAILED, _BEAT, _READY = "failed", "beat", "ready"
+PHASES = ("loading", "comparing", "predicting", "counting")
+"""What a rank does with a batch of a model that it shares with others."""
+
+_FAILED, _BEAT, _READY, _AT = "failed", "beat", "ready", "at"
 _calls = 0
 
 
@@ -72,18 +76,28 @@ class Ranks:
 
     Args:
         timeout_s: how long a rank may be silent.
+
+    Attributes:
+        place: which samples this process is given, and with whom; by default each has its own.
     """
 
     def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
         together = dist.is_available() and dist.is_initialized()
         self.own = dist.get_rank() if together else 0
         self.count = dist.get_world_size() if together else 1
+        self.place = apart(self.own, self.count)
         self.timeout_s = timeout_s
         self.lost = ""
+        self._position: tuple[int, str] = -1, ""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._store: Any = None
         self._meetings = 0
+
+    @property
+    def store(self) -> Any:
+        """Where the ranks of this evaluation find what others tell them; None where there is one process only."""
+        return self._store
 
     @property
     def alone(self) -> bool:
@@ -120,6 +134,45 @@ class Ranks:
                 describe("ranks", self.lost, f"{self.count} ranks that work", "See the error of that rank; run again")
             )
 
+    def note(self, batch: int, doing: str) -> None:
+        """Keep where this rank is, for the others to see when one of them waits for too long."""
+        self._position = batch, doing
+
+    def left_alone(self, error: BaseException) -> RankError:
+        """The error of a rank whose collective with others ended in an error: says who failed, or who is behind.
+
+        Args:
+            error: what the collective raised.
+        """
+        self._tell_position()
+        end = time.monotonic() + 4 * BEAT_S
+        while not self.lost and time.monotonic() < end:  # one that failed says so, and the others say where they are
+            time.sleep(BEAT_S / 5)
+        batch, doing = self._position
+        got = self.lost
+        if not got:
+            got = f"no other rank in a collective of batch {batch} ({doing}) within {self.timeout_s:.0f} s"
+            positions = {rank: self._position_of(rank) for rank in self.place.step if rank != self.own}
+            known = {rank: each for rank, each in positions.items() if each is not None}
+            if known:
+                behind = min(known, key=lambda rank: known[rank])
+                got += f"; rank {behind} is the furthest behind, in batch {known[behind][0]}"
+        first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        do = "See the error of that rank; run again"
+        return RankError(describe("ranks", f"{got} ({first})", f"{self.count} ranks that work", do))
+
+    def _tell_position(self) -> None:
+        with suppress(Exception):
+            batch, doing = self._position
+            self._store.set(f"{_AT}/{self.own}", f"{batch} {doing}")
+
+    def _position_of(self, rank: int) -> tuple[int, int] | None:
+        with suppress(Exception):
+            if self._store.check([f"{_AT}/{rank}"]):
+                batch, _, doing = self._store.get(f"{_AT}/{rank}").decode().partition(" ")
+                return int(batch), PHASES.index(doing)
+        return None
+
     def gather(self, make: Callable[[], T]) -> list[T]:
         """What `make` gives on every rank, by rank; a failure of one is raised on all.
 
@@ -143,6 +196,10 @@ class Ranks:
                 self.lost = f"a failure of rank {rank} ({problem})"
                 self.check()
         return [value for _, value in everyone]
+
+    def by_coordinate(self, values: Sequence[T]) -> list[T]:
+        """Of a value for each rank those of the first rank of each data-parallel coordinate."""
+        return [values[rank] for rank in self.place.leaders]
 
     def gather_to_first(self, make: Callable[[], T]) -> list[T]:
         """What `make` gives on every rank, by rank, on the first rank; nothing on the others.
@@ -219,10 +276,14 @@ class Ranks:
 
     def _live(self) -> None:
         """Say that this rank is alive, and look after the others."""
+        told = self._position
         heard = dict.fromkeys(set(range(self.count)) - {self.own}, (-1, time.monotonic()))
         while not self._stop.wait(BEAT_S):
             try:
                 self._store.add(f"{_BEAT}/{self.own}", 1)
+                if self._position != told:
+                    told = self._position
+                    self._tell_position()
                 for rank, (last, since) in heard.items():
                     if self._store.check([f"{_FAILED}/{rank}"]):
                         message = self._store.get(f"{_FAILED}/{rank}").decode(errors="replace")

@@ -47,8 +47,8 @@ class Termination:
 def saves_on_sigterm(wanted: bool = True) -> Iterator[Termination]:
     """Let SIGTERM raise `SystemExit` inside, so that what was counted is saved on the way out.
 
-    Only in the main thread, and only where there is no handler yet: where one raises, counts are saved as well, and where
-    one does not, the run goes on.
+    Only in the main thread, and only where there is no handler yet: one that raises has the counts saved as well, and
+    with one that returns the run goes on.
 
     Args:
         wanted: False changes nothing.

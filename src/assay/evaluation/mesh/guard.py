@@ -12,7 +12,7 @@ from assay.evaluation.mesh.links import SAY
 _NAMESPACES = ("c10d", "_c10d_functional", "c10d_functional", "_c10d_functional_autograd")
 
 
-class CommunicationGuard(TorchDispatchMode):
+class CommunicationGuard(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Inside, a collective, or an operation on a `DTensor`, raises instead of being run.
 
     Processes evaluate different samples, so its results would mix them, or it would wait for ever.

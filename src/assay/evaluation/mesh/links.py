@@ -19,7 +19,6 @@ ROLES = {
     "tp": SAME,
     "sp": SAME,
     "cp": SAME,
-    "pp": SAME,
     "fsdp": STEP,
     "dp_shard": STEP,
     "dp": APART,
@@ -27,7 +26,10 @@ ROLES = {
 }
 """What the processes along a dimension of a mesh must have in common, by its name."""
 
-SAY = "Evaluate it in one process, or the whole model on each process"
+SAY = (
+    'Pass mesh= with a name for each dimension, such as mesh={"x": "fsdp", "y": "tp"}, or data_group=, the process '
+    "group whose members have different samples"
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,23 @@ class Links:
 
 
 @dataclass(frozen=True)
+class _Roles:
+    """What dimensions mean."""
+
+    by_name: Mapping[str, str]
+    unknown: str | None
+
+    def of(self, label: str, name: str, mesh: Any) -> str:
+        """What a dimension of the mesh of a parameter means."""
+        role = self.by_name.get(label, self.unknown)
+        if role is None:
+            got = f"parameter {name!r} on a mesh with the dimensions {', '.join(mesh.mesh_dim_names)}"
+            expected = f"names such as {', '.join(ROLES)}"
+            raise ConfigError(describe("model", f"{got}; {label!r} is not known", expected, SAY))
+        return role
+
+
+@dataclass(frozen=True)
 class _Dimension:
     """A dimension of the mesh of a parameter."""
 
@@ -61,18 +80,20 @@ class _Dimension:
     group: Group
 
 
-def links_of(modules: Sequence[nn.Module], roles: Mapping[str, str] | None = None) -> Links:
+def links_of(modules: Sequence[nn.Module], roles: Mapping[str, str] | None = None, unknown: str | None = None) -> Links:
     """The links that fully sharded modules and parameters of type `DTensor` show.
 
     Args:
         modules: all modules of the model.
         roles: what dimensions of the mesh mean, by their names, where they are not those of `ROLES`.
+        unknown: what any other dimension means; None to raise.
 
     Raises:
         ConfigError: a dimension of a mesh is not known, or a module keeps a process group that no parameter explains.
     """
     dimensions: set[_Dimension] = set()
     has_distributed_tensors = False
+    known = _Roles({**ROLES, **(roles or {})}, unknown)
     sharded = _inside_fsdp(modules)
     for module in modules:
         if type(module).__name__ == "FullyShardedDataParallel":
@@ -80,7 +101,7 @@ def links_of(modules: Sequence[nn.Module], roles: Mapping[str, str] | None = Non
         for name, tensor in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):
             if is_distributed(tensor):
                 has_distributed_tensors = True
-                dimensions |= set(_of_tensor(name, tensor, id(module) in sharded, roles or {}))
+                dimensions |= set(_of_tensor(name, tensor, id(module) in sharded, known))
     dimensions = {each for each in dimensions if len(each.group) > 1}
     same = frozenset(each.group for each in dimensions if each.role == SAME)
     step = frozenset(each.group for each in dimensions if each.role == STEP)
@@ -110,17 +131,6 @@ def check_kept_groups(modules: Sequence[nn.Module], links: Links) -> None:
                 raise ConfigError(describe("model", got, expected, SAY))
 
 
-def refuse(links: Links) -> None:
-    """Raise where processes are tied to each other.
-
-    Raises:
-        ConfigError: says by what.
-    """
-    if links.any:
-        got = f"a model that is shared among processes: {', '.join(links.found)}"
-        raise ConfigError(describe("model", got, "a model that is whole on each process", SAY))
-
-
 def is_distributed(tensor: Any) -> bool:
     """Whether each process has a part of a tensor (`DTensor`)."""
     return hasattr(tensor, "device_mesh") and hasattr(tensor, "placements")
@@ -146,7 +156,7 @@ def _of_fsdp1(module: Any) -> _Dimension:
     )
 
 
-def _of_tensor(name: str, tensor: Any, is_sharded: bool, roles: Mapping[str, str]) -> Iterator[_Dimension]:
+def _of_tensor(name: str, tensor: Any, is_sharded: bool, roles: _Roles) -> Iterator[_Dimension]:
     mesh = tensor.device_mesh
     place = mesh.get_coordinate()
     if place is None:
@@ -159,7 +169,7 @@ def _of_tensor(name: str, tensor: Any, is_sharded: bool, roles: Mapping[str, str
             continue
         if mesh.mesh_dim_names is not None:
             label = mesh.mesh_dim_names[number]
-            role = _role(label, name, mesh, roles)
+            role = roles.of(label, name, mesh)
             if role == APART and tensor.placements[number].is_shard():
                 role = STEP  # fully sharded over a dimension that is called dp
             yield _Dimension(label, role, group)
@@ -168,11 +178,3 @@ def _of_tensor(name: str, tensor: Any, is_sharded: bool, roles: Mapping[str, str
         else:
             got = f"parameter {name!r} on a mesh of {tuple(mesh.mesh.shape)} processes whose dimensions have no names"
             raise ConfigError(describe("model", got, f"names such as {', '.join(ROLES)}", SAY))
-
-
-def _role(label: str, name: str, mesh: Any, roles: Mapping[str, str]) -> str:
-    role = roles.get(label, ROLES.get(label))
-    if role is None:
-        got = f"parameter {name!r} on a mesh with the dimensions {', '.join(mesh.mesh_dim_names)}"
-        raise ConfigError(describe("model", f"{got}; {label!r} is not known", f"names such as {', '.join(ROLES)}", SAY))
-    return role
