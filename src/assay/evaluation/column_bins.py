@@ -14,13 +14,17 @@ from assay.errors import ConfigError, describe
 from assay.evaluation.slice_values import MISSING
 
 
+MAX = float(np.finfo(np.float64).max)
+
+
 @dataclass(frozen=True)
 class ColumnBins:
     """The range that each sample of a batch falls into.
 
     Args:
         column: the name of the column.
-        edges: rising numbers; a bin holds its lower edge and not its upper one, the last bin holds both.
+        edges: rising numbers; a bin holds its lower edge and not its upper one, the last bin holds both. Infinite
+            numbers have bins of their own, unless the edges are infinite.
     """
 
     column: str
@@ -52,21 +56,26 @@ class ColumnBins:
     def labels(self) -> tuple[str, ...]:
         """The name of each bin."""
         edges = _as_text(self.edges)
-        if len(edges) == 1:
-            return edges
         bins = [f"[{low}, {high})" for low, high in pairwise(edges)]
-        return (*bins[:-1], f"[{edges[-2]}, {edges[-1]}]")
+        return (*bins[:-1], f"[{edges[-2]}, {edges[-1]}]") if bins else edges
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each bin, and of the values that are in none."""
+        return (*self.labels, "-inf", "inf", MISSING)
 
     def __call__(self, batch: Mapping[str, Any]) -> list[str]:
         """The label of each sample of a batch."""
-        labels = (*self.labels, MISSING)
-        return [labels[k] for k in self.places(batch[self.column]).tolist()]
+        names = self.names
+        return [names[k] for k in self.places(batch[self.column]).tolist()]
 
     def places(self, values: Any) -> NDArray[np.int64]:
-        """The number of the bin of each value; one more than the last for what is missing."""
+        """The number of the name of each value, in `names`."""
         numbers, bins = np.asarray(values, dtype=np.float64), max(1, len(self.edges) - 1)
         place = np.clip(np.searchsorted(self.edges, numbers, side="right") - 1, 0, bins - 1)
-        return np.where(np.isfinite(numbers), place, bins)
+        place = np.where(numbers < min(self.edges[0], -MAX), bins, place)
+        place = np.where(numbers > max(self.edges[-1], MAX), bins + 1, place)
+        return np.where(np.isnan(numbers), bins + 2, place)
 
 
 def quantile_edges(values: NDArray[Any], counts: NDArray[np.int64], bins: int) -> NDArray[Any]:

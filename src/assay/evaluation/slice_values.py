@@ -18,6 +18,7 @@ MOST_CROSSED = 9
 BASE = 128
 """Above the number of any value: the numbers of a crossing are digits to this base, of which 9 fit 63 bits."""
 MISSING = "missing"
+"""The name of what has no value; see `value_text`."""
 _BIN = (
     'Bin it by a function, such as slices={"decade": lambda batch: batch["age"] // 10 * 10}; '
     "in a table add a column of ranges, and slice by that"
@@ -104,7 +105,7 @@ class Coding:
         different, where = np.unique(values, return_inverse=True)
         if len(different) > MOST_VALUES:
             self._refuse(map(str, different))
-        return np.array([self.code(_text(each)) for each in different], np.int64)[where]
+        return np.array([self.code(_name(each)) for each in different], np.int64)[where]
 
     def recoded(self, values: CodedValues) -> Array:
         """The numbers of values that have other numbers; texts that no value has get none."""
@@ -236,9 +237,26 @@ def _array(values: Any) -> Array:
     array = np.asarray(values)
     if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
         array = np.asarray(values, object)  # as strings, NaN would be the text "nan"
-    return np.array(list(map(_text, array.flat)), str).reshape(array.shape) if array.dtype.kind == "O" else array
+    if array.dtype.kind == "O" or (array.dtype.kind == "U" and (np.char.find(array, MISSING) >= 0).any()):
+        return np.array(list(map(_text, array.flat)), str).reshape(array.shape)
+    return array
 
 
 def _text(value: Any) -> str:
     """A value as slices are named; None and NaN, by which arrays and frames say so, are missing."""
+    return value_text(value) if isinstance(value, str) else _name(value)
+
+
+def _name(value: Any) -> str:
+    """The name of a number, or of a string that `value_text` gave."""
     return MISSING if value is None or value != value else str(value)
+
+
+def value_text(text: str) -> str:
+    """The name of a value: the string, in quotes where it would read as what has no value.
+
+    Example:
+        >>> print(value_text("de"), value_text("missing"), value_text("'missing'"))
+        de 'missing' "'missing'"
+    """
+    return repr(text) if text.strip("'\"\\") == MISSING else text

@@ -102,11 +102,15 @@ def check_names(what: str, wanted: Iterable[str], names: Sequence[str]) -> None:
 
 
 def parse_names(what: str, written: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Columns as they are written: a name, several with commas, or a range of numbered ones.
+    """Columns as they are written: a name, several with commas, or a range of numbered ones; quoted as in CSV.
+
+    A list has names as they are, and so has a string without a comma, blanks at its ends included.
 
     Example:
-        >>> parse_names("preds", "p0..p3"), parse_names("preds", "a,b"), parse_names("preds", ["a, b"])
+        >>> parse_names("preds", "p0..p3"), parse_names("preds", "a, b"), parse_names("preds", ["a, b"])
         (('p0', 'p1', 'p2', 'p3'), ('a', 'b'), ('a, b',))
+        >>> parse_names("preds", '"a, b",c'), parse_names("preds", "a ")
+        (('a, b', 'c'), ('a ',))
 
     Raises:
         ConfigError: it is no name, or a range that goes nowhere.
@@ -114,7 +118,9 @@ def parse_names(what: str, written: str | Sequence[str] | None) -> tuple[str, ..
     if written is None or written == "":
         return ()
     if isinstance(written, str):
-        return tuple(chain.from_iterable(_range(what, each.strip()) for each in written.split(",") if each.strip()))
+        parts = split_unquoted(written, ",")
+        names = [each.strip() for each in parts if each.strip()] if len(parts) > 1 else parts
+        return tuple(chain.from_iterable(_range(what, each) for each in names))
     if not isinstance(written, Sequence) or not all(isinstance(each, str) for each in written):
         raise ConfigError(describe(what, repr(written), "the names of columns", f'Write {what}="p0..p9"'))
     return tuple(written)
@@ -135,11 +141,11 @@ def parse_fields(
     if isinstance(written, Mapping):
         pairs = [(str(name), str(column)) for name, column in written.items()]
     else:
-        parts = written.split(",") if isinstance(written, str) else []
+        parts = split_unquoted(written, ",") if isinstance(written, str) else []
         matches = [_FIELD.fullmatch(part.strip()) for part in parts]
         if not matches or None in matches:
             return parse_names(what, written), ()
-        pairs = [(match["field"], match["column"]) for match in matches if match is not None]
+        pairs = [(match["field"], unquoted(match["column"])) for match in matches if match is not None]
     fields, columns = tuple(name for name, _ in pairs), tuple(column for _, column in pairs)
     if len(set(fields)) < len(fields):
         do = f"Write {what}=boxes=COLUMN,scores=COLUMN,labels=COLUMN"
@@ -147,7 +153,34 @@ def parse_fields(
     return columns, fields
 
 
+def split_unquoted(written: str, sign: str) -> list[str]:
+    """What stands between signs that are in no quotes.
+
+    Example:
+        >>> split_unquoted('"a,b",c', ","), split_unquoted('5" x,y', ",")
+        (['"a,b"', 'c'], ['5" x', 'y'])
+    """
+    pieces = written.split('"')
+    if len(pieces) % 2 == 0:  # a quote that nothing closes is a part of a name
+        return written.split(sign)
+    outside = [each if k % 2 else each.replace(sign, "\0") for k, each in enumerate(pieces)]
+    return '"'.join(outside).split("\0")
+
+
+def unquoted(name: str) -> str:
+    """A name without its quotes; two in a row within them are one.
+
+    Example:
+        >>> unquoted('"a,b"'), unquoted('"a ""b"" c"'), unquoted("a")
+        ('a,b', 'a "b" c', 'a')
+    """
+    is_quoted = len(name) > 1 and name[0] == name[-1] == '"'
+    return name[1:-1].replace('""', '"') if is_quoted else name
+
+
 def _range(what: str, written: str) -> Sequence[str]:
+    if (name := unquoted(written)) != written:
+        return [name]
     match = _RANGE.fullmatch(written)
     if match is None:
         return [written]

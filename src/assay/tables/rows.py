@@ -14,7 +14,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.evaluation.column_bins import ColumnBins
-from assay.evaluation.slice_values import MISSING, CodedLists, CodedValues
+from assay.evaluation.slice_values import MISSING, CodedLists, CodedValues, value_text
 from assay.stats.sampling import numbers_of, numbers_of_texts
 from assay.tables.arrow import arrow
 from assay.tables.bad_rows import combined
@@ -377,7 +377,7 @@ def text_numbers(array: Any) -> NDArray[np.int64]:
 def _slice_values(array: Any, name: str, bins: ColumnBins | None) -> CodedValues | CodedLists:
     """The values that slices are made of: one of each row, or a list of them; or the range that each is in."""
     if bins is not None:
-        return CodedValues(bins.places(numbers_of_column(array, name)), (*bins.labels, MISSING))
+        return CodedValues(bins.places(numbers_of_column(array, name)), bins.names)
     if not is_list(array.type):
         return _coded(array, name)
     compute = arrow().compute
@@ -400,7 +400,7 @@ def _coded(array: Any, name: str) -> CodedValues:
             got, do = f"values of type {array.type}", "Name a column of strings or numbers"
             raise ConfigError(describe(f"slices: {name}", got, "one value a row", do)) from error
     values = array.dictionary.to_numpy(zero_copy_only=False)
-    texts = [str(each) for each in (values + 0.0 if values.dtype.kind == "f" else values)]  # -0.0 is 0.0
+    texts = [value_text(str(each)) for each in (values + 0.0 if values.dtype.kind == "f" else values)]  # -0.0 is 0.0
     codes = array.indices
     if codes.null_count:
         codes, texts = codes.fill_null(len(texts)), [*texts, MISSING]

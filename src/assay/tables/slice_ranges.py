@@ -18,7 +18,7 @@ from assay.tables.rows import numbers_of_column
 from assay.tables.source import TableSource
 from assay.tables.where import Where
 
-_RANGES = re.compile(r"(?P<column>.+):(?P<kind>bins|edges|between)=(?P<numbers>[^:=]*)")
+_RANGES = re.compile(r"(?P<column>.+):(?P<kind>bins|edges|between)=(?P<numbers>[^:=]*)", re.DOTALL)
 _COMPACTED = 1 << 22
 
 

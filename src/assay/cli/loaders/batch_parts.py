@@ -11,6 +11,7 @@ from assay.errors import ConfigError, describe
 from assay.evaluation.column_bins import ColumnBins
 from assay.evaluation.columns import Columns
 from assay.metrics.base import Metric
+from assay.tables.columns import split_unquoted, unquoted
 from assay.tables.slice_ranges import parse_ranges
 
 
@@ -71,13 +72,15 @@ def parse_slices(written: tuple[str, ...], data: Any = None) -> Any:
 
     Args:
         written: ``region``, ``sex,age`` for both, ``sex*age`` for both crossed, ``age:bins=5``,
-            ``age:edges=18,40,65``, or ``decade=module:function``.
+            ``age:edges=18,40,65``, or ``decade=module:function``. A name in double quotes may have such signs in it.
         data: what `assay.evaluate` gets; the edges of bins come from all of its samples. None: a table, which
             understands ranges itself.
 
     Example:
         >>> parse_slices(("region,sex", "sex*age"))
         {'region': 'region', 'sex': 'sex', 'sex x age': ('sex', 'age')}
+        >>> parse_slices(('"a,b"*sex,"a:b"',))
+        {'a,b x sex': ('a,b', 'sex'), 'a:b': 'a:b'}
     """
     return dict(_slice(each, data) for text in written for each in _split(text)) or None
 
@@ -97,7 +100,7 @@ def slice_columns(written: str) -> tuple[str, ...]:
 def _split(written: str) -> list[str]:
     """Slices between commas, where numbers after ``edges=`` are one list."""
     slices: list[str] = []
-    for each in map(str.strip, written.split(",")):
+    for each in map(str.strip, split_unquoted(written, ",")):
         if slices and ":edges=" in slices[-1] and _NUMBER.fullmatch(each):
             slices[-1] += f",{each}"
         else:
@@ -107,12 +110,15 @@ def _split(written: str) -> list[str]:
 
 def _crossed(written: str) -> tuple[str, ...]:
     """The columns of one slice."""
+    if quoted := _quoted(written):
+        return tuple(column for column, _ in quoted)
     if bins := _bins_in(written):
         return tuple(each.strip().partition(":")[0] for each in bins["column"].split("*"))
     named = written.rpartition("=")[2]
     return () if ":" in named else tuple(each.strip() for each in named.split("*"))
 
 
+_QUOTED = re.compile(r'(?P<name>"(?:[^"]|"")*"|[^":=]+)(?P<cut>:(?:bins|edges)=.*)?', re.DOTALL)
 _NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
 _BINS = re.compile(r"(?:(?P<label>[^=:,]+)=)?(?P<column>[^=:,]+):(?:bins=(?P<count>[0-9]+)|edges=.*)")
 
@@ -127,7 +133,21 @@ def _bins_in(written: str) -> re.Match[str] | None:
     return match
 
 
+def _quoted(written: str) -> list[tuple[str, str]]:
+    """The columns of one slice and how each is cut, where names are in quotes; none elsewhere."""
+    matches = [_QUOTED.fullmatch(each.strip()) for each in split_unquoted(written, "*")]
+    if written.count('"') < 2 or None in matches:
+        return []
+    return [(unquoted(match["name"]), match["cut"] or "") for match in matches if match is not None]
+
+
 def _slice(written: str, data: Any) -> tuple[str, Any]:
+    if quoted := _quoted(written):
+        if data is not None and any(cut for _, cut in quoted):
+            got, do = "a column in quotes that is cut", "Rename the column, or add one of ranges"
+            raise ConfigError(describe(f"--slice {written}", got, "one that is not, but of a table", do))
+        selectors = tuple(column + cut for column, cut in quoted)
+        return " x ".join(column for column, _ in quoted), selectors if len(selectors) > 1 else selectors[0]
     if data is None and (crossed := _ranges_in(written)):
         return " x ".join(each.partition(":")[0] for each in crossed), crossed if len(crossed) > 1 else crossed[0]
     if bins := _bins_in(written):

@@ -146,7 +146,7 @@ class FileDescription:
             return cls(weights, tensors, tied, str(header["whole"]))
         except StateError:
             raise
-        except (AssayError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (AssayError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             got = f"a description that cannot be read ({type(error).__name__}: {error})"
             raise StateError(describe(where, got, "that of a quantized model", _AGAIN)) from error
 

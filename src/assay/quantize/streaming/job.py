@@ -157,7 +157,7 @@ class Journal:
         try:
             first, *lines = (json.loads(line) for line in whole.decode().splitlines())
             self.done = {line["name"]: WrittenWeight(**line) for line in lines}
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise StateError(describe(str(path), f"no journal ({error})", "its own lines", do)) from error
         if others := [name for name in job if first.get(name) != job[name]]:
             got = f"a job that was begun with another {', '.join(others)}"
