@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 import torch
@@ -11,12 +12,17 @@ from assay.errors import ConfigError, DtypeError, InputError, InvalidValuesError
 from assay.meter import Meter
 from assay.metrics.classification.agreement import CohenKappa
 from assay.metrics.classification.confusion import ConfusionMatrix, ExactMatch, StatScores
+from assay.metrics.classification.probabilities import HingeLoss
 from assay.metrics.classification.rates import (
     Accuracy,
     F1Score,
     FBetaScore,
     Recall,
 )
+from assay.metrics.fairness.rates import EqualOpportunityDifference
+from assay.metrics.image.similarity import UniversalImageQualityIndex
+from assay.metrics.nominal.association import CramersV
+from assay.metrics.text.translation import SacreBLEUScore
 from metrics.labelled_samples import (
     CLASSES,
     LABELS,
@@ -24,6 +30,34 @@ from metrics.labelled_samples import (
     every_task,
     sample,
 )
+
+WITHOUT_EFFECT = [
+    (lambda: Accuracy(num_classes=3, threshold=0.9), "threshold: got 0.9, expected 0.5 for multiclass data"),
+    (lambda: Recall(num_classes=3, top_k=2, threshold=0.9), "threshold: got 0.9"),
+    (lambda: ConfusionMatrix(num_classes=3, threshold=0.9), "threshold: got 0.9"),
+    (lambda: EqualOpportunityDifference(num_groups=2, num_classes=3, threshold=0.9), "threshold: got 0.9"),
+    (lambda: F1Score(average="micro"), "average: got 'micro', expected 'macro' for binary data"),
+    (lambda: StatScores(average="macro"), "average: got 'macro', expected None for binary data"),
+    (lambda: HingeLoss(multiclass_mode="one-vs-all"), "multiclass_mode: got 'one-vs-all'"),
+    (lambda: CramersV(nan_replace_value=1.0), "nan_replace_value: got 1.0"),
+    (lambda: CramersV(nan_strategy="drop", nan_replace_value=1.0), "nan_replace_value: got 1.0"),
+    (lambda: UniversalImageQualityIndex(gaussian_kernel=False, sigma=2.0), "sigma: got 2.0"),
+    (lambda: SacreBLEUScore(smooth_value=0.5), "smooth_value: got 0.5"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), WITHOUT_EFFECT)
+def test_an_argument_that_would_have_no_effect_is_refused(make, message):
+    with pytest.raises(ConfigError, match=f"^{re.escape(message)}.*no effect"):
+        make()
+
+
+@pytest.mark.parametrize("task", [{}, {"num_labels": 2}])
+def test_labels_are_no_logits(task):
+    labels = torch.ones(3, 2, dtype=torch.int64)
+    with pytest.raises(DtypeError, match="preds: got torch.int64, expected floats, for logits=True"):
+        Accuracy(logits=True, **task)(labels, labels)
+
 
 UNKNOWN = "got 'mean', expected 'micro', 'macro', 'weighted' or None"
 

@@ -265,7 +265,7 @@ class RatioMetric(TopKMetric):
     average: Annotated[
         Average | None,
         '"micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how often '
-        "each is the target; None gives one value per class. Binary data has one value, of class 1.",
+        "each is the target; None gives one value per class. Binary data has one value, of class 1, and no average.",
     ] = "macro"
 
     def __post_init__(self) -> None:
