@@ -14,12 +14,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PLUGIN = '''
-"""Chooses a share of the tests by a hash of their names."""
+"""Chooses a share of the tests by a hash of their names, and counts apart those that run none of assay's counting."""
+import functools
 import hashlib
 import os
 import re
+from collections import Counter
+
+import torch
+
+from assay.meter import Meter
 
 SHARE, SEED, LEFT_OUT = float(os.environ["SHARE"]), os.environ["SEED"], os.environ["LEFT_OUT"]
+COUNTED, OUTCOMES, RUNNING = set(), Counter(), [""]
+
+
+def _noting(method):
+    @functools.wraps(method)
+    def noted(*args, **kwargs):
+        COUNTED.add(RUNNING[0])
+        return method(*args, **kwargs)
+
+    return noted
+
+
+for name in ("update", "forward", "compute", "merge", "load_state_dict"):
+    setattr(Meter, name, _noting(getattr(Meter, name)))
 
 
 def _is_chosen(item):
@@ -29,6 +49,27 @@ def _is_chosen(item):
 
 def pytest_collection_modifyitems(items):
     items[:] = filter(_is_chosen, items)
+
+
+def pytest_runtest_logstart(nodeid, location):
+    RUNNING[0] = nodeid
+
+
+def pytest_runtest_logfinish(nodeid, location):
+    torch.set_default_dtype(torch.float32)  # a test that failed leaves another one
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" or (report.when == "setup" and not report.passed):
+        OUTCOMES[report.nodeid in COUNTED, report.outcome] += 1
+
+
+def pytest_terminal_summary(terminalreporter):
+    for is_counted, title in ((True, "count with assay"), (False, "run no line of assay's counting")):
+        found = {outcome: n for (each, outcome), n in sorted(OUTCOMES.items()) if each == is_counted}
+        terminalreporter.write_line(f"Tests that {title}: " + ", ".join(f"{n} {each}" for each, n in found.items()))
+    for nodeid in sorted(COUNTED & {each.nodeid for each in terminalreporter.stats.get("failed", [])}):
+        terminalreporter.write_line(f"failed with assay: {nodeid}")
 '''
 
 
@@ -64,10 +105,10 @@ class OthersTests:
         subprocess.run(command, check=True)
         return folder
 
-    def on_drop_in_names(self, repository: Path, folder: Path) -> None:
-        """Copy the tests, and change their imports."""
+    def copied(self, repository: Path, folder: Path, is_original: bool) -> None:
+        """Copy the tests, and change their imports; not with `is_original`, to see which fail there, too."""
         shutil.copytree(repository / "tests", folder / "tests")
-        for path in folder.rglob("test_*.py"):
+        for path in () if is_original else folder.rglob("test_*.py"):
             text = path.read_text("utf-8")
             text = re.sub(rf"^from (?={self.imports}[. ])", "from assay.compat.", text, flags=re.MULTILINE)
             text = re.sub(
@@ -96,9 +137,11 @@ class OthersTests:
         parser.add_argument("families", nargs="*", default=self.families, help=f"folders or files in {self.folder}")
         parser.add_argument("--repository", type=Path, help="a checkout of the library, where it is here already")
         parser.add_argument("--share", type=float, default=0.05, help="of the tests, between 0 and 1")
+        parser.add_argument("--original", action="store_true", help="leave the imports: tests of the library itself")
         parser.add_argument("--seed", default="", help="which share it is: any text")
         options = parser.parse_args()
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            self.on_drop_in_names(options.repository or self.fetched(folder / self.library), folder / "run")
+            repository = options.repository or self.fetched(folder / self.library)
+            self.copied(repository, folder / "run", options.original)
             return self.run(folder / "run", list(options.families), options.share, options.seed)

@@ -43,7 +43,7 @@ def others_own(original: Any, instead: str) -> Any:
         instead: what assay has.
     """
     why = "assay's metric has other arguments or gives other values"
-    warn_of_others_own(original.__name__, original, why, f"Use it as before, or in its place: {instead}", 5)
+    warn_of_others_own(original.__name__, original, why, f"Use it as before, or what assay has: {instead}", 5)
     return original
 
 
