@@ -39,14 +39,13 @@ def test_torchmetrics_takes_strings_and_columns():
     metric = as_torchmetric(WordErrorRate())
     first = metric(PREDICTED[:2], SPOKEN[:2])
     metric.update(PREDICTED[2:], SPOKEN[2:])
-    assert first.item() == 1 / 6
-    assert metric.compute().item() == ERRORS / WORDS
+    assert first == torch.tensor(1 / 6)
+    assert metric.compute() == torch.tensor(ERRORS / WORDS)
     ranked = as_torchmetric(RetrievalMAP())
     ranked.update(SCORES, RELEVANT, indexes=QUERIES)
-    assert ranked.compute() == RetrievalMAP()(SCORES, RELEVANT, indexes=QUERIES)
-    assert ranked(SCORES[:3], RELEVANT[:3], indexes=QUERIES[:3] + 2) == RetrievalMAP(by_row=True)(
-        SCORES[None, :3].double(), RELEVANT[None, :3]
-    )
+    assert ranked.compute() == RetrievalMAP()(SCORES, RELEVANT, indexes=QUERIES).float()
+    of_batch = RetrievalMAP(by_row=True)(SCORES[None, :3].double(), RELEVANT[None, :3])
+    assert ranked(SCORES[:3], RELEVANT[:3], indexes=QUERIES[:3] + 2) == of_batch.float()
     with pytest.raises(ConfigError, match="Pass indexes="):
         ranked.update(SCORES, RELEVANT)
 
@@ -55,7 +54,7 @@ def test_a_collection_of_torchmetrics_gives_columns_to_those_that_take_them():
     metrics = {"ours": as_torchmetric(RetrievalMAP()), "theirs": torchmetrics.MeanMetric()}
     both = torchmetrics.MetricCollection({"ours": metrics["ours"]})
     both.update(SCORES, RELEVANT, indexes=QUERIES, unknown=QUERIES)
-    assert both.compute()["ours"] == RetrievalMAP()(SCORES, RELEVANT, indexes=QUERIES)
+    assert both.compute()["ours"] == RetrievalMAP()(SCORES, RELEVANT, indexes=QUERIES).float()
 
 
 def test_ignite_takes_strings_and_columns():
@@ -127,7 +126,7 @@ def test_clones_of_a_collection_give_columns_to_those_that_take_them():
     for both in (torchmetrics.MetricCollection(metrics).clone(prefix="val_"), copy.deepcopy(metrics)):
         collection = both if isinstance(both, torchmetrics.MetricCollection) else torchmetrics.MetricCollection(both)
         collection.update(SCORES, RELEVANT, indexes=QUERIES)
-        assert RetrievalMAP()(SCORES, RELEVANT, indexes=QUERIES) in collection.compute().values()
+        assert RetrievalMAP()(SCORES, RELEVANT, indexes=QUERIES).float() in collection.compute().values()
 
 
 @pytest.mark.parametrize(
