@@ -127,7 +127,7 @@ def test_two_runs_are_compared_in_pairs():
         delta = deltas[task, metric]
         assert delta.paired, delta.note
         assert delta.note == ""
-    assert deltas["tiny_choice", "acc"].method == "McNemar mid-p, Bonett-Price interval"
+    assert deltas["tiny_choice", "acc"].method == "McNemar mid-p, wider of Tango and Bonett-Price intervals"
 
 
 def test_other_documents_are_not_paired(run):

@@ -40,7 +40,7 @@ def test_the_terminal_shows_it(shown):
         "test · new",
         "odds ratio",
         "better",
-        "paired: McNemar mid-p, Bonett-Price interval; n = 200.",
+        "paired: McNemar mid-p, wider of Tango and Bonett-Price intervals; n = 200.",
         "unpaired: score test, Newcombe's interval; not paired: 50 samples are in the first only",
         f"{flips.down} worse, {flips.up} better,",
         f"better: the first 2 of {flips.up} by id",

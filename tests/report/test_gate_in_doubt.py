@@ -67,7 +67,7 @@ def test_zeros_and_ones_are_yes_or_no_whatever_their_dtype(dtype):
     found = gate(loss_report("r", right.astype(dtype), higher_is_better=None), {"min": {"loss": 0.58}}).checks[0]
     assert (found.outcome, found.lower, found.method) == (DOUBT, expected.lower, "Clopper-Pearson interval")
     mixed = gate(loss_report("r", right.astype(dtype)), {"max-rise": {"loss": 0.9}}, loss_report("a", ~right)).checks[0]
-    assert mixed.method == "McNemar mid-p, Bonett-Price interval"
+    assert mixed.method == "McNemar mid-p, wider of Tango and Bonett-Price intervals"
 
 
 def test_ones_that_may_be_numbers_are_not_yes_or_no():
@@ -191,18 +191,41 @@ def test_equal_inputs_have_no_difference():
         assert drop_of(other, main, "AUROC") == DOUBT
 
 
-def test_equal_decisions_do_not_tell_equal_scores_where_there_is_no_interval():
-    labels, right = [0, 1, 1] * 10, np.arange(30) < 20
-    main, again = (of_predictions(title, decision=labels, correct=right) for title in ("main", "again"))
-    assert drop_of(again, main, "AUROC") == "pass"  # its interval is the same, too
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"correct": np.arange(30) < 29},
+        {"errors": np.arange(30) % 3.0},
+        {"share of words": np.arange(30) % 4 / 3},
+    ],
+)
+def test_samples_without_scores_are_no_equal_inputs(columns):
+    """Different models often decide the same, and their few counts and shares agree: that says nothing of others."""
+    main, again = (of_predictions(title, decision=[0, 1, 1] * 10, **columns) for title in ("main", "again"))
+    assert drop_of(again, main, "AUROC") == DOUBT
     assert drop_of(again, main, "AUROC[night]") == DOUBT
     assert drop_of(main, main, "AUROC[night]") == "pass"  # the same report
 
 
-def test_yes_or_no_alone_is_not_equal_inputs():
-    same = [loss_report(title, np.arange(20) < 18, higher_is_better=True) for title in ("main", "again")]
+def test_equal_decisions_are_not_equal_inputs():
+    same = [
+        loss_report(title, np.arange(20) < 18, higher_is_better=True, decision=[0, 1] * 10, target=[0, 1] * 10)
+        for title in ("main", "again")
+    ]
     assert judged(same[1], "max-drop", 0.0, same[0])[0] == DOUBT
+    assert judged(same[1], "max-drop", 0.1, same[0])[0] == DOUBT
+    assert judged(same[1], "max-drop", 0.2, same[0])[0] == "pass"
     assert judged(same[1], "max-drop", 0.0, same[1])[0] == "pass"
+
+
+@pytest.mark.parametrize(("n", "drop"), [(10, 0.05), (30, 0.02), (100, 0.01)])
+def test_worse_models_with_equal_decisions_rarely_pass(n, drop):
+    rng = np.random.default_rng(4)
+    main = loss_report("main", np.ones(n, bool), higher_is_better=True, decision=np.ones(n, int))
+    for _ in range(50):
+        right = rng.random(n) >= drop
+        new = loss_report("new", right, higher_is_better=True, decision=right.astype(int))
+        assert judged(new, "max-drop", 0.0, main)[0] != "pass"
 
 
 NUMBERS = st.floats(-100, 100) | st.sampled_from([0.0, 1.0, math.nan, math.inf, -math.inf])

@@ -230,7 +230,7 @@ def _paired_shares(shares: _Shares, position: Array, confidence_level: float) ->
     down, up = int((a & ~b).sum()), int((~a & b).sum())
     lower, upper = paired_proportions(down, up, int(among.sum()), confidence_level)
     p, odds = hypothesis_tests.mcnemar(down, up), effect_sizes.odds_ratio(down, up)
-    method = "McNemar mid-p, Bonett-Price interval"
+    method = "McNemar mid-p, wider of Tango and Bonett-Price intervals"
     return Evidence(lower, upper, p, _none_if_nan(odds), "odds ratio", method, paired=True)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 import numpy as np
 
 from assay.report.aligned_chunks import aligned_chunks
@@ -16,9 +14,10 @@ REPORT, SAMPLES = "report", "samples"
 
 
 def have_equal_samples(a: Samples | None, b: Samples | None, position: Array | str | None) -> bool:
-    """Whether all that was stored of each sample is the same in two reports: columns and decisions.
+    """Whether all that was stored of each sample is the same in two reports, and shows that the model is.
 
-    That takes decisions or numbers: of yes or no alone, different models are often right on the same samples.
+    That takes scores, see `_hold_scores`. Different models are often right on the same samples, and decide the same:
+    of decisions that agree nothing follows for other samples.
 
     Args:
         a: the samples of one section.
@@ -26,9 +25,12 @@ def have_equal_samples(a: Samples | None, b: Samples | None, position: Array | s
         position: what `align` says of them.
 
     Example:
-        >>> first, second = (Samples.pack(ids, {"loss": np.array(ids) / 7}) for ids in ([0, 1], [1, 0]))
+        >>> first, second = (Samples.pack(ids, {"loss": np.array(ids) / 7}) for ids in ([1, 2], [2, 1]))
         >>> have_equal_samples(first, second, align(first, second))
         True
+        >>> first, second = (Samples.pack(ids, {"correct": np.array(ids) > 1}) for ids in ([1, 2], [2, 1]))
+        >>> have_equal_samples(first, second, align(first, second))
+        False
     """
     if a is None or b is None or position is None or isinstance(position, str):
         return False
@@ -39,9 +41,21 @@ def have_equal_samples(a: Samples | None, b: Samples | None, position: Array | s
     pairs = [(values, others[name]) for name, values in columns.items()]
     if a.decision is not None and b.decision is not None:
         pairs.append((a.decision, b.decision))
-    elif all(values.is_yes_or_no for values in columns.values()):
+    return any(_hold_scores(first) for first, _ in pairs) and all(
+        _are_equal(first, second, position) for first, second in pairs
+    )
+
+
+def _hold_scores(series: PackedArray) -> bool:
+    """Whether numbers are scores, which two models do not share by chance: most of the first are fractions that differ.
+
+    Counts, and shares of few words, are not.
+    """
+    numbers = next(series.chunks(), np.zeros(0))
+    if numbers.dtype.kind != "f":
         return False
-    return all(_are_equal(first, second, position) for first, second in pairs)
+    fractions = numbers[np.isfinite(numbers) & (numbers != np.round(numbers))]
+    return 2 * len(np.unique(fractions)) > len(numbers)
 
 
 def _are_equal(a: PackedArray, b: PackedArray, position: Array) -> bool:
@@ -52,29 +66,10 @@ def _are_equal(a: PackedArray, b: PackedArray, position: Array) -> bool:
 
 
 def have_equal_inputs(a: MeasuredValue, b: MeasuredValue, whole: Array | str | None, equal: str) -> bool:
-    """Whether two values are the same number of the same inputs, in sections of which ``equal`` says what is equal.
-
-    A value that is no mean over samples must also have the same interval, or samples that hold numbers and not only
-    decisions: equal decisions may come from other scores.
-    """
-    first, second = a.value, b.value
-    if not equal or first.value != second.value:
+    """Whether two values are the same number of the same inputs, in sections of which ``equal`` says what is equal."""
+    if not equal or a.value.value != b.value.value:
         return False
-    if a.samples is not None and isinstance(pair(a, b, whole), str):
-        return False
-    if equal == REPORT or (first.numerator and second.numerator):
-        return True
-    if (first.lower, first.upper, first.confidence_level) != (second.lower, second.upper, second.confidence_level):
-        return False
-    return first.lower is not None or _hold_numbers(a.samples)
-
-
-def _hold_numbers(samples: Samples | None) -> bool:
-    if samples is None:
-        return False
-    series = [column.values for column in samples.columns]
-    series += [] if samples.decision is None else [samples.decision]
-    return any(chunk.dtype.kind == "f" for each in series for chunk in islice(each.chunks(), 1))
+    return a.samples is None or not isinstance(pair(a, b, whole), str)
 
 
 def pair(a: MeasuredValue, b: MeasuredValue, whole: Array | str | None = None) -> Array | str:

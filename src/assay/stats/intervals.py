@@ -6,6 +6,7 @@ They hold for independent samples. An interval of level 0.95 leaves 2.5 % to eac
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -75,11 +76,18 @@ def clopper_pearson(successes: int, n: int, confidence_level: float = 0.95) -> E
     return lower, beta_quantile(1 - tail, successes + 1, n - successes) if successes < n else 1.0
 
 
-def paired_proportions(b: int, c: int, n: int, confidence_level: float = 0.95) -> Ends:
-    """The interval of a difference of paired proportions, second minus first: Wald's, after Laplace (Bonett and Price).
+_CORRECTION = 0.25  # the least with which neither end of `paired_proportions` misses in more than 2.6 %
 
-    ``d ± z sqrt((p + q - d²) / (n + 2))`` with ``p = (c + 1)/(n + 2)``, ``q = (b + 1)/(n + 2)``, ``d = p - q``.
-    Where no pair differs it is not a point: few samples without a difference are no proof that there is none.
+
+def paired_proportions(b: int, c: int, n: int, confidence_level: float = 0.95) -> Ends:
+    """The interval of a difference of paired proportions, second minus first: the wider of two at each end.
+
+    One is Wald's interval after Laplace: ``d ± z sqrt((p + q - d²) / (n + 2))`` with ``p = (c + 1)/(n + 2)``,
+    ``q = (b + 1)/(n + 2)``, ``d = p - q`` (Bonett and Price). Its ends miss too often, up to 6 % instead of 2.5 %, where
+    few pairs differ. The other is Tango's score interval, see `tango`, with a quarter of the usual correction for
+    continuity; without it, its ends miss in up to 3.3 % where pairs are few. docs/compare.md shows how often both
+    together miss. Where no pair differs the interval is not a point: few samples without a difference are no proof that
+    there is none.
 
     Args:
         b: pairs that are yes first and no second.
@@ -89,15 +97,64 @@ def paired_proportions(b: int, c: int, n: int, confidence_level: float = 0.95) -
 
     Example:
         >>> tuple(round(end, 4) for end in paired_proportions(1, 9, 50))
-        (0.0302, 0.2775)
+        (0.0302, 0.2985)
 
     Source:
         Bonett & Price 2012, Journal of Educational and Behavioral Statistics 37:479, recommended by Fagerland, Lydersen
-        & Laake 2014, Statistics in Medicine 33:2850.
+        & Laake 2014, Statistics in Medicine 33:2850; Tango 1998, Statistics in Medicine 17:891.
     """
     p, q = (c + 1) / (n + 2), (b + 1) / (n + 2)
     half = _z(confidence_level) * math.sqrt((p + q - (p - q) ** 2) / (n + 2))
-    return max(-1.0, p - q - half), min(1.0, p - q + half)
+    lower, upper = tango(b, c, n, confidence_level, _CORRECTION)
+    return max(-1.0, min(p - q - half, lower)), min(1.0, max(p - q + half, upper))
+
+
+def tango(b: int, c: int, n: int, confidence_level: float = 0.95, correction: float = 0.0) -> Ends:
+    """Tango's score interval of a difference of paired proportions, second minus first; (-1, 1) without pairs.
+
+    The differences Δ with ``|c - b - nΔ| - correction <= z sqrt(n (2q + Δ (1 - Δ)))``, where q is the most likely share
+    of pairs that are yes first and no second, were the difference Δ. With no pair that differs and no correction the
+    ends are ``±z² / (n + z²)``.
+
+    Args:
+        b: pairs that are yes first and no second.
+        c: pairs that are no first and yes second.
+        n: all pairs.
+        confidence_level: between 0 and 1.
+        correction: for continuity, in pairs; usually 0 or 1.
+
+    Example:
+        >>> tuple(round(end, 4) for end in tango(1, 9, 50))
+        (0.0445, 0.2929)
+
+    Source:
+        Tango 1998, Statistics in Medicine 17:891.
+    """
+    if not n:
+        return -1.0, 1.0
+    z = _z(confidence_level)
+    return -_upper_of_tango(c, b, n, z, correction), _upper_of_tango(b, c, n, z, correction)
+
+
+def _upper_of_tango(b: int, c: int, n: int, z: float, correction: float) -> float:
+    def is_above(difference: float) -> bool:
+        linear = (2 * n + b - c) * difference - b - c
+        root = math.sqrt(max(0.0, linear**2 + 8 * n * b * difference * (1 - difference)))
+        share = max(0.0, (root - linear) / (4 * n))  # of pairs that are yes first and no second
+        error = math.sqrt(max(0.0, n * (2 * share + difference * (1 - difference))))
+        return c - b - n * difference + correction < -z * error
+
+    return _first_where(is_above, (c - b) / n, 1.0)
+
+
+def _first_where(holds: Callable[[float], bool], below: float, above: float) -> float:
+    """Where a condition begins to hold that does not hold at the lower end; the upper end where it never does."""
+    if not holds(above):
+        return above
+    for _ in range(60):
+        middle = (below + above) / 2
+        below, above = (below, middle) if holds(middle) else (middle, above)
+    return above
 
 
 def student_interval(values: Array, confidence_level: float = 0.95) -> Ends:
