@@ -8,6 +8,7 @@ from scipy import stats
 
 from assay.errors import ConfigError
 from assay.report import Report, Samples, Section, Value, gate
+from assay.stats.intervals import wilson
 
 RNG = np.random.default_rng(0)
 BEFORE = 5 + RNG.normal(size=400)
@@ -56,6 +57,24 @@ def test_of_yes_or_no_and_of_stored_intervals():
     assert (check.outcome, check.value) == ("pass", pytest.approx(1.1))
     half = np.hypot(0.01, 1.2 * 0.01) / 2
     assert (check.lower, check.upper) == pytest.approx((1.1 - half, 1.1 + half))
+
+
+def test_equal_answers_of_few_samples_do_not_show_a_ratio():
+    """Of 30 samples of which 15 are right in both, a loss of one right answer in 50 is not seen in most samplings."""
+    right = np.arange(30) < 15
+    assert outcome("min-ratio", 0.98, report(right), report(right)).outcome == "not enough evidence"
+    right = np.arange(1000) < 500
+    check = outcome("min-ratio", 0.98, report(right), report(right))
+    assert (check.outcome, check.method) == ("pass", "score interval of the ratio")
+
+
+def test_a_ratio_of_yes_or_no_of_other_samples():
+    before, after = report(np.arange(400) < 380), report(np.arange(500) < 475)
+    check = outcome("min-ratio", 0.9, after, before)
+    (l1, u1), (l2, u2) = wilson(380, 400), wilson(475, 500)
+    ends = 0.95 - 0.855 - np.hypot(0.95 - l2, 0.9 * (u1 - 0.95)), 0.95 - 0.855 + np.hypot(u2 - 0.95, 0.9 * (0.95 - l1))
+    assert (check.outcome, check.method) == ("pass", "Newcombe's interval")
+    assert (check.lower, check.upper) == pytest.approx(tuple(0.9 + end / 0.95 for end in ends))
 
 
 def test_by_the_numbers_alone_and_against_itself():

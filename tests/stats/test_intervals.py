@@ -15,6 +15,7 @@ from assay.stats.intervals import (
     clopper_pearson,
     mean_interval,
     paired_proportions,
+    paired_ratio,
     risky_end,
     student_interval,
     tango,
@@ -84,6 +85,27 @@ def test_neither_end_of_paired_proportions_misses_more_often_than_it_may(n, drop
             for k in c[chances > 1e-7]:
                 missed += chances[k] * (paired_proportions(b, int(k), n)[0] > -drop + 1e-9)
         assert missed <= 0.0251
+
+
+@pytest.mark.parametrize("ratio", [0.9, 0.98])
+@pytest.mark.parametrize("n", [30, 100])
+def test_neither_end_of_a_paired_ratio_misses_more_often_than_it_may(n, ratio):
+    rng, missed = np.random.default_rng(0), []
+    for first, gain in [(0.9, 0.02), (0.5, 0.0), (0.7, 0.05)]:
+        loss = first * (1 - ratio) + gain
+        drawn = rng.multinomial(n, [first - loss, loss, gain, 1 - first - gain], 500)[:, :3].tolist()
+        lower = {tuple(pairs): paired_ratio(*pairs, n)[0] for pairs in drawn}
+        missed.append(np.mean([lower[tuple(pairs)] > ratio for pairs in drawn]))
+    assert max(missed) <= stats.binom.ppf(0.999, 500, 0.025) / 500
+
+
+def test_the_interval_of_a_paired_ratio_holds_the_ratio_and_turns_with_it():
+    for both, b, c, n in [(40, 1, 3, 50), (40, 0, 0, 50), (0, 5, 3, 20), (50, 0, 0, 50), (0, 9, 0, 9)]:
+        lower, upper = paired_ratio(both, b, c, n)
+        assert lower < (both + c) / (both + b) < upper or (lower == 0 and both + c == 0)
+        turned = paired_ratio(both, c, b, n)
+        assert turned == pytest.approx((1 / upper, 1 / lower if lower else np.inf), rel=1e-9)
+    assert paired_ratio(0, 0, 9, 9)[1] == np.inf
 
 
 def test_tango_is_where_the_score_is_the_quantile():

@@ -24,6 +24,7 @@ from assay.stats.intervals import (
     clopper_pearson,
     mean_interval,
     paired_proportions,
+    paired_ratio,
     risky_end,
     risky_end_of_skewness,
     skewed_ends,
@@ -192,9 +193,10 @@ def difference(
     position = pair(a, b, whole)
     shares = _shares(a, b)
     if isinstance(position, str):
-        evidence = _unpaired_shares(shares, confidence_level) or _unpaired(a, b, confidence_level)
+        evidence = _unpaired_shares(shares, confidence_level, a.factor) or _unpaired(a, b, confidence_level)
         return replace(evidence, note="; ".join(part for part in (f"not paired: {position}", evidence.note) if part))
-    evidence = _paired_shares(shares, position, confidence_level) or _paired(a, b, position, confidence_level, seed)
+    of_shares = _paired_shares(shares, position, confidence_level, a.factor)
+    evidence = of_shares or _paired(a, b, position, confidence_level, seed)
     if is_known_to_be_the_same(a.samples, b.samples):
         return evidence
     alone = "paired by ids alone: no targets, no name of the data"
@@ -220,27 +222,34 @@ def _shares(a: MeasuredValue, b: MeasuredValue) -> _Shares:
     return None if first is None or second is None else (first, second)
 
 
-def _paired_shares(shares: _Shares, position: Array, confidence_level: float) -> Evidence | None:
-    """Two shares among the same samples; None where they are none."""
+def _paired_shares(shares: _Shares, position: Array, confidence_level: float, factor: float) -> Evidence | None:
+    """Two shares among the same samples, the first times a factor; None where they are none."""
     if shares is None:
         return None
     (a, among), (b, other) = shares[0], (reordered(each, position) for each in shares[1])
     if not np.array_equal(among, other):
         return None
-    down, up = int((a & ~b).sum()), int((~a & b).sum())
-    lower, upper = paired_proportions(down, up, int(among.sum()), confidence_level)
+    down, up, n = int((a & ~b).sum()), int((~a & b).sum()), int(among.sum())
+    if factor != 1:
+        both = int((a & b).sum())
+        share = (both + down) / n
+        lower, upper = (share * (end - factor) for end in paired_ratio(both, down, up, n, confidence_level))
+        return Evidence(lower, upper, method="score interval of the ratio", paired=True)
+    lower, upper = paired_proportions(down, up, n, confidence_level)
     p, odds = hypothesis_tests.mcnemar(down, up), effect_sizes.odds_ratio(down, up)
     method = "McNemar mid-p, wider of Tango and Bonett-Price intervals"
     return Evidence(lower, upper, p, _none_if_nan(odds), "odds ratio", method, paired=True)
 
 
-def _unpaired_shares(shares: _Shares, confidence_level: float) -> Evidence | None:
+def _unpaired_shares(shares: _Shares, confidence_level: float, factor: float) -> Evidence | None:
     if shares is None:
         return None
     s1, n1, s2, n2 = (int(each.sum()) for share in shares for each in share)
     if not n1 or not n2:
         return Evidence(note="no samples on one side")
-    p, (lower, upper) = hypothesis_tests.two_proportions(s1, n1, s2, n2, confidence_level)
+    p, (lower, upper) = hypothesis_tests.two_proportions(s1, n1, s2, n2, confidence_level, factor)
+    if factor != 1:
+        return Evidence(lower, upper, method="Newcombe's interval")
     effect = effect_sizes.cohens_h(s1 / n1, s2 / n2)
     return Evidence(lower, upper, p, effect, "Cohen's h", "score test, Newcombe's interval")
 

@@ -64,7 +64,7 @@ class MeasuredValue:
         return bool(self.value.numerator) and self.samples is not None
 
     def share(self, *, lenient: bool = False) -> tuple[Array, Array] | None:
-        """Which samples are yes, and among which; None where the value is no share of samples.
+        """Which samples are yes, and among which; None where the value is no share of samples, or `factor` times one.
 
         Recall is one: the true positives among the positives. Numbers are yes or no where they are 0 and 1.
 
@@ -72,8 +72,6 @@ class MeasuredValue:
             lenient: numbers that are all 0, or all 1, are yes or no, too: known of another value of this metric.
         """
         assert self.samples is not None, self.value.name
-        if self.factor != 1:
-            return None
         yes = _yes_or_no(self.samples.packed(self.value.numerator), 1 if lenient else 2)
         if yes is None:
             return None

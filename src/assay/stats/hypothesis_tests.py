@@ -47,7 +47,9 @@ def mcnemar(b: int, c: int, *, mid: bool = True) -> float:
     return min(1.0, 2 * tail)
 
 
-def two_proportions(s1: int, n1: int, s2: int, n2: int, confidence_level: float = 0.95) -> tuple[float, Ends]:
+def two_proportions(
+    s1: int, n1: int, s2: int, n2: int, confidence_level: float = 0.95, factor: float = 1.0
+) -> tuple[float, Ends]:
     """Two proportions of different samples: p of the score test, and Newcombe's interval of the second minus the first.
 
     ``z = (p2 - p1) / sqrt(p (1-p) (1/n1 + 1/n2))`` with the pooled p; the interval puts two of Wilson's together.
@@ -58,6 +60,7 @@ def two_proportions(s1: int, n1: int, s2: int, n2: int, confidence_level: float 
         s2: successes of the second.
         n2: samples of the second, above 0.
         confidence_level: between 0 and 1.
+        factor: how many times the first is subtracted in the interval.
 
     Returns:
         The p-value and the interval.
@@ -73,9 +76,9 @@ def two_proportions(s1: int, n1: int, s2: int, n2: int, confidence_level: float 
     p1, p2, pooled = s1 / n1, s2 / n2, (s1 + s2) / (n1 + n2)
     spread = math.sqrt(pooled * (1 - pooled) * (1 / n1 + 1 / n2))
     (l1, u1), (l2, u2) = wilson(s1, n1, confidence_level), wilson(s2, n2, confidence_level)
-    d = p2 - p1
-    interval = d - math.hypot(p2 - l2, u1 - p1), d + math.hypot(u2 - p2, p1 - l1)
-    return normal_two_sided(d / spread) if spread else 1.0, interval
+    d = p2 - factor * p1
+    interval = d - math.hypot(p2 - l2, factor * (u1 - p1)), d + math.hypot(u2 - p2, factor * (p1 - l1))
+    return normal_two_sided((p2 - p1) / spread) if spread else 1.0, interval
 
 
 def paired_t(differences: Array) -> float:
