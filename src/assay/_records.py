@@ -37,6 +37,9 @@ from assay.errors import ConfigError, InputError, StateError, describe
 CellValue: TypeAlias = str | int | float | None
 """What a cell of a table holds."""
 
+OPTIONAL = {"optional": True}
+"""Of a field that is left out of the file where it has its default: readers that do not know it can read the file."""
+
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _FIELD_TYPES: dict[type[Record], dict[str, Any]] = {}  # reading the types of a class costs 20 µs: once is enough
 
@@ -234,7 +237,8 @@ def encode(value: object) -> Any:
     if isinstance(value, Record):
         hints = field_types(type(value))
         tag = {"is": value._tag} if value._tag else {}
-        return tag | {name: _encode_field(hint, getattr(value, name)) for name, hint in hints.items()}
+        shown = [f.name for f in dataclasses.fields(value) if not f.metadata.get("optional") or _differs(f, value)]
+        return tag | {name: _encode_field(hints[name], getattr(value, name)) for name in hints if name in shown}
     if isinstance(value, tuple):
         return [encode(item) for item in value]
     if isinstance(value, dict):
@@ -382,6 +386,10 @@ def _encode_field(hint: Any, value: Any) -> Any:
 
 def _word(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _differs(field: dataclasses.Field[Any], record: Record) -> bool:
+    return bool(getattr(record, field.name) != field.default)
 
 
 def _has_no_default(field: dataclasses.Field[Any]) -> bool:

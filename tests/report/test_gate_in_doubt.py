@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from assay.errors import ConfigError
-from assay.report import Report, Samples, Section, Slice, Value, gate
+from assay.report import Report, Samples, Section, Slice, Value, compare, gate
 from assay.stats.intervals import FEWEST
 
 DOUBT = "not enough evidence"
@@ -37,6 +38,11 @@ def loss_report(
             )
         ],
     )
+
+
+def value(report: Report) -> Value:
+    (only,) = report.sections[0].values
+    return only
 
 
 def stored(
@@ -162,6 +168,60 @@ def test_a_bound_just_below_the_mean_loss_rarely_passes(name, n):
     drawn = draw(np.random.default_rng(3), (400, n))
     passed = sum(judged(loss_report("r", values), "max", mean - 1e-6)[0] == "pass" for values in drawn)
     assert passed <= stats.binom.ppf(0.999, 400, 0.025)
+
+
+def root_report(title: str, errors: np.ndarray) -> Report:
+    """The root of a mean of squared errors."""
+    squares = errors**2
+    samples = Samples.pack(range(len(errors)), {"squares": squares}, data="made up")
+    value = Value("loss", float(np.sqrt(squares.mean())), numerator="squares", scale="root", higher_is_better=False)
+    return Report(title, [Section("test", [value], samples=samples)])
+
+
+def test_a_root_is_judged_by_the_ends_of_its_mean():
+    errors = np.random.default_rng(0).normal(size=200)
+    root, mean = root_report("r", errors), loss_report("m", errors**2)
+    (of_root,), (of_mean,) = (gate(each, {"max": {"loss": 1.5}}).checks for each in (root, mean))
+    assert (of_root.lower, of_root.upper) == pytest.approx((of_mean.lower**0.5, of_mean.upper**0.5))
+    assert of_root.method == "Student's interval, corrected for skewness (root of both ends)"
+    long = np.random.default_rng(0).standard_t(3, 60)
+    assert judged(root_report("r", long), "max", 1e6) == judged(loss_report("m", long**2), "max", 1e6)
+    assert Report.from_json(root.to_json()) == root
+    assert "scale" not in mean.to_json()  # readers that do not know it can read the report
+    with pytest.raises(ConfigError, match="the root of the mean of 'squares'"):
+        Section("test", [dataclasses.replace(value(root), value=1.0)], samples=root.sections[0].samples)
+
+
+@pytest.mark.parametrize("n", [30, 100])
+def test_a_bound_just_below_the_root_of_squares_with_long_tails_rarely_passes(n):
+    truth = math.sqrt(5 / 3)
+    drawn = np.random.default_rng(5).standard_t(5, (300, n))
+    passed = sum(judged(root_report("r", errors), "max", 0.999 * truth)[0] == "pass" for errors in drawn)
+    assert passed <= stats.binom.ppf(0.999, 300, 0.025)
+
+
+def test_roots_of_the_same_samples_are_paired():
+    rng = np.random.default_rng(6)
+    errors = rng.normal(size=400)
+    before, after = root_report("a", errors), root_report("b", errors + 0.1 * rng.normal(size=400))
+    delta = compare(before, after).delta("loss")
+    assert delta.paired
+    assert delta.lower < delta.difference < delta.upper
+    assert judged(after, "max-rise", 0.2, before)[0] == "pass"
+    other = dataclasses.replace(value(after), scale="", value=value(after).value ** 2)
+    mean = Report("m", [Section("test", [other], samples=after.sections[0].samples)])
+    assert "root in one, mean in the other" in compare(before, mean).unmatched[0].why
+
+
+def test_a_gate_decides_by_the_safe_ends_of_a_stored_interval():
+    def report(**safe):
+        return stored(0.9, 0.85, 0.95, count=100, **safe)
+
+    assert judged(report(), "min", 0.8)[0] == "pass"
+    assert judged(report(safe_lower=0.75, safe_upper=0.95), "min", 0.8)[0] == DOUBT
+    outcome, reason = judged(report(safe_lower=-math.inf, safe_upper=0.95), "min", 0.8)
+    assert (outcome, "the lower end may miss" in reason) == (DOUBT, True)
+    assert judged(report(safe_lower=0.75, safe_upper=0.95), "min", 0.97)[0] == "fail"
 
 
 def of_predictions(title: str, *, decision: object, value: float = 0.8, **columns: object) -> Report:

@@ -26,6 +26,7 @@ from assay.meter.intervals import (
     group_count,
     needing_bootstrap,
     replicate_interval,
+    scale_of,
     state_bytes,
 )
 from assay.report.resampling import Resampling
@@ -221,7 +222,9 @@ class BootstrapGroups:
         meters = [meter for _, meter in by_group]
         values = drawn_values(meters, n_resamples, self._seed, names, elements)
         found = {
-            name: replicate_interval(value, replicates, confidence_level, len(meters))
+            name: replicate_interval(
+                value, replicates, confidence_level, len(meters), scale_of(name, self._like.metrics)
+            )
             for name, (value, *replicates) in values.items()
         }
         intervals = {name: each for name, each in found.items() if isinstance(each, ConfidenceInterval)}

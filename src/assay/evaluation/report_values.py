@@ -83,19 +83,19 @@ class IntervalSources:
 
     def _with_replicates(self, value: Value) -> Value:
         replicates = self.drawn.replicates.get(value.name)
-        if value.numerator or replicates is None or math.isnan(value.value):
+        if value.numerator or replicates is None or not math.isfinite(value.value):
             return value
         return replace(value, replicates=PackedArray.of((replicates - value.value).astype(np.float32)))
 
     def _with_terms(self, value: Value) -> Value:
         if value.name not in self.terms or self.samples is None:
-            return value
+            return replace(value, scale="")
         numerator, denominator = self.terms[value.name]
         with_terms = replace(value, numerator=numerator, denominator=denominator)
         try:
             with_terms.check_terms(self.samples, self.members)
         except ConfigError:  # as where a metric leaves out what cannot be measured
-            return value
+            return replace(value, scale="")
         return with_terms
 
     def _of_terms(self, value: Value, confidence_level: float) -> ConfidenceInterval | None:
@@ -119,9 +119,9 @@ def _between(value: Value, interval: ConfidenceInterval) -> Value:
     if math.isnan(interval.lower) or math.isnan(interval.upper):
         return value
     note = "; ".join(part for part in (value.note, interval.method) if part)
-    return replace(
-        value, lower=interval.lower, upper=interval.upper, confidence_level=interval.confidence_level, note=note
-    )
+    safe = {} if interval.safe is None else dict(zip(("safe_lower", "safe_upper"), interval.safe, strict=True))
+    with_ends = replace(value, lower=interval.lower, upper=interval.upper, note=note, **safe)
+    return replace(with_ends, confidence_level=interval.confidence_level)
 
 
 def values_of(values: Mapping[str, Any], metrics: Mapping[str, Metric], rows: int) -> Iterator[tuple[str, Value]]:
@@ -130,7 +130,8 @@ def values_of(values: Mapping[str, Any], metrics: Mapping[str, Metric], rows: in
         is_tuple = isinstance(value, tuple)  # parts of a tuple are of several kinds
         higher_is_better = None if is_tuple else metrics[name].higher_is_better
         for part, each in named_numbers(name, value):
-            yield name, Value(part, each, count=rows, higher_is_better=higher_is_better)
+            scale = "" if is_tuple else metrics[name].scale
+            yield name, Value(part, each, count=rows, higher_is_better=higher_is_better, scale=scale)
 
 
 def rest_of(

@@ -137,11 +137,10 @@ def _with_perplexity(section: Section, windows: Windows) -> Section:
 
 def derived_value(nats: Value, name: str, of: Callable[[float], float], note: str = "") -> Value:
     """A number that grows with the mean loss, and its interval, from the loss and its interval."""
-    lower, upper = (None if end is None else of(end) for end in (nats.lower, nats.upper))
+    ends = {end: getattr(nats, end) for end in ("lower", "upper", "safe_lower", "safe_upper")}
+    ends = {end: None if number is None else of(number) for end, number in ends.items()}
     note = "; ".join(each for each in (nats.note, note) if each)
-    return replace(
-        nats, name=name, value=of(nats.value), lower=lower, upper=upper, numerator="", denominator="", note=note
-    )
+    return replace(nats, name=name, value=of(nats.value), numerator="", denominator="", note=note, **ends)
 
 
 def exp_or_inf(loss: float) -> float:

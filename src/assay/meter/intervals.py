@@ -19,7 +19,8 @@ from assay.metrics.retrieval.base import FEW_QUERIES
 from assay.metrics.retrieval.curves import RetrievalRecallAtFixedPrecision
 from assay.stats.bootstrap import LEAST, Floats, Whole, expanded_tail, poisson_draws, replicate_error
 from assay.stats.distributions import student_quantile
-from assay.stats.intervals import FEWEST, skewed_ends
+from assay.stats.intervals import FEWEST, Ends, risky_end_of_skewness, skewed_ends
+from assay.stats.scales import SCALES, Scale
 from assay.tally.base import InvalidValues
 
 GROUPS = 128
@@ -46,12 +47,15 @@ class ConfidenceInterval:
         upper: its upper end.
         confidence_level: how often such intervals have the true value between their ends.
         method: how it was found.
+        safe: the ends by which a gate decides, where those shown may miss more often than their level says; infinite
+            where no number is known that does not.
     """
 
     lower: float
     upper: float
     confidence_level: float
     method: str
+    safe: Ends | None = None
 
     def within(self, value_range: tuple[float, float]) -> ConfidenceInterval:
         """The interval without what no value can be.
@@ -61,7 +65,8 @@ class ConfidenceInterval:
             1.0
         """
         lower, upper = max(self.lower, value_range[0]), min(self.upper, value_range[1])
-        return replace(self, lower=lower, upper=upper) if lower <= upper else self
+        safe = None if self.safe is None else (max(self.safe[0], value_range[0]), min(self.safe[1], value_range[1]))
+        return replace(self, lower=lower, upper=upper, safe=safe) if lower <= upper else self
 
 
 def closed_forms(meter: Meter, confidence_level: float = 0.95) -> dict[str, ConfidenceInterval]:
@@ -143,7 +148,8 @@ def _closed_forms(meter: Meter, confidence_level: float) -> dict[str, Confidence
         if ends is None or any(map(math.isnan, ends)):
             intervals[name] = metric.without_interval(counts)
         else:
-            interval = ConfidenceInterval(*ends, confidence_level, metric.closed_form)
+            safe = metric.safe_interval(counts, confidence_level, rows)
+            interval = ConfidenceInterval(*ends, confidence_level, metric.closed_form, safe)
             intervals[name] = interval.within(metric.value_range)
     return intervals
 
@@ -355,7 +361,7 @@ def bootstrap(
     filled = sum(group.rows > 0 for group in groups)
     intervals = {}
     for name, (value, *others) in drawn_values(groups, n_resamples, seed).items():
-        interval = replicate_interval(value, others, confidence_level, filled)
+        interval = replicate_interval(value, others, confidence_level, filled, scale_of(name, groups[0].metrics))
         if isinstance(interval, ConfidenceInterval):
             intervals[name] = interval.within(range_of(name, groups[0].metrics))
     return intervals
@@ -365,6 +371,11 @@ def range_of(name: str, metrics: Mapping[str, Metric]) -> tuple[float, float]:
     """The range of a number by its name: that of a metric, or of a part of its value, `"name part"`."""
     own = metrics.get(name) or next((each for whole, each in metrics.items() if name.startswith(f"{whole} ")), None)
     return ANY_NUMBER if own is None else own.value_range
+
+
+def scale_of(name: str, metrics: Mapping[str, Metric]) -> str:
+    """Which function of a mean a number is by its name; empty for a part of a value."""
+    return metrics[name].scale if name in metrics else ""
 
 
 def drawn_values(
@@ -400,7 +411,7 @@ def drawn_values(
 
 
 def replicate_interval(
-    value: float, others: Sequence[float], confidence_level: float, groups: int
+    value: float, others: Sequence[float], confidence_level: float, groups: int, scale: str = ""
 ) -> ConfidenceInterval | str:
     """The interval of a value from its replicates, see `bootstrap`; where they say nothing, why not.
 
@@ -409,7 +420,16 @@ def replicate_interval(
         others: the replicates of it.
         confidence_level: between 0 and 1.
         groups: how many groups have samples.
+        scale: the function of a mean that the values are, see `assay.stats.scales`: the interval is that of the mean.
     """
+    if scale:
+        values = np.array([value, *others], np.float64)
+        with np.errstate(all="ignore"):
+            means = SCALES[scale].mean(values)
+            is_of_means = np.allclose(SCALES[scale].of(means), values, equal_nan=True)  # not a root below 0
+        if is_of_means:
+            found = replicate_interval(means[0], means[1:].tolist(), confidence_level, groups)
+            return found if isinstance(found, str) else _on_scale(found, SCALES[scale])
     known = np.sort([other for other in others if not math.isnan(other)])
     undefined = len(others) - len(known)
     if undefined > len(known):
@@ -426,9 +446,22 @@ def replicate_interval(
     least, most = _skewed(value, known, confidence_level, groups)
     lower, upper = min(lower, least), max(upper, most)
     method += f": {len(others)} draws of {groups} groups"
-    return ConfidenceInterval(
-        lower, upper, confidence_level, f"{method}, {undefined} undefined" if undefined else method
-    )
+    method = f"{method}, {undefined} undefined" if undefined else method
+    return ConfidenceInterval(lower, upper, confidence_level, method, _safe(lower, upper, known, groups))
+
+
+def _safe(lower: float, upper: float, known: Floats, groups: int) -> Ends | None:
+    """The ends that hold, of replicates that are skewed for so few groups; None where both do."""
+    risky = risky_end_of_skewness(_skewness(known), groups)
+    if not risky:
+        return None
+    return lower if risky == "upper" else -math.inf, upper if risky == "lower" else math.inf
+
+
+def _on_scale(found: ConfidenceInterval, scale: Scale) -> ConfidenceInterval:
+    """The interval of a function of a mean, from that of the mean."""
+    lower, upper = scale.ends(found.lower, found.upper)
+    return replace(found, lower=lower, upper=upper, safe=None if found.safe is None else scale.ends(*found.safe))
 
 
 def _refusal(value: float, lower: float, upper: float) -> str:
@@ -468,13 +501,19 @@ def _skewed(value: float, known: Floats, confidence_level: float, groups: int) -
 
     None are further out where replicates are infinite.
     """
-    with np.errstate(invalid="ignore"):
+    if not np.isfinite(known).all():
+        return math.inf, -math.inf
+    return skewed_ends(value, replicate_error(known, groups)[0], _skewness(known), groups, confidence_level)
+
+
+def _skewness(known: Floats) -> float:
+    """The skewness of replicates, as far as it is more than that of so many normal numbers; infinite where they are."""
+    with np.errstate(invalid="ignore", over="ignore"):
         apart = (known - known.mean()) / known.std(ddof=1)
     if not np.isfinite(apart).all():
-        return math.inf, -math.inf
-    error, skewness = replicate_error(known, groups)[0], float((apart**3).mean())
-    skewness = math.copysign(max(0.0, abs(skewness) - NOISE * math.sqrt(6 / len(known))), skewness)
-    return skewed_ends(value, error, skewness, groups, confidence_level)
+        return math.inf
+    skewness = float((apart**3).mean())
+    return math.copysign(max(0.0, abs(skewness) - NOISE * math.sqrt(6 / len(known))), skewness)
 
 
 def values_of_draws(

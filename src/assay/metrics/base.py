@@ -209,6 +209,14 @@ class Metric(Operators, ABC):
         return "" if self.estimates else NO_ESTIMATE
 
     @property
+    def scale(self) -> str:
+        """The function of a mean that the value is, of `assay.stats.scales.SCALES`: its interval is that of the mean.
+
+        Empty where the value is no such function. Where it is one, `per_sample` gives what the mean is of, or nothing.
+        """
+        return ""
+
+    @property
     def closed_form(self) -> str:
         """What the interval is called that `interval` gives; empty where it gives none."""
         return ""
@@ -224,6 +232,19 @@ class Metric(Operators, ABC):
 
         Returns:
             Both ends; None where the formula says nothing, as for few samples.
+        """
+        return None
+
+    def safe_interval(self, counts: Any, confidence_level: float, rows: int) -> Ends | None:
+        """The interval by which a gate decides, where an end of `interval` may miss more often than its level says.
+
+        Args:
+            counts: what the tally's `compute` gives.
+            confidence_level: between 0 and 1.
+            rows: how many rows were given.
+
+        Returns:
+            Both ends, infinite where no number is known; None where those of `interval` hold.
         """
         return None
 

@@ -51,7 +51,7 @@ def changed_samples(delta: Delta, a: Section, b: Section, position: Array, limit
         ]
         groups.append((counts[sign], shown[0], shown[1]))
     (worse, worst, worst_pictured), (better, best, best_pictured) = groups
-    is_count = before.value.denominator and not delta.higher_is_better
+    is_count = before.value.scale or (before.value.denominator and not delta.higher_is_better)
     terms = before.value.numerator if is_count else delta.metric
     samples = (worst, best, worst_pictured, best_pictured)
     return Changes(delta.run, delta.section, delta.metric, terms, worse, better, *samples)

@@ -30,6 +30,7 @@ from assay.stats.intervals import (
     skewed_ends,
 )
 from assay.stats.moments import SampleMoments
+from assay.stats.scales import SCALES
 
 UP_TO = 10_000
 """Samples from which on paired differences are tested by Student's t: their mean is as good as normal."""
@@ -86,6 +87,8 @@ def interval_of(measured: MeasuredValue, confidence_level: float) -> Evidence:
         (0.555, 'Clopper-Pearson interval')
     """
     value = measured.value
+    if measured.has_terms() and value.scale:
+        return _on_scale(interval_of(measured.of_mean(), confidence_level), value.scale)
     if measured.has_terms():
         share = measured.share()
         if share is None:
@@ -107,7 +110,20 @@ def interval_of(measured: MeasuredValue, confidence_level: float) -> Evidence:
             note=f"the stored interval is of confidence level {value.confidence_level:g}, not {confidence_level:g}"
         )
     method = f"stored interval of confidence level {value.confidence_level:g}"
-    return Evidence(value.lower, value.upper, method=method, risky="both" if _is_few(value.count) else "")
+    ends = {"lower": (value.lower, value.safe_lower), "upper": (value.upper, value.safe_upper)}
+    risky = [name for name, (_, safe) in ends.items() if safe is not None and math.isinf(safe)]
+    lower, upper = (end if safe is None or name in risky else safe for name, (end, safe) in ends.items())
+    both = len(risky) > 1 or _is_few(value.count)
+    return Evidence(lower, upper, method=method, risky="both" if both else "".join(risky))
+
+
+def _on_scale(of_mean: Evidence, scale: str) -> Evidence:
+    """The interval of a function of a mean, from that of the mean."""
+    if of_mean.lower is None or of_mean.upper is None:
+        return of_mean
+    lower, upper = SCALES[scale].ends(of_mean.lower, of_mean.upper)
+    method = f"{of_mean.method} ({scale} of both ends)"
+    return replace(of_mean, lower=lower, upper=upper, method=method, risky=SCALES[scale].end(of_mean.risky))
 
 
 def _is_few(count: int | None) -> bool:

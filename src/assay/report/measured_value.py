@@ -15,6 +15,7 @@ from assay.report.section import Section
 from assay.report.slices import Slice
 from assay.report.value import Value, terms_of
 from assay.stats.moments import exact_sum
+from assay.stats.scales import SCALES
 
 IN_MEMORY = 1 << 20
 """Samples up to which terms are in memory as floats."""
@@ -56,8 +57,14 @@ class MeasuredValue:
     def scaled(self, factor: float) -> MeasuredValue:
         """This many times the value, of the same samples."""
         value = self.value
-        lower, upper = (None if end is None else factor * end for end in (value.lower, value.upper))
-        return replace(self, value=replace(value, value=factor * value.value, lower=lower, upper=upper), factor=factor)
+        ends = {name: getattr(value, name) for name in ("lower", "upper", "safe_lower", "safe_upper")}
+        ends = {name: None if end is None else factor * end for name, end in ends.items()}
+        return replace(self, value=replace(value, value=factor * value.value, **ends), factor=factor)
+
+    def of_mean(self) -> MeasuredValue:
+        """The mean that the value is a function of."""
+        mean = float(SCALES[self.value.scale].mean(np.float64(self.value.value)))
+        return replace(self, value=replace(self.value, value=mean, scale=""))
 
     def has_terms(self) -> bool:
         """Whether it is known what each sample contributed."""
@@ -72,6 +79,8 @@ class MeasuredValue:
             lenient: numbers that are all 0, or all 1, are yes or no, too: known of another value of this metric.
         """
         assert self.samples is not None, self.value.name
+        if self.value.scale:
+            return None
         yes = _yes_or_no(self.samples.packed(self.value.numerator), 1 if lenient else 2)
         if yes is None:
             return None
@@ -88,9 +97,13 @@ class MeasuredValue:
         """What each sample contributes: booleans, or numbers whose mean is the value.
 
         A quotient R of two means has no such numbers. Its linearised terms ``R + (x - R w) / mean(w)`` have the mean R
-        and, for many samples, its spread (Cochran 1977, Sampling Techniques, section 6.3).
+        and, for many samples, its spread (Cochran 1977, Sampling Techniques, section 6.3). So have those of a function
+        f of a mean m, ``f(m) + f'(m) (x - m)``.
         """
         assert self.samples is not None, self.value.name
+        if self.value.scale:
+            means = replace(self.of_mean(), factor=1.0).terms().astype(np.float64)
+            return self.factor * SCALES[self.value.scale].around(means, float(means.mean()))
         if self.is_of_booleans:
             column = self.samples.column(self.value.numerator)
             return column if self.members is None else column[self.members]
@@ -112,13 +125,19 @@ class MeasuredValue:
         if not self.has_terms() or self.value.denominator or self.factor != 1:
             return False
         assert self.samples is not None, self.value.name
-        return self.samples.packed(self.value.numerator).is_yes_or_no
+        return not self.value.scale and self.samples.packed(self.value.numerator).is_yes_or_no
 
     def term_chunks(self) -> Iterator[Array]:
         """`terms` as floats; where there are many samples, some thousand of them at a time."""
         assert self.samples is not None, self.value.name
         if not self.is_large:
             yield self.terms().astype(np.float64)
+            return
+        if self.value.scale:
+            plain = replace(self.of_mean(), factor=1.0)
+            mean = exact_sum(plain.term_chunks()) / len(self.samples)
+            for chunk in plain.term_chunks():
+                yield self.factor * SCALES[self.value.scale].around(chunk, mean)
             return
         if not self.value.denominator:
             for chunk in self.samples.packed(self.value.numerator).chunks():
@@ -193,6 +212,9 @@ def why_not_the_same(a: MeasuredValue, b: MeasuredValue) -> str:
     if None not in directions and directions[0] != directions[1]:
         words = [{True: "higher", False: "lower", None: ""}[each] for each in directions]
         return f"{words[0]} values are better in one, {words[1]} values in the other"
+    if first.numerator and second.numerator and first.scale != second.scale:
+        scales = (each.scale or "mean" for each in (first, second))
+        return f"{' in one, '.join(scales)} in the other"
     for what in ("numerator", "denominator"):
         names = getattr(first, what), getattr(second, what)
         if first.numerator and second.numerator and names[0] != names[1]:

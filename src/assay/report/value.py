@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from assay._records import Record
+from assay._records import OPTIONAL, Record
 from assay.errors import ConfigError, describe
 from assay.report.packed_array import Array, PackedArray
 from assay.report.samples import Samples
+from assay.stats.scales import SCALES
 
 CLOSE = 1e-5
 """How near a value is to the mean of its column, against the mean size of what is added: terms may be float32."""
@@ -34,9 +35,15 @@ class Value(Record):
         denominator: the column by whose mean that mean is divided: recall is ``true positives`` over ``positives``.
         replicates: what the value changes by in each resample of the groups of samples, as float32, so that values of
             two reports can be paired; see `assay.report.resampling`.
+        scale: the function of the mean that the value is, of `assay.stats.scales.SCALES`: ``"root"`` of a root mean
+            squared error; empty where it is the mean itself.
+        safe_lower: the lower end by which a gate decides, where that of the interval may miss more often than its level
+            says; -inf where no number is known that does not.
+        safe_upper: the upper end, likewise.
 
     Raises:
-        ConfigError: the confidence level is invalid, or there is a ``denominator`` without a ``numerator``.
+        ConfigError: the confidence level is invalid, there is a ``denominator`` without a ``numerator``, or no such
+            ``scale``.
 
     Example:
         >>> Value("accuracy", 0.94, count=450).value
@@ -54,8 +61,14 @@ class Value(Record):
     numerator: str = ""
     denominator: str = ""
     replicates: PackedArray | None = None
+    scale: str = field(default="", metadata=OPTIONAL)
+    safe_lower: float | None = field(default=None, metadata=OPTIONAL)
+    safe_upper: float | None = field(default=None, metadata=OPTIONAL)
 
     def _check(self) -> None:
+        if self.scale not in SCALES:
+            known = ", ".join(filter(None, SCALES))
+            raise ConfigError(describe("Value.scale", repr(self.scale), f"one of {known}", "Leave it out of a mean"))
         if self.confidence_level is not None:
             check_confidence_level("Value.confidence_level", self.confidence_level)
         if self.denominator and not self.numerator:
@@ -81,16 +94,19 @@ class Value(Record):
             return
         terms, weights = terms_of(samples, self.numerator, self.denominator, members)
         with np.errstate(all="ignore"):
+            value = float(SCALES[self.scale].mean(np.float64(self.value)))
             divisor = weights.sum() if self.denominator else len(terms)
             mean, size = (float(np.divide(total, divisor)) for total in (terms.sum(), np.abs(terms).sum()))
         if math.isnan(mean) or math.isinf(mean):
-            fits = math.isnan(self.value) or self.value == mean
+            fits = math.isnan(value) or value == mean
         else:
-            fits = abs(self.value - mean) <= CLOSE * abs(size)
+            fits = abs(value - mean) <= CLOSE * abs(size)
         if not fits:
-            of = f"the mean of {self.numerator!r}" + (f" over that of {self.denominator!r}" if self.denominator else "")
+            of = f"the {self.scale} of the mean" if self.scale else "the mean"
+            of += f" of {self.numerator!r}" + (f" over that of {self.denominator!r}" if self.denominator else "")
             do = "Name the column that it is the mean of, or none"
-            raise ConfigError(describe(f"Value {self.name!r}", self.value, f"{mean!r}, {of}", do))
+            expected = f"{float(SCALES[self.scale].of(mean))!r}, {of}"
+            raise ConfigError(describe(f"Value {self.name!r}", self.value, expected, do))
 
 
 def check_confidence_level(what: str, level: float) -> None:

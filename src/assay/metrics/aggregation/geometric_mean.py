@@ -56,6 +56,10 @@ class GeometricMean(Metric):
     _logs: ClassVar[FloatTerm] = LogValue()
     _zeros: ClassVar[FloatTerm] = IsZero()
 
+    @property
+    def scale(self) -> str:
+        return "exponential"
+
     def tally(self, weighted: bool) -> Tally:
         return Sums(frozenset({self._logs, self._zeros}), None, weighted, ("preds",))
 

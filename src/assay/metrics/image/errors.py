@@ -84,6 +84,10 @@ class PeakSignalNoiseRatio(ImageMetric):
     def term(self) -> ImageTerm:
         return PeakRatio(self.data_range)
 
+    @property
+    def scale(self) -> str:
+        return "" if self.per_image else "decibels"
+
     def tally(self, weighted: bool) -> Tally:
         return super().tally(weighted) if self.per_image else Sums(SQUARES, None, weighted)
 

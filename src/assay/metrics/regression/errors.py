@@ -95,7 +95,11 @@ class MeanSquaredError(ElementwiseMetric):
 
     @property
     def per_sample_terms(self) -> Mapping[str, Of]:
-        return {"squared error": squared} if self.squared else {}
+        return {"squared error": squared}
+
+    @property
+    def scale(self) -> str:
+        return "" if self.squared else "root"
 
     @property
     def formula(self) -> QuotientOfSums | None:

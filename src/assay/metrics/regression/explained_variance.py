@@ -146,5 +146,9 @@ class RelativeSquaredError(OverOutputs):
     squared: Annotated[bool, "False gives the square root."] = True
 
     @property
+    def scale(self) -> str:
+        return "" if self.squared else "root"
+
+    @property
     def formula(self) -> QuotientOfSums | None:
         return _RELATIVE if self.squared else _ROOT_RELATIVE

@@ -220,6 +220,10 @@ class NormalizedRootMeanSquaredError(ElementwiseMetric):
     examples = tuple({"normalization": each} for each in get_args(Normalization))
 
     @property
+    def scale(self) -> str:
+        return "root"
+
+    @property
     def terms(self) -> frozenset[Term]:
         return SQUARES | {TARGET}
 
@@ -284,6 +288,10 @@ class GeometricMeanAbsoluteError(ElementwiseMetric):
 
     _logs: ClassVar[FloatTerm] = LogAbsoluteError()
     _zeros: ClassVar[FloatTerm] = Equal()
+
+    @property
+    def scale(self) -> str:
+        return "exponential"
 
     @property
     def terms(self) -> frozenset[Term]:

@@ -54,6 +54,10 @@ class Perplexity(Metric):
 
     ignore_index: Annotated[int | None, "tokens with this target are left out."] = None
 
+    @property
+    def scale(self) -> str:
+        return "exponential"
+
     def tally(self, weighted: bool) -> Tally:
         return RowSums(TokenLogLoss(self.ignore_index), weighted)
 
