@@ -115,11 +115,11 @@ def test_slices_whose_groups_take_too_much_say_so(monkeypatch):
     assert lines(binary(600, 2)) == [expected]
 
 
-def test_a_perfect_ranking_has_neither_a_formula_nor_replicates_that_differ():
-    scores, labels = torch.linspace(0, 1, 40), torch.arange(40) // 20
+def test_a_ranking_of_one_positive_has_neither_a_formula_nor_replicates_that_differ():
+    scores, labels = torch.linspace(0, 1, 40), torch.arange(40) // 39
     meter = Meter(auroc=AUROC())
     meter.update(scores, labels)
-    assert intervals_or_reasons(meter) == {"auroc": "DeLong's interval (logit) is undefined for these samples"}
+    assert intervals_or_reasons(meter) == {"auroc": "fewer than two positives or negatives"}
     table = pa.table({"p": scores.numpy(), "y": labels.numpy()})
     expected = "No interval for auroc: the replicates of the bootstrap are equal."
     assert lines(score(table, {"auroc": AUROC()}, preds="p", target="y")) == [expected]

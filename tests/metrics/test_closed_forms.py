@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
 from assay import Meter
 from assay.meter.intervals import closed_forms
@@ -33,7 +33,7 @@ from assay.metrics import (
     SpearmanCorrCoef,
     Specificity,
 )
-from assay.stats.intervals import delong_error, fisher_z, on_logit_scale, order_statistics, wilson
+from assay.stats.intervals import area_interval, delong_error, fisher_z, on_logit_scale, order_statistics, wilson
 from assay.tally.curves import of_samples
 from laws import CASES, CLASSES, value
 
@@ -189,11 +189,55 @@ def test_the_area_under_the_curve_has_delongs_interval():
     target = rng.integers(0, 2, 80)
     scores = np.round(rng.random(80) * 0.7 + 0.3 * target, 1)
     kept = AUROC()
-    area = float(kept(torch.tensor(scores), torch.tensor(target)))
-    expected = on_logit_scale(area, delong_over_pairs(scores, target))
+    a, b = placements(scores, target)
+    p, n = len(a), len(b)
+    parts = a.var(ddof=1) / p, b.var(ddof=1) / n
+    freedom = sum(parts) ** 2 / (parts[0] ** 2 / (p - 1) + parts[1] ** 2 / (n - 1))
+    half = stats.t.ppf(0.975, freedom) * math.sqrt(sum(parts)) / (a.mean() * (1 - a.mean()))
+    logit = special.expit(special.logit(a.mean()) + half * np.array([-1, 1]))
+    newcombe = score_ends_of_area(a.mean(), p, n)
     for metric in (kept, AUROC(exact_up_to=0)):
-        assert ends(metric, scores.astype(np.float32), target) == pytest.approx(expected, abs=1e-9)
-    assert ends(kept, [0.1, 0.9, 0.2, 0.8], [0, 1, 0, 1]) is None  # a perfect order says nothing of others
+        found = ends(metric, scores.astype(np.float32), target)
+        assert found == pytest.approx((min(logit[0], newcombe[0]), max(logit[1], newcombe[1])), abs=1e-6)
+    lower, upper = ends(kept, [0.1, 0.9, 0.2, 0.8], [0, 1, 0, 1])
+    assert (lower, upper) == (pytest.approx(score_ends_of_area(1.0, 2, 2)[0], abs=1e-6), 1)
+    assert ends(kept, [0.1, 0.9, 0.2], [0, 1, 0]) is None  # one positive
+
+
+def placements(scores, target):
+    """The placement of each positive among the negatives, and of each negative among the positives."""
+    a, b = scores[target == 1][:, None], scores[target == 0][None]
+    kernel = (a > b) + (a == b) / 2
+    return kernel.mean(1), kernel.mean(0)
+
+
+def score_ends_of_area(area, p, n):
+    """Newcombe's method 5, on a grid."""
+    other, k = np.linspace(1e-9, 1 - 1e-9, 2_000_001), (p + n) / 2 - 1
+    variance = other * (1 - other) * (1 + k * (1 - other) / (2 - other) + k * other / (1 + other)) / (p * n)
+    near = other[np.abs(area - other) <= 1.959964 * np.sqrt(variance)]
+    return near[0], near[-1]
+
+
+@pytest.mark.parametrize("positives", [3, 5, 10])
+@pytest.mark.parametrize("found", [1.0, 0.7])
+def test_neither_safe_end_of_an_area_misses_more_often_than_it_may(positives, found):
+    """Also where a share of the positives is found surely, and the others are like negatives."""
+    rng, repeats, below, above, shown = np.random.default_rng(positives), 500, 0, 0, 0
+    shift = 1.2 if found == 1 else 9.0
+    truth = found * stats.norm.cdf(shift / math.sqrt(2)) + (1 - found) / 2
+    for _ in range(repeats):
+        scores = rng.normal(size=positives + 57)
+        scores[:positives] += shift * (rng.random(positives) < found)
+        order = np.argsort(-scores)
+        counts = (order < positives).astype(int), (order >= positives).astype(int)
+        lower, upper = area_interval(*counts, safe=True)
+        below, above = below + (upper < truth), above + (lower > truth)
+        narrow = area_interval(*counts)
+        assert lower <= narrow[0] <= narrow[1] <= upper
+        shown += narrow[0] <= truth <= narrow[1]
+    assert max(below, above) <= stats.binom.ppf(0.999, repeats, 0.025)
+    assert shown >= stats.binom.ppf(0.001, repeats, 0.93)
 
 
 def test_average_precision_has_a_logit_interval():

@@ -71,6 +71,11 @@ def clopper_pearson(successes: int, n: int, confidence_level: float = 0.95) -> E
     Source:
         Clopper & Pearson 1934, Biometrika 26:404.
     """
+    return _exact_share(successes, n, confidence_level)
+
+
+def _exact_share(successes: float, n: float, confidence_level: float) -> Ends:
+    """Clopper and Pearson's interval, also of numbers of samples that are no integers."""
     tail = (1 - confidence_level) / 2
     lower = beta_quantile(tail, successes, n - successes + 1) if successes else 0.0
     return lower, beta_quantile(1 - tail, successes + 1, n - successes) if successes < n else 1.0
@@ -408,12 +413,74 @@ def delong_error(positives: Array, negatives: Array) -> float:
         DeLong, DeLong & Clarke-Pearson 1988, Biometrics 44:837; in rank form, Sun & Xu 2014, IEEE Signal Processing
         Letters 21:1389.
     """
+    return math.sqrt(sum(_placement_variances(positives, negatives)[1:]))
+
+
+def _placement_variances(positives: Array, negatives: Array) -> tuple[float, float, float]:
+    """The area under the ROC curve, and the variances of the mean placements of positives and of negatives."""
     p, n = positives.astype(np.float64), negatives.astype(np.float64)
     if p.sum() < 2 or n.sum() < 2:
-        return math.nan
+        return math.nan, math.nan, math.nan
     below = (n.sum() - np.cumsum(n) + n / 2) / n.sum()
     above = (np.cumsum(p) - p / 2) / p.sum()
-    return math.sqrt(_variance_of_mean(below, p) + _variance_of_mean(above, n))
+    return float(p @ below / p.sum()), _variance_of_mean(below, p), _variance_of_mean(above, n)
+
+
+def area_interval(positives: Array, negatives: Array, confidence_level: float = 0.95, *, safe: bool = False) -> Ends:
+    """The interval of the area A under the ROC curve, from counts at the distinct scores: the widest of two or three.
+
+    - DeLong's, see `delong_error`, on the logit scale, with the quantile of Student's distribution whose degrees of
+      freedom are Welch's. It is too short for few positives, and there is none at 0 and 1.
+    - Newcombe's fifth: the areas θ with ``|A - θ| <= z sqrt(V(θ))`` and the variance of Hanley and McNeil, in which both
+      counts are their mean.
+    - ``safe``: Clopper and Pearson's of A among so many samples as the error says, ``A (1 - A) / error²``, but at most
+      twice the smaller of both counts (Korn and Graubard). Where some positives are found surely and others not at all,
+      a few of them show no spread, and only this holds.
+
+    Args:
+        positives: how many, from the highest score down; integers.
+        negatives: how many, likewise.
+        confidence_level: between 0 and 1.
+        safe: whether neither end may miss more often than its level says; where there are fewer than some 50 positives
+            or negatives the interval is then wider than most scores need.
+
+    Returns:
+        Both ends; two NaN for fewer than two positives or negatives.
+
+    Example:
+        >>> counts = np.array([3, 2, 0, 1, 0]), np.array([0, 2, 3, 4, 6])
+        >>> [tuple(round(end, 3) for end in area_interval(*counts, safe=safe)) for safe in (False, True)]
+        [(0.517, 0.987), (0.517, 0.996)]
+
+    Source:
+        Newcombe 2006, Statistics in Medicine 25:559, method 5; Korn & Graubard 1998, Survey Methodology 24:193.
+    """
+    area, a, b = _placement_variances(positives, negatives)
+    if math.isnan(area):
+        return math.nan, math.nan
+    p, n, variance = float(positives.sum()), float(negatives.sum()), a + b
+    ends = [_newcombe_area(area, p, n, _z(confidence_level))]
+    if variance > 0:
+        freedom = variance**2 / (a**2 / (p - 1) + b**2 / (n - 1))
+        t = student_quantile((1 + confidence_level) / 2, freedom)
+        scaled = on_logit_scale(area, math.sqrt(variance) * t / _z(confidence_level), confidence_level)
+        ends += [scaled] if scaled else []
+    if safe:
+        count = min(area * (1 - area) / variance if variance > 0 else math.inf, 2 * min(p, n))
+        ends.append(_exact_share(area * count, count, confidence_level))
+    return min(lower for lower, _ in ends), max(upper for _, upper in ends)
+
+
+def _newcombe_area(area: float, p: float, n: float, z: float) -> Ends:
+    k = (p + n) / 2 - 1
+
+    def is_near(other: float, area: float) -> bool:
+        variance = other * (1 - other) * (1 + k * (1 - other) / (2 - other) + k * other / (1 + other)) / (p * n)
+        return area - other <= z * math.sqrt(variance)
+
+    lower = _first_where(lambda other: is_near(other, area), 0.0, area) if area else 0.0
+    upper = 1 - _first_where(lambda other: is_near(other, 1 - area), 0.0, 1 - area) if area < 1 else 1.0
+    return lower, upper
 
 
 def _variance_of_mean(values: Array, counts: Array) -> float:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, NoDataWarning, describe, warn
 from assay.metrics.base import SHARE, Examples, Metric, number, plain, vector
-from assay.stats.intervals import Ends, delong_error, on_logit_scale
+from assay.stats.intervals import Ends, area_interval, on_logit_scale
 from assay.tally import curves
 from assay.tally.base import Tally
 from assay.tally.curves import Array, BoundedEstimate, Ranking
@@ -321,14 +321,21 @@ class AUROC(AveragedRankingMetric):
     @property
     def closed_form(self) -> str:
         whole = self.max_fpr in (None, 1) and self.thresholds is None
-        return "DeLong's interval (logit)" if whole and self._single and not self.bounds else ""
+        return "wider of DeLong's and Newcombe's intervals" if whole and self._single and not self.bounds else ""
 
     def interval(self, counts: Rankings, confidence_level: float, rows: int) -> Ends | None:
-        ranking = counts[0]
+        return self._area_interval(counts[0], confidence_level, rows, False)
+
+    def safe_interval(self, counts: Rankings, confidence_level: float, rows: int) -> Ends | None:
+        return self._area_interval(counts[0], confidence_level, rows, True)
+
+    def _area_interval(self, ranking: Ranking, confidence_level: float, rows: int, safe: bool) -> Ends | None:
         if not self.closed_form or ranking.num_positives + ranking.num_negatives > rows:
             return None
-        error = delong_error(ranking.positives, ranking.negatives)
-        return on_logit_scale(float(self.bounded_value(ranking).value), error, confidence_level)
+        return area_interval(ranking.positives, ranking.negatives, confidence_level, safe=safe)
+
+    def without_interval(self, counts: Rankings) -> str:
+        return "fewer than two positives or negatives"
 
     def bounded_value(self, ranking: Ranking) -> BoundedEstimate:
         if self.max_fpr in (None, 1):
