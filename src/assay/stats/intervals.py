@@ -431,8 +431,8 @@ def area_interval(positives: Array, negatives: Array, confidence_level: float = 
 
     - DeLong's, see `delong_error`, on the logit scale, with the quantile of Student's distribution whose degrees of
       freedom are Welch's. It is too short for few positives, and there is none at 0 and 1.
-    - Newcombe's fifth: the areas θ with ``|A - θ| <= z sqrt(V(θ))`` and the variance of Hanley and McNeil, in which both
-      counts are their mean.
+    - Newcombe's fifth: the areas θ with ``|A - θ| <= z sqrt(V(θ))`` and the variance of Hanley and McNeil, in which
+      both counts are their mean.
     - ``safe``: Clopper and Pearson's of A among so many samples as the error says, ``A (1 - A) / error²``, but at most
       twice the smaller of both counts (Korn and Graubard). Where some positives are found surely and others not at all,
       a few of them show no spread, and only this holds.

@@ -236,14 +236,26 @@ class TopKMetric(LabelMetric):
         return outcomes(counts.totals(), self.num_classes is not None, self.ignore_index)
 
 
+_FORMULA = frozenset({"ratio", "outcomes", "of_classes"})
+_CLAIMS = frozenset({"share", "pooled", "by_support", "has_wilson", "of_class", "quotient", "exact_terms"})
+
+
 @dataclass(frozen=True, kw_only=True)
 class RatioMetric(TopKMetric):
     """A metric that is a quotient of outcomes, for each class or averaged over them.
 
+    What is claimed of the quotient holds where the class that defines `ratio` states it, and nothing is inherited: a
+    subclass with another `ratio` has no interval in closed form, no per-sample values and no exact terms until it
+    states its own.
+
     Attributes:
         share: of one class, the names in `ANSWERS` of what is divided; nothing is divided by where the second is empty.
+            Both empty: no values of single samples.
         pooled: what the value is the share of where classes are pooled; empty where it is none.
         by_support: whether weighing the classes by how often each is the target gives the same as pooling them.
+        has_wilson: of one class, whether `of_class` gives the interval: `ratio` is a share of samples, or `of_class`
+            is overridden.
+        exact_terms: whether `ratio` gives integers, also of weights, so that the value is exact.
 
     Returns:
         float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 is 0 for a class with data, NaN
@@ -258,15 +270,23 @@ class RatioMetric(TopKMetric):
     value_range = SHARE
 
     higher_is_better: ClassVar[bool | None] = True
-    share: ClassVar[tuple[str, str]] = ("true positives", "positives")
+    exact_terms: ClassVar[bool] = False
+    share: ClassVar[tuple[str, str]] = ("", "")
     pooled: ClassVar[str] = ""
     by_support: ClassVar[bool] = False
+    has_wilson: ClassVar[bool] = False
 
     average: Annotated[
         Average | None,
         '"micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how often '
         "each is the target; None gives one value per class. Binary data has one value, of class 1, and no average.",
     ] = "macro"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        if _FORMULA & cls.__dict__.keys():
+            for name in _CLAIMS - cls.__dict__.keys():
+                setattr(cls, name, RatioMetric.__dict__[name])
+        super().__init_subclass__(**options)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -308,8 +328,8 @@ class RatioMetric(TopKMetric):
 
     @property
     def closed_form(self) -> str:
-        one = self.num_labels is None and (self.num_classes is None or self._pools)
-        return "Wilson's interval" if one else ""
+        one = self.has_wilson if self.num_classes is None else self._pools
+        return "Wilson's interval" if one and self.num_labels is None else ""
 
     def interval(self, counts: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
         if not self.closed_form:
@@ -334,13 +354,14 @@ class RatioMetric(TopKMetric):
         """Whether the value of several classes is a share of all samples."""
         return bool(self.pooled) and (self.average == "micro" or (self.average == "weighted" and self.by_support))
 
-    def quotient(self, of: Answers) -> SampleTerms:
-        """What each sample contributes to the value of one class, or to that of pooled labels."""
-        return of.share(*self.share)
+    def quotient(self, of: Answers) -> SampleTerms | None:
+        """What each sample contributes to the value of one class, or of pooled labels; None where not stated."""
+        return of.share(*self.share) if any(self.share) else None
 
     def _averages_samples(self) -> bool:
         """Whether the average over labels is one over samples: when pooled, or when all labels have as many samples."""
-        return self.average == "micro" or (self.average == "macro" and not self.share[1] and self.ignore_index is None)
+        is_mean = bool(self.share[0]) and not self.share[1]
+        return self.average == "micro" or (self.average == "macro" and is_mean and self.ignore_index is None)
 
 
 def of_jaccard(of: Outcomes, confidence_level: float) -> Ends:

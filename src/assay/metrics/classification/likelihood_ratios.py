@@ -9,8 +9,6 @@ import numpy as np
 
 from assay.metrics.base import NOT_NEGATIVE
 from assay.metrics.classification.label_metrics import Outcomes, RatioMetric
-from assay.metrics.per_sample import SampleTerms
-from assay.tally.base import Batch
 
 __all__ = ["NegativeLikelihoodRatio", "PositiveLikelihoodRatio"]
 
@@ -30,13 +28,6 @@ class LikelihoodRatioMetric(RatioMetric):
     def undefined(self) -> float:
         return math.nan
 
-    @property
-    def closed_form(self) -> str:
-        return ""
-
-    def per_sample(self, batch: Batch) -> SampleTerms | None:
-        return None
-
 
 @dataclass(frozen=True, kw_only=True)
 class PositiveLikelihoodRatio(LikelihoodRatioMetric):
@@ -51,6 +42,8 @@ class PositiveLikelihoodRatio(LikelihoodRatioMetric):
 
     Source: scikit-learn user guide, class likelihood ratios.
     """
+
+    exact_terms = True
 
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         return of.tp * (of.fp + of.tn), of.fp * of.support
@@ -70,6 +63,8 @@ class NegativeLikelihoodRatio(LikelihoodRatioMetric):
 
     Source: scikit-learn user guide, class likelihood ratios.
     """
+
+    exact_terms = True
 
     higher_is_better = False
 

@@ -68,6 +68,8 @@ class Accuracy(SamplewiseMetric):
     average: Average | None = "micro"
 
     unchanged_by = frozenset({"swap"})
+    exact_terms = True
+    has_wilson = True
     share = ("correct", "")
     pooled = "correct"
     by_support = True
@@ -93,6 +95,8 @@ class Precision(ZeroDivisionMetric):
     Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
     """
 
+    exact_terms = True
+    has_wilson = True
     share = ("true positives", "predicted positives")
     pooled = "correct"
 
@@ -115,6 +119,8 @@ class Recall(ZeroDivisionMetric):
     Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
     """
 
+    exact_terms = True
+    has_wilson = True
     share = ("true positives", "positives")
     pooled = "correct"
     by_support = True
@@ -138,6 +144,8 @@ class Specificity(SamplewiseMetric):
     Source: Yerushalmy, Public Health Reports 62 (1947), 1432-1449.
     """
 
+    exact_terms = True
+    has_wilson = True
     share = ("true negatives", "negatives")
 
     def ratio(self, of: Outcomes) -> tuple[Array, Array]:
@@ -159,6 +167,8 @@ class NegativePredictiveValue(ZeroDivisionMetric):
     Source: Altman and Bland, BMJ 309 (1994), 102.
     """
 
+    exact_terms = True
+    has_wilson = True
     share = ("true negatives", "predicted negatives")
 
     def ratio(self, of: Outcomes) -> tuple[Array, Array]:
@@ -184,16 +194,13 @@ class FBetaScore(ZeroDivisionMetric):
 
     examples = ({"beta": 2.0}, {"beta": 0.1, "num_classes": 4, "multidim_average": "samplewise"})
 
+    exact_terms = True
     pooled = "correct"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (isfinite(self.beta) and self.beta >= 0):
             raise ConfigError(describe("beta", self.beta, "0 or more", "Give how much recall counts against precision"))
-
-    @property
-    def closed_form(self) -> str:
-        return "" if self.num_classes is None else super().closed_form
 
     @property
     def _square(self) -> Fraction:
@@ -236,6 +243,8 @@ class F1Score(ZeroDivisionMetric):
         {"num_labels": 3, "average": None, "zero_division": nan, "multidim_average": "samplewise"},
     )
     unchanged_by = frozenset({"swap"})
+    exact_terms = True
+    has_wilson = True
     share = ("true positives", "mean of positives and predicted positives")
     pooled = "correct"
 
@@ -278,6 +287,8 @@ class JaccardIndex(ZeroDivisionMetric):
     """
 
     unchanged_by = frozenset({"swap"})
+    exact_terms = True
+    has_wilson = True
     share = ("true positives", "positives or predicted positives")
 
     def of_classes(self, of: Outcomes) -> Outcomes:
@@ -307,6 +318,8 @@ class HammingDistance(SamplewiseMetric):
     """
 
     higher_is_better = False
+    exact_terms = True
+    has_wilson = True
     share = ("wrong", "")
     pooled = "wrong"
     by_support = True

@@ -78,6 +78,8 @@ class SelectionRate(RatioMetric):
 
     family = "fairness"
     higher_is_better = None
+    exact_terms = True
+    has_wilson = True
     share = ("predicted positives", "")
 
     average: Average | None = None
