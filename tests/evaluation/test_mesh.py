@@ -5,9 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
+import signal
+import time
 
+import pytest
 import torch
 import torch.distributed as dist
+import torch.multiprocessing as mp
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
@@ -17,7 +22,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset, TensorDataset
 
 from assay import Accuracy, evaluate
-from ranks import processes
+from ranks import PRELOADED, processes
 
 CLASSES = 3
 METRIC = Accuracy(num_classes=CLASSES)
@@ -268,3 +273,66 @@ def test_a_model_whose_sharding_is_not_understood_is_refused_on_all_processes(tm
         assert "mesh: got str, expected a DeviceMesh with named dimensions" in texts["word"]
         assert "mesh: got a dimension 'columns', expected tp, sp, cp, fsdp," in texts["role"]
         assert "data_group: got int, expected a process group" in texts["rank"]
+
+
+class Breaks(Dataset):
+    """On the second process something happens with the sample 20."""
+
+    def __init__(self, act):
+        self.data, self.act = samples(64), act
+
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, k):
+        if k == 20 and dist.get_rank() == 1:
+            ENDINGS[self.act]()
+        return self.data[k]
+
+
+ENDINGS = {"killed": lambda: os.kill(os.getpid(), signal.SIGKILL), "asleep": lambda: time.sleep(9)}
+
+
+class BreaksInside(nn.Module):
+    """The forward of the second process fails in the middle."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = sharded()
+        self.batches = 0
+
+    def forward(self, x):
+        hidden = self.inner[1](self.inner[0](x))
+        self.batches += 1
+        if self.batches == 2 and dist.get_rank() == 1:
+            raise ZeroDivisionError("by design")
+        return self.inner[2](hidden)
+
+
+def broken(rank, folder, act):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
+    model, data = (BreaksInside(), samples(64)) if act == "inside" else (tensor_parallel(mesh), Breaks(act))
+    text = evaluated(model, data, rank_timeout_s=2.0, on_error="skip")
+    (folder / str(rank)).write_text(text, "utf-8")
+    os._exit(0)
+
+
+@pytest.mark.parametrize("act", ["killed", pytest.param("asleep", marks=pytest.mark.slow), "inside"])
+def test_a_process_that_does_not_come_ends_all_others_with_an_error_that_names_it(tmp_path, act):
+    context = mp.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    ranks = [context.Process(target=broken, args=(rank, tmp_path, act)) for rank in range(2)]
+    for each in ranks:
+        each.start()
+    for each in ranks:
+        each.join(60)
+    text = (tmp_path / "0").read_text("utf-8")
+    assert text.startswith("RankError: ranks: got ")
+    if act == "inside":
+        other = (tmp_path / "1").read_text("utf-8")
+        assert "got ZeroDivisionError while predicting: by design" in other
+        assert "got a failure of rank 1 (BatchError: batch with the ids 24, 25," in text
+    else:
+        assert "got batch 2 (comparing), to which other ranks did not come; rank 1 is the last, " in text

@@ -26,6 +26,8 @@ from assay.evaluation.termination import Termination
 from assay.meter import Meter
 
 _MAX_IDS = 8
+_NOT_OF_A_BATCH = (ConfigError, ShapeError, RankError, CapacityError)
+"""Errors that say how batches are to be read, or that all is lost: no batch is left out for them."""
 
 
 class Watcher(Protocol):
@@ -188,13 +190,11 @@ class Loop:
             raise BatchError(describe(f"batch with {self._id_text(index, batch)}", got, "predictions", do)) from error
         if not self.forward.called:
             return self._failed(index, batch, error, "predicting") + self._repeat()
-        if self.on_error == "skip":
-            error.add_note('on_error="skip" skips no batch in the middle of a forward for which other processes wait.')
-        on_error, self.on_error = self.on_error, "raise"
-        try:
-            return self._failed(index, batch, error, "predicting")
-        finally:
-            self.on_error = on_error
+        if isinstance(error, _NOT_OF_A_BATCH):
+            raise error
+        got = f"{type(error).__name__} while predicting: {error}"
+        do = "Correct the sample or the model; no batch is skipped for whose forward other processes may wait"
+        raise BatchError(describe(f"batch with {self._id_text(index, batch)}", got, "predictions", do)) from error
 
     @contextmanager
     def _answered(self, doing: str) -> Iterator[None]:
@@ -285,7 +285,7 @@ class Loop:
 
     def _failed(self, index: Index, batch: Any, error: Exception, doing: str) -> int:
         """Leave a batch out, or raise."""
-        if isinstance(error, ConfigError | ShapeError | RankError | CapacityError) or is_of_the_loader(error):
+        if isinstance(error, _NOT_OF_A_BATCH) or is_of_the_loader(error):
             raise error  # not this batch, but how it is to be read
         named = self._id_text(index, batch)
         if self.on_error != "skip":

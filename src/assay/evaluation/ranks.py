@@ -151,12 +151,10 @@ class Ranks:
         batch, doing = self._position
         got = self.lost
         if not got:
-            got = f"no other rank in a collective of batch {batch} ({doing}) within {self.timeout_s:.0f} s"
             positions = {rank: self._position_of(rank) for rank in self.place.step if rank != self.own}
-            known = {rank: each for rank, each in positions.items() if each is not None}
-            if known:
-                behind = min(known, key=lambda rank: known[rank])
-                got += f"; rank {behind} is the furthest behind, in batch {known[behind][0]}"
+            behind = min(positions, key=lambda rank: positions[rank])
+            where = f"in batch {positions[behind][0]}" if positions[behind][0] >= 0 else "of which nothing was heard"
+            got = f"batch {batch} ({doing}), to which other ranks did not come; rank {behind} is the last, {where}"
         first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         do = "See the error of that rank; run again"
         return RankError(describe("ranks", f"{got} ({first})", f"{self.count} ranks that work", do))
@@ -166,12 +164,13 @@ class Ranks:
             batch, doing = self._position
             self._store.set(f"{_AT}/{self.own}", f"{batch} {doing}")
 
-    def _position_of(self, rank: int) -> tuple[int, int] | None:
+    def _position_of(self, rank: int) -> tuple[int, int]:
+        """In which batch a rank was, and what it did there, as far as it said."""
         with suppress(Exception):
             if self._store.check([f"{_AT}/{rank}"]):
                 batch, _, doing = self._store.get(f"{_AT}/{rank}").decode().partition(" ")
                 return int(batch), PHASES.index(doing)
-        return None
+        return -1, 0
 
     def gather(self, make: Callable[[], T]) -> list[T]:
         """What `make` gives on every rank, by rank; a failure of one is raised on all.
