@@ -395,7 +395,7 @@ def test_fragments_without_a_matching_row_are_counted(tmp_path, weights):
 
 @pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz"])
 def test_json_that_is_nested_too_deep_is_refused_and_ends_no_process(ending, tmp_path):
-    """The reader of pyarrow overflows the stack of a process; strings with brackets and many short lists are no depth."""
+    """The reader of pyarrow overflows the stack; strings with brackets and many short lists are no depth."""
     path = tmp_path / f"t.{ending}"
     write = gzip.open if ending.endswith("gz") else open
     shallow = {"p": 1, "y": 1, "boxes": [[1, 2]] * 500, "text": '\\"' + "[{" * 500}

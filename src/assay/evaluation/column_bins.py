@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from assay.errors import ConfigError, describe
 from assay.evaluation.slice_values import MISSING
 
-
 MAX = float(np.finfo(np.float64).max)
 
 
