@@ -35,7 +35,9 @@ def test_what_is_wrong_with_an_input_is_an_input_error(name):
     assert issubclass(getattr(errors, name), errors.InputError)
 
 
-@pytest.mark.parametrize("name", ["PlacementWarning", "InvalidValuesWarning", "KernelWarning", "RoundingWarning", "NoDataWarning"])
+@pytest.mark.parametrize(
+    "name", ["PlacementWarning", "InvalidValuesWarning", "KernelWarning", "RoundingWarning", "NoDataWarning"]
+)
 def test_warnings_are_shown_by_default(name):
     assert issubclass(getattr(errors, name), UserWarning)
 

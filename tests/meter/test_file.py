@@ -13,7 +13,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from assay.errors import NoDataWarning, StateError
+from assay.errors import ConfigError, NoDataWarning, StateError
 from assay.meter import Meter
 from assay.meter import file as meter_file
 from assay.meter.file import ABOUT, MeterDescription
@@ -180,6 +180,29 @@ def rewritten(path, change):
     return path
 
 
+def deep(levels, around):
+    """A value inside of so many others."""
+    value = {"class": "Mean", "fields": {}}
+    for _ in range(levels):
+        value = around(value)
+    return value
+
+
+def AROUND(each):  # noqa: N802 - used as a value
+    return {"class": "Arithmetic", "fields": {"operator": "neg", "operands": [each]}}
+
+
+def IN_A_LIST(each):  # noqa: N802 - used as a value
+    return [each]
+
+
+def outputs_of(metric, outputs):
+    return {"class": "PerOutput", "fields": {"metric": metric, "outputs": outputs}}
+
+
+BINS = {"class": "CalibrationError", "fields": {"n_bins": 10**9}}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -195,6 +218,19 @@ def rewritten(path, change):
         (lambda said, t: said["metrics"]["q"]["fields"].update(q=7), r"q: got 7.0, expected a number in \[0, 1\]"),
         (lambda said, t: said["metrics"]["q"]["fields"].update(colour="red"), "unexpected keyword argument 'colour'"),
         (lambda said, t: said["metrics"].clear(), "got no metric, expected one or more"),
+        (lambda said, t: said.update(rows=-5), "out of range"),
+        (
+            lambda said, t: said["metrics"].update(weighted=said["metrics"]["q"]),
+            "a metric named weighted, as an option",
+        ),
+        (lambda said, t: said["metrics"].update(self=said["metrics"]["q"]), "a metric named self, as an option"),
+        (lambda said, t: said["metrics"].update(q=deep(300, AROUND)), "nested too deeply"),
+        (
+            lambda said, t: said["metrics"]["q"]["fields"].update(q=deep(900, IN_A_LIST)),
+            "what no meter holds|that can be",
+        ),
+        (lambda said, t: said["metrics"].update(q=outputs_of(said["metrics"]["q"], 10**8)), "outputs: got 100,000,000"),
+        (lambda said, t: said["metrics"].update(q=BINS), "n_bins: got 1,000,000,000"),
         (lambda said, t: t.pop("4.samples.target"), "4.samples: got no target, expected every column of its samples"),
         (lambda said, t: t.pop("0.count"), r"0.count: got nothing, expected torch.int64 of shape \(1,\)"),
         (
@@ -212,6 +248,19 @@ def test_files_that_say_what_cannot_be_are_refused(path, change, message):
 @dataclass(frozen=True)
 class Own(MeanSquaredError):  # noqa: N818 - not an exception
     """A metric that assay does not bring."""
+
+
+def test_a_table_without_its_partner_is_refused(tmp_path):
+    whole = Meter(auc=AUROC(exact_up_to=5))
+    whole.update(torch.rand(9), torch.arange(9) % 2)
+    path = rewritten(whole.to_file(tmp_path / "auc"), lambda said, tensors: tensors.pop("0.unclear"))
+    refused(path, "histogram without unclear, expected both or neither")
+
+
+@pytest.mark.parametrize("name", ["weighted", "self", "strict", "stage_bytes"])
+def test_a_metric_has_no_name_of_an_option(name):
+    with pytest.raises(ConfigError, match=f"a metric named {name}"):
+        Meter(f"{name}=accuracy")
 
 
 def test_own_metrics_come_back_when_they_are_told(tmp_path):

@@ -29,6 +29,7 @@ from assay.metrics import (
     CosineSimilarity,
     ExactMatch,
     F1Score,
+    FrechetDistance,
     KLDivergence,
     LogCoshError,
     LogLoss,
@@ -37,9 +38,12 @@ from assay.metrics import (
     MeanAbsoluteError,
     MeanSquaredError,
     MinkowskiDistance,
+    PerOutput,
     Perplexity,
     Quantile,
     R2Score,
+    RetrievalPrecisionRecallCurve,
+    SacreBLEUScore,
 )
 from assay.metrics.per_sample import per_sample_values
 from assay.native.library import MISSING, library
@@ -60,6 +64,30 @@ def test_meters_that_list_their_metrics_in_another_order_add_up_metric_by_metric
     other.load_state_dict(one.state_dict())
     assert other.compute() == one.compute()
     assert list(Meter.from_file(other.to_file(tmp_path / "meter")).compute()) == ["some", "every"]
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: CalibrationError(n_bins=10**9), "n_bins"),
+        (lambda: MeanSquaredError(num_outputs=10**9), "num_outputs"),
+        (lambda: AUROC(num_classes=10**9), "num_classes"),
+        (lambda: F1Score(num_labels=10**9), "num_labels"),
+        (lambda: FrechetDistance(num_features=10**9), "num_features"),
+        (lambda: SacreBLEUScore(n_gram=10**9), "n_gram"),
+        (lambda: RetrievalPrecisionRecallCurve(by_row=True, max_k=10**9), "max_k"),
+        (lambda: PerOutput(MeanSquaredError(), 10**8), "outputs"),
+    ],
+)
+def test_a_size_that_is_a_mistake_is_refused_by_its_argument(make, name):
+    with pytest.raises(ConfigError, match=f"^{name}: got 1.*0,000,000, expected at most"):
+        make()
+
+
+def test_states_that_the_machine_has_no_memory_for_are_refused(monkeypatch):
+    monkeypatch.setattr("assay.meter.tally_plan.host_bytes", lambda: 10**9)
+    with pytest.raises(ConfigError, match=r"states of 5 GiB for CalibrationError\(n_bins=10000000\), expected at most"):
+        Meter(CalibrationError(n_bins=10**7))
 
 
 class Column:
@@ -124,7 +152,11 @@ COMPLEX, LONG = torch.ones(4, dtype=torch.complex64), torch.ones(4, 3, dtype=tor
     ("given", "error", "message"),
     [
         ((None, LABELS[1]), ShapeError, "preds: got nothing, expected a tensor. Pass preds as a tensor, an array or"),
-        ((ROWS, [[0], [1, 2]]), ShapeError, "target: got list, expected a tensor. Pass target as a tensor, an array or"),
+        (
+            (ROWS, [[0], [1, 2]]),
+            ShapeError,
+            "target: got list, expected a tensor. Pass target as a tensor, an array",
+        ),
         ((ROWS, list(LABELS[1])), ShapeError, "target: got list, expected a tensor. Pass torch.stack(target)"),
         ((ROWS, LABELS[1], [None] * 4), ShapeError, "weights: got list, expected a tensor."),
         ((ROWS, LABELS[1], 1.0), ShapeError, "weights: got 1 sample, expected as many as preds has, 4."),

@@ -55,7 +55,7 @@ def test_an_argument_that_would_have_no_effect_is_refused(make, message):
 @pytest.mark.parametrize("task", [{}, {"num_labels": 2}])
 def test_labels_are_no_logits(task):
     labels = torch.ones(3, 2, dtype=torch.int64)
-    with pytest.raises(DtypeError, match="preds: got torch.int64, expected floats, for logits=True"):
+    with pytest.raises(DtypeError, match=r"preds: got torch\.int64, expected floats, for logits=True"):
         Accuracy(logits=True, **task)(labels, labels)
 
 

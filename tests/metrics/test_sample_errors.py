@@ -56,7 +56,9 @@ def test_errors_beside_a_large_mean_are_relative_to_the_exact_mean():
     for seed in range(20):
         preds, target = (1e3 + 1e-6 * (each + 1) for each in samples(seed, 9))
         mean = sum(map(Fraction, target)) / len(target)
-        exact = [float(abs(Fraction(t) - Fraction(p)) / abs(Fraction(t) - mean)) for p, t in zip(preds, target, strict=True)]
+        exact = [
+            float(abs(Fraction(t) - Fraction(p)) / abs(Fraction(t) - mean)) for p, t in zip(preds, target, strict=True)
+        ]
         assert ours(MedianRelativeAbsoluteError(), preds, target) == pytest.approx(np.median(exact), rel=1e-14)
         assert ours(GeometricMeanRelativeAbsoluteError(), preds, target) == pytest.approx(gmean(exact), rel=1e-14)
 

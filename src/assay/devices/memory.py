@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from functools import cache
+
 import torch
 
 # Not every allocator raises torch.OutOfMemoryError. An Apple GPU raises a plain RuntimeError without a full stop after
@@ -28,6 +31,15 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(text in str(error) for text in _SAID)
+
+
+@cache
+def host_bytes() -> int:
+    """How much memory this machine has; 64 GiB where it does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # Windows has no sysconf, and others lack some of its names
+        return 1 << 36
 
 
 def free_cached(device: torch.device) -> None:

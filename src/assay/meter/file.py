@@ -10,7 +10,8 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -22,6 +23,7 @@ import assay.metrics
 from assay._atomic import Location, local_copy, location, write_whole
 from assay.devices.placement import to_host
 from assay.errors import AssayError, StateError, describe
+from assay.meter.options import RESERVED
 from assay.metrics.base import Metric
 from assay.tally.base import State, Tally
 from assay.tally.sample_store import SampleStore
@@ -69,9 +71,12 @@ class MeterDescription:
             if not (
                 isinstance(description.metrics, dict)
                 and isinstance(description.weighted, bool)
-                and isinstance(description.rows, int)
+                and type(description.rows) is int
+                and 0 <= description.rows < 1 << 63
             ):
-                raise TypeError("a field of another type")
+                raise TypeError("a field of another type, or out of range")
+            if RESERVED & set(description.metrics):
+                raise TypeError(f"a metric named {min(RESERVED & set(description.metrics))}, as an option of Meter")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             got = f"a description that cannot be read ({error})"
             raise StateError(describe(where, got, "that of a meter", "Save the meter again")) from error
@@ -91,6 +96,18 @@ class MeterDescription:
             [each for each in known if isinstance(each, Metric)],
         )
         return {name: _metric(fields, own, where) for name, fields in self.metrics.items()}
+
+
+@contextmanager
+def as_file_error(where: str) -> Iterator[None]:
+    """Whatever fails inside, while a meter is made of what a file says, is a `StateError` that names the file."""
+    try:
+        yield
+    except StateError:
+        raise
+    except (AssayError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise StateError(describe(where, f"what no meter holds ({reason})", "the counts of a meter", _AGAIN)) from error
 
 
 def described(state: Mapping[str, Tensor], where: str) -> tuple[MeterDescription, dict[str, Tensor]]:
@@ -219,6 +236,12 @@ _AGAIN = "Save the meter again, with equal metrics and this version of assay"
 def _state(k: int, tally: Tally, left: dict[str, Tensor], where: str) -> State:
     """Take the fields of a tally out of the tensors."""
     state = tally.zero(torch.device("meta"))  # for its shapes: every field is replaced
+    late = {name: f"{k}.{name}" in left for name, rule in tally.fields.items() if rule == "late"}
+    if any(late.values()) and not all(late.values()):
+        there, missing = (
+            ", ".join(name for name, is_there in late.items() if is_there is each) for each in (True, False)
+        )
+        raise StateError(describe(f"{where}, {k}", f"{there} without {missing}", "both or neither", _AGAIN))
     for name, rule in tally.fields.items():
         key, zero = f"{k}.{name}", state.pop(name, None)
         if isinstance(zero, SampleStore):

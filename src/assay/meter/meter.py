@@ -526,8 +526,9 @@ class Meter:
         """
         where = os.fspath(path)
         description, tensors = file.read(path)
-        meter = cls(weighted=description.weighted, **description.made(known, where))  # type: ignore[arg-type]
-        meter._load(description, tensors, where)
+        with file.as_file_error(where):
+            meter = cls(weighted=description.weighted, **description.made(known, where))  # type: ignore[arg-type]
+            meter._load(description, tensors, where)
         return meter
 
     def _load(self, description: MeterDescription, tensors: Mapping[str, Tensor], where: str) -> None:

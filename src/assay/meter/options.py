@@ -9,6 +9,9 @@ from assay.metrics.base import Metric
 from assay.metrics.parsing import as_metrics
 from assay.tally.inputs import type_name
 
+RESERVED = frozenset({"self", "weighted", "strict", "stage_bytes"})
+"""Names that a metric of a meter cannot have, as they are those of options."""
+
 
 def check_options(weighted: object, strict: object, stage_bytes: object) -> None:
     """Raise a `ConfigError` for an option that a meter cannot have."""
@@ -32,6 +35,10 @@ def named_metrics(metrics: Sequence[Metric | str], named: Mapping[str, Metric | 
                 describe("Meter", f"two metrics named {name}", "names that differ", "Give names as keywords")
             )
     everything: dict[str, Metric] = dict(pairs) | as_metrics(named)
+    reserved = sorted(RESERVED & set(everything))
+    if reserved:
+        do = "Give the metric another name"
+        raise ConfigError(describe("Meter", f"a metric named {reserved[0]}", "a name that is no option of Meter", do))
     if not everything:
         raise ConfigError(describe("Meter", "no metric", "one or more", "Write Meter(acc=Accuracy(num_classes=10))"))
     for name, metric in everything.items():

@@ -7,6 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import torch
+from torch import Tensor
+
+from assay.devices.memory import host_bytes
 from assay.errors import AssayError, ConfigError, InputError, ShapeError, describe
 from assay.meter.raw_samples import shared_encoders, takes_raw
 from assay.metrics.base import Metric
@@ -50,6 +54,7 @@ class TallyPlan:
             else:
                 tallies.append(tally)
         self.tallies: tuple[Tally, ...] = tuple(tallies)
+        self._check_memory()
         groups: dict[Tally, int] = {}
         self.group_of = {name: groups.setdefault(wanted, len(groups)) for name, wanted in self._wanted.items()}
         """A number for each metric, the same for metrics that are computed from the same tally."""
@@ -69,6 +74,16 @@ class TallyPlan:
             and not self.counted_columns
         )
         """Whether rows that one encoder makes on the CPU are all that is counted, besides weights."""
+
+    def _check_memory(self) -> None:
+        """Raise a `ConfigError` when states would take more memory than this machine has."""
+        states = (tally.zero(torch.device("meta")) for tally in self.tallies)
+        size = sum(each.nbytes for state in states for each in state.values() if isinstance(each, Tensor))
+        if size > host_bytes():
+            got = f"states of {size / 2**30:,.0f} GiB for {', '.join(map(repr, self._metrics.values()))}"
+            expected = f"at most the memory of this machine, {host_bytes() / 2**30:,.1f} GiB"
+            do = "Check the numbers of classes, outputs, bins and features, which states are sized by"
+            raise ConfigError(describe("Meter", got, expected, do))
 
     @property
     def uses_target(self) -> bool:

@@ -39,6 +39,15 @@ Change = Literal["swap", "increasing", "affine", "common affine", "shift", "scal
 NO_ESTIMATE = "a total, a count or an extreme, which says nothing of other samples"
 """Why such a value has no interval."""
 
+LARGEST_SIZES: Mapping[str, int] = {
+    **dict.fromkeys(("num_classes", "num_labels", "num_groups", "num_outputs", "n_bins"), 1 << 24),
+    **dict.fromkeys(("num_features", "num_target_features"), 1 << 24),
+    "max_k": 1 << 20,
+    "outputs": 1 << 16,  # each has tallies of its own
+    **dict.fromkeys(("n_gram", "n_char_order", "n_word_order"), 1 << 10),
+}
+"""The largest values of arguments that states are sized by: what is beyond them is a mistake, or would take hours."""
+
 ANY_NUMBER = (-math.inf, math.inf)
 NOT_NEGATIVE = (0.0, math.inf)
 SHARE = (0.0, 1.0)
@@ -112,6 +121,7 @@ class Metric(Operators, ABC):
             value = getattr(self, name)
             if not (optional and value is None):
                 object.__setattr__(self, name, plain(name, value, kind))
+                _check_size(name, getattr(self, name))
         for name, choices in self._choices.items():
             value = getattr(self, name)
             if not any(type(value) is type(choice) and value == choice for choice in choices):
@@ -311,6 +321,13 @@ class Metric(Operators, ABC):
         meter = meter_of_batch(self, weights)
         meter.update(preds, target, weights=weights, **columns)
         return meter.plot(axes=axes, classes=classes)
+
+
+def _check_size(name: str, value: float) -> None:
+    """Raise a `ConfigError` for an argument that asks for states of an impossible size."""
+    if value > LARGEST_SIZES.get(name, math.inf):
+        do = f"Check {name}: it sizes what is counted"
+        raise ConfigError(describe(name, f"{value:,}", f"at most {LARGEST_SIZES[name]:,}", do))
 
 
 def plain(name: str, value: Any, kind: str) -> Any:

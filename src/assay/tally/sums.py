@@ -41,9 +41,9 @@ from assay.triton_kernels import sums as triton_sums
 class Sums(Tally):
     """Exact sums of terms over all samples, for each of `num_outputs` outputs.
 
-    State, all int64: `count` of shape `(outputs,)`, without samples of weight 0; for every float that the terms are made of, how many were not
-    finite in `invalid` of shape `(leaves, outputs)`, and in `special` of shape `(leaves, outputs, 3)` what is positive
-    where +inf, -inf and NaN were met; and for each order of terms `sums<order>` of shape
+    State, all int64: `count` of shape `(outputs,)`, without samples of weight 0; for every float that the terms are
+    made of, how many were not finite in `invalid` of shape `(leaves, outputs)`, and in `special` of shape `(leaves,
+    outputs, 3)` what is positive where +inf, -inf and NaN were met; and for each order of terms `sums<order>` of shape
     `(terms, outputs, num_limbs(order))`. Size: 0.6, 1.1 or 1.6 KiB per term and output for orders 1, 2 and 3. Weighted,
     each term is multiplied by the weight of its sample, and `bad_weights` counts the weights that cannot be. With
     `nan_policy="warn"`, `left_out` of shape `(outputs,)` counts the samples whose `preds` are NaN.
