@@ -1,4 +1,5 @@
-# make demo    see it work: trains small models, writes a report          make test    run the tests
+# make demo    see it work: trains small models, writes a report          make test    run the tests, one case of each kind
+# make test-all   every test that takes seconds, with all cases (half an hour of CPU)
 # make lint    style (ruff)      make types   types (mypy)                 make bench   side by side with other libraries
 # make test-slow  what takes a minute or more: twenty kills, coverage   make test-gpu   what needs an accelerator
 # make bench-gpu  updates, CUDA graphs, sync over NCCL and quantized layers on an NVIDIA GPU
@@ -17,13 +18,16 @@ PIP    := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-
 STAMPS := $(VENV)/.stamps
 JOBS   ?= auto
 
-.PHONY: demo test test-slow test-compat test-gpu test-regressions test-integrations test-cuda-build lint types bench bench-gpu docs screenshots clean
+.PHONY: demo test test-all test-slow test-compat test-gpu test-regressions test-integrations test-cuda-build lint types bench bench-gpu docs screenshots clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/demo
 	$(BIN)/assay demo
 
 test: $(STAMPS)/test
+	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow and not exhaustive" --require-devices mps,cuda:1,xpu
+
+test-all: $(STAMPS)/test
 	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" --require-devices mps,cuda:1,xpu
 
 test-slow: $(STAMPS)/test

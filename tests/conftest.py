@@ -10,6 +10,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from counting import Counts, counted
+from thinning import mark_the_rest
 
 if not torch.cuda.is_available():  # kernels in Triton run in its interpreter, which is chosen when Triton is imported
     os.environ.setdefault("TRITON_INTERPRET", "1")
@@ -19,6 +20,11 @@ torch.set_num_threads(1)  # workers of pytest-xdist share the cores
 settings.register_profile("assay", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("assay"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "assay")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_the_rest(items)
 
 
 @pytest.fixture(autouse=True)

@@ -168,6 +168,11 @@ class Case:
         """Whether a weight says how often its sample occurs."""
         return _counts_in(self.metric, SampleTally) or counts_pairs(self)
 
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What the cases have in common of which `make test` runs one in each law."""
+        return type(self.metric), type(self.metric.tally(self.weighted))
+
     def meter(self, stage_bytes: int = 1 << 21) -> Meter:
         return Meter(value=self.metric, weighted=self.weighted, stage_bytes=stage_bytes)
 

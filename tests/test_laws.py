@@ -29,8 +29,9 @@ from laws import (
     wide_values,
 )
 from laws import value as read
+from thinning import every
 
-every_case = pytest.mark.parametrize("case", CASES, ids=str)
+every_case = every(CASES)
 
 
 def test_a_metric_is_a_value():
@@ -76,7 +77,7 @@ def test_the_exceptions_from_the_laws_are_those_that_are_needed():
 # --- dtypes ----------------- ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not case.raw], ids=str)
+@every([case for case in CASES if not case.raw])
 def test_the_dtype_that_carries_the_values_changes_no_bit(case):
     seen = (lambda meter: bits(read(meter))) if names_a_dtype(case.metric) else bits
     data = case.data(1, 33)
@@ -114,7 +115,7 @@ def test_a_metric_without_data_reads_nan_and_warns(case):
             assert all(leaf.isnan().all() for leaf in found if leaf.dtype.is_floating_point)
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if getattr(c.metric, "ignore_index", None) is not None], ids=str)
+@every([c for c in CASES if getattr(c.metric, "ignore_index", None) is not None])
 def test_ignored_samples_leave_no_trace_in_the_value(case):
     data = case.data(12, 20)
     assert data.target is not None

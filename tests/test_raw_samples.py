@@ -13,13 +13,14 @@ from assay.errors import ConfigError, InputError
 from assay.meter import Meter
 from assay.metrics.per_sample import per_sample_values
 from laws import CASES, bits, value
+from thinning import every
 
 ROWS = 24
 RAW = [
     case for case in CASES if case.metric.encoder is not None and case.metric.encoder.takes not in ("boxes", "tensors")
 ]
-every_case = pytest.mark.parametrize("case", RAW, ids=str)
-plain = pytest.mark.parametrize("case", [case for case in RAW if not case.weighted], ids=str)
+every_case = every(RAW)
+plain = every([case for case in RAW if not case.weighted])
 
 
 @plain

@@ -22,9 +22,10 @@ from counting import counted
 from laws import CASES, Case, Data, bits, feed, leaves
 from laws import value as read
 from tally_laws import TALLY_CASES
+from thinning import every
 
-every_case = pytest.mark.parametrize("case", TALLY_CASES, ids=str)
-every_dense_case = pytest.mark.parametrize("case", [case for case in TALLY_CASES if not case.raw], ids=str)
+every_case = every(TALLY_CASES)
+every_dense_case = every([case for case in TALLY_CASES if not case.raw])
 few = settings(max_examples=5)
 seeds = st.integers(0, 2**32 - 1)
 STAGES = (0, 1 << 21)
@@ -109,7 +110,7 @@ def test_staging_and_chunks_change_no_bit(case):
         assert meter.rows == count
 
 
-@pytest.mark.parametrize("case", [case for case in TALLY_CASES if not case.raw and not case.weighted], ids=str)
+@every([case for case in TALLY_CASES if not case.raw and not case.weighted])
 def test_a_step_has_the_value_of_its_batch_which_the_next_step_does_not_change(case):
     """Steps share the states of one batch where they can."""
     data = case.data(3, 12)
@@ -240,7 +241,7 @@ def test_one_sample_constants_and_one_class_can_be_computed(case):
         assert bits(case.counted(batch)) == bits(case.counted(*singles, stage_bytes=0))
 
 
-@pytest.mark.parametrize("case", [case for case in TALLY_CASES if case.raw], ids=str)
+@every([case for case in TALLY_CASES if case.raw])
 def test_encoders_concatenate_and_raw_samples_are_not_kept(case):
     data = case.data(11, 9)
     parts = [data.rows(slice(0, 4)), data.rows(slice(4, 4)), data.rows(slice(4, None))]

@@ -11,13 +11,14 @@ from assay.devices import policy
 from assay.devices.placement import move
 from laws import Data, bits, feed, public_metrics
 from tally_laws import TALLY_CASES
+from thinning import every
 
 DEVICES = ("mps", "cuda:1", "xpu")
 STAGES = (0, 1 << 21)
 
 
 @pytest.mark.devices(*DEVICES)
-@pytest.mark.parametrize("case", [case for case in TALLY_CASES if not case.raw], ids=str)
+@every([case for case in TALLY_CASES if not case.raw])
 def test_no_update_waits_or_is_refused_and_every_bit_is_the_cpus(case, device, pretended):
     events = pretended.events if pretended else []  # a real device notes none, and its bits count as well
     batches = case.data(1, 33), case.data(2, 20)

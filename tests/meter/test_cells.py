@@ -18,6 +18,7 @@ from assay.tally.base import Batch, State, Tally
 from assay.tally.row_cells import RowCells
 from laws import bits, feed
 from tally_laws import TALLY_CASES, TallyCase
+from thinning import every
 
 TABLES = [
     case
@@ -32,7 +33,7 @@ def cells_of(rows: int) -> np.ndarray:
     return np.random.default_rng(rows).integers(0, CELLS - 1, rows)
 
 
-@pytest.mark.parametrize("case", TABLES, ids=str)
+@every(TABLES)
 def test_cells_are_counted_as_one_meter_a_cell_does(case: TallyCase):
     batches = [case.data(seed, rows) for seed, rows in ((1, 30), (2, 1), (3, 25))]
     counted, chosen = CellMeters(case.meter()), [cells_of(batch.count) for batch in batches]
@@ -46,7 +47,7 @@ def test_cells_are_counted_as_one_meter_a_cell_does(case: TallyCase):
         assert counted.meter(cell).rows == meter.rows
 
 
-@pytest.mark.parametrize("case", TABLES, ids=str)
+@every(TABLES)
 def test_cells_that_are_handed_over_add_up_to_those_of_one_process(case: TallyCase):
     batches = [case.data(seed, rows) for seed, rows in ((1, 30), (2, 25))]
     chosen, whole = [cells_of(batch.count) for batch in batches], case.meter()
@@ -84,7 +85,7 @@ def arguments(case: TallyCase, batch):
     return case.meter().arguments(batch.preds, batch.target, batch.weights, batch.columns)
 
 
-@pytest.mark.parametrize("case", TABLES, ids=str)
+@every(TABLES)
 def test_compiled_cells_have_the_bits_of_torch(case: TallyCase):
     data = case.data(4, 40)
     cells = RowCells(torch.from_numpy(cells_of(40)), CELLS)
@@ -120,7 +121,7 @@ def test_cells_tell_apart_what_is_not_finite(dtype, weighted):
         assert bits(counted.meter(cell).states()) == bits(meter.states())
 
 
-@pytest.mark.parametrize("case", TALLY_CASES, ids=str)
+@every(TALLY_CASES)
 def test_reading_a_value_changes_no_count(case: TallyCase):
     meter = case.meter()
     feed(meter, case.data(1, 30))

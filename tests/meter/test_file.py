@@ -25,6 +25,7 @@ from assay.metrics.regression.errors import MeanSquaredError
 from assay.metrics.regression.rank_correlation import SpearmanCorrCoef
 from laws import bits
 from tally_laws import TALLY_CASES
+from thinning import every
 
 MIXED = {"mse": MeanSquaredError(), "rho": SpearmanCorrCoef(), "q": Quantile((0.1, 0.9)), "max": Max(), "mean": Mean()}
 
@@ -78,7 +79,7 @@ def test_a_meter_without_data_comes_back(tmp_path, way):
         assert copied.compute()["rho"].isnan()
 
 
-@pytest.mark.parametrize("case", TALLY_CASES, ids=str)
+@every(TALLY_CASES)
 def test_every_tally_comes_back_from_a_file_that_describes_its_metrics(tmp_path, case):
     meter = case.counted(case.data(3, 17))
     copied = Meter.from_file(meter.to_file(tmp_path / "counts.safetensors"), known=case.with_functions)

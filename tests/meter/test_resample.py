@@ -19,6 +19,7 @@ from assay.stats import bootstrap
 from assay.stats.bootstrap import poisson_draws
 from laws import CASES, value
 from tally_laws import TALLY_CASES
+from thinning import every
 
 DRAWS = np.array([[1, 1, 1, 1], [0, 2, 1, 3], [3, 0, 0, 1]])
 
@@ -51,7 +52,7 @@ def test_products_are_exact(draws, stacked):
     assert np.array_equal(combined(draws, small), draws @ small)
 
 
-@pytest.mark.parametrize("case", TALLY_CASES, ids=str)
+@every(TALLY_CASES)
 def test_a_replicate_has_the_values_of_its_samples(case, monkeypatch):
     data = case.data(3, 40)
     parts = [data.rows(slice(start, stop)) for start, stop in ((0, 12), (12, 13), (13, 30), (30, 40))]

@@ -24,6 +24,7 @@ from assay.metrics.regression.rank_correlation import KendallRankCorrCoef, Spear
 from laws import bits
 from ranks import Group, processes
 from tally_laws import TALLY_CASES
+from thinning import every
 
 FIRST = assay.meter.sync.FIRST_WORDS
 
@@ -70,7 +71,7 @@ def test_every_rank_gets_what_one_meter_would_have_counted(group, cuts):
     assert [meter.rows for meter in meters] == [b - a for a, b in pairwise(cuts)]
 
 
-@pytest.mark.parametrize("case", TALLY_CASES, ids=str)
+@every(TALLY_CASES)
 def test_every_tally_can_be_synced(group, case):
     data = case.data(7, 23)
     ranks = group(3)

@@ -30,6 +30,7 @@ from assay.metrics.per_sample import per_sample_values, predictions
 from assay.report import Samples, Value
 from assay.stats.scales import SCALES
 from laws import CASES, bits, value, wide, wide_values
+from thinning import every
 
 COUNT = 200
 
@@ -90,7 +91,7 @@ def mean(found, scale=""):
     return torch.tensor(SCALES[scale].of(mean.numpy()))
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@every(CASES)
 def test_the_mean_of_contributions_is_the_value_or_there_is_a_reason(case, count_ops):
     data = case.data(7, COUNT)
     few = data.rows(slice(2))
@@ -114,7 +115,7 @@ def test_the_mean_of_contributions_is_the_value_or_there_is_a_reason(case, count
     told.check_terms(Samples.pack(range(COUNT), numbers))
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@every(CASES)
 def test_a_single_number_without_contributions_is_no_mean(case):
     """The mean over twice as many samples is the mean of the values of both halves."""
     if case.weighted or type(case.metric).per_sample is not Metric.per_sample:
@@ -144,7 +145,7 @@ def test_equal_names_are_equal_numbers():
 
 
 @pytest.mark.devices("mps", "cuda:1", "xpu")
-@pytest.mark.parametrize("case", [case for case in CASES if not case.raw], ids=str)
+@every([case for case in CASES if not case.raw])
 def test_on_every_device_nothing_waits_and_the_columns_are_the_cpus(case, device, pretended):
     events = pretended.events if pretended else []
     policy(device)  # the self-test of a device at its first use reads what it computed

@@ -1,0 +1,46 @@
+"""Which cases of a test with many of them `make test` runs: one of each kind. `make test-all` runs them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+from zlib import crc32
+
+import pytest
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def one_of_each(kind: Callable[..., Hashable]) -> Decorator:
+    """Decorate a parametrized test, so that `make test` runs one case of each kind.
+
+    Args:
+        kind: takes the parameters of a case by name and gives what is equal for the cases that one of them represents.
+    """
+    return pytest.mark.one_of_each.with_args(kind)
+
+
+def every(cases: Sequence[Any]) -> Decorator:
+    """Parametrize a law with cases, of which `make test` runs one of each `kind`; on each device in turn."""
+    parametrized = pytest.mark.parametrize("case", cases, ids=str)
+    return lambda test: one_of_each(lambda case, **_: case.kind)(parametrized(test))
+
+
+def mark_the_rest(items: Sequence[pytest.Item]) -> None:
+    """Mark as `exhaustive` the cases that another one of their kind represents.
+
+    Which one does is the same in every run, and another one for each test and each kind: together, the tests run many
+    of the cases, and each kind meets one of the devices.
+    """
+    kinds: dict[tuple[str, Hashable], list[pytest.Item]] = {}
+    for item in items:
+        if (marker := item.get_closest_marker("one_of_each")) is not None:
+            params: dict[str, Any] = item.callspec.params  # type: ignore[attr-defined]
+            kinds.setdefault((item.nodeid.partition("[")[0], marker.args[0](**params)), []).append(item)
+    for cases in kinds.values():
+        chosen = crc32(cases[0].nodeid.encode()) % len(cases)
+        for item in cases[:chosen] + cases[chosen + 1 :]:
+            item.add_marker("exhaustive")
+
+
+__all__ = ["every", "mark_the_rest", "one_of_each"]
