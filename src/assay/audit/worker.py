@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from assay._records import Record
 from assay.audit.collect import Collector
-from assay.audit.observations import COMPILING, AS_IT_IS, AuditRun, Observation, to_line
+from assay.audit.observations import AS_IT_IS, COMPILING, AuditRun, Observation, to_line
 from assay.audit.targets import Target, find_cases, parse, run_program, runs_cases
 from assay.audit.tensor_trees import is_tensor
 from assay.errors import AssayError

@@ -119,8 +119,9 @@ def _between(value: Value, interval: ConfidenceInterval) -> Value:
     if math.isnan(interval.lower) or math.isnan(interval.upper):
         return value
     note = "; ".join(part for part in (value.note, interval.method) if part)
-    safe = {} if interval.safe is None else dict(zip(("safe_lower", "safe_upper"), interval.safe, strict=True))
-    with_ends = replace(value, lower=interval.lower, upper=interval.upper, note=note, **safe)
+    with_ends = replace(value, lower=interval.lower, upper=interval.upper, note=note)
+    if interval.safe is not None:
+        with_ends = replace(with_ends, safe_lower=interval.safe[0], safe_upper=interval.safe[1])
     return replace(with_ends, confidence_level=interval.confidence_level)
 
 
