@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.errors import ConfigError, StateError, describe
+from assay.integrations.class_names import class_named, name_in_torchmetrics
 from assay.integrations.optional_packages import import_package
 from assay.meter import Meter
 from assay.meter.file import ABOUT
@@ -348,37 +349,9 @@ def as_torchmetric(metric: Metric | Meter, *, weighted: bool = False, **options:
     if not isinstance(metric, Metric):
         got = type(metric).__name__  # type: ignore[unreachable]
         raise ConfigError(describe("metric", got, "a metric or a meter of assay", "Pass Accuracy(num_classes=10)"))
-    kind = _class_named(AssayMetric, _name_there(metric))
+    kind = class_named(AssayMetric, name_in_torchmetrics(metric))
     made: AssayMetric = kind(Meter(weighted=weighted, value=metric), **options)
     return made
-
-
-def _name_there(metric: Metric) -> str:
-    """The name of the class of TorchMetrics in whose place a metric is; its own where there is none."""
-    name = type(metric).__name__
-    sizes = (("num_classes", "Multiclass"), ("num_labels", "Multilabel"))
-    task = next((task for size, task in sizes if getattr(metric, size, None) is not None), "Binary")
-    places = ((torchmetrics.classification, f"{task}{name}"), (torchmetrics, f"{name}Metric"))
-    return next((there for place, there in places if hasattr(place, there)), name)
-
-
-@functools.cache
-def _class_named(base: type, name: str) -> Any:
-    """A class of another name, by which hosts name metrics: one for each name, so that types of equal metrics agree."""
-
-    def reduced(self: Any, protocol: Any) -> Any:
-        reduced_as_usual: Any = super(kind, self).__reduce_ex__(protocol)
-        return _empty, (base, name), *reduced_as_usual[2:]
-
-    body = {"__doc__": base.__doc__, "__module__": base.__module__, "__reduce_ex__": reduced}
-    kind: Any = type(name, (base,), body)
-    return kind
-
-
-def _empty(base: type, name: str) -> Any:
-    """An instance of a class of another name, which unpickling fills."""
-    kind = _class_named(base, name)
-    return kind.__new__(kind)
 
 
 class _SharedMeter:
@@ -493,7 +466,7 @@ class AssayCollection(torchmetrics.MetricCollection):  # type: ignore[misc]
 
     def __init__(self, meter: Meter, prefix: str | None = None, postfix: str | None = None, **options: Any) -> None:
         shared = _SharedMeter(meter)
-        kinds = {name: _class_named(_Member, _name_there(metric)) for name, metric in meter.metrics.items()}
+        kinds = {name: class_named(_Member, name_in_torchmetrics(metric)) for name, metric in meter.metrics.items()}
         members = {name: kind(shared, name, **options) for name, kind in kinds.items()}
         super().__init__(members, prefix=prefix, postfix=postfix, compute_groups=False)
 
