@@ -194,13 +194,19 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
         inputs = (*args, *kwargs.values())
         if not (require_gradient(inputs) and has_gradient(self.original)):
             return None
-        there = self.original(**self._arguments).to(next(each.device for each in inputs if isinstance(each, Tensor)))
+        there = self.__dict__.pop("_for_gradients", None) or self.original(**self._arguments)  # which takes long
+        device = next(each.device for each in inputs if isinstance(each, Tensor))
+        if there.device != device:
+            there.to(device)
         if there.dtype != self._dtype:
             there.set_dtype(self._dtype)
         args, kwargs = self._first(*args), dict(zip(kwargs, self._first(*kwargs.values()), strict=True))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # counting the batch warns
-            return there(*args, **kwargs)
+            value = there(*args, **kwargs)
+        there.reset()  # it keeps no graph
+        self.__dict__["_for_gradients"] = there  # no submodule
+        return value
 
     def compute_for(self, group: Sequence[CompatibleMetric]) -> None:
         """Compute the values of a compute group, which shares the meter; `compute` of each then gives its value."""
