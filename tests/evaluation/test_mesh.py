@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
-import json
 import os
 import signal
 import time
@@ -22,7 +22,9 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset, TensorDataset
 
 from assay import Accuracy, evaluate
-from ranks import PRELOADED, processes
+from assay.report import Report
+from evaluation.stopping import Counters
+from ranks import PRELOADED, as_torchrun, processes
 
 CLASSES = 3
 METRIC = Accuracy(num_classes=CLASSES)
@@ -86,7 +88,9 @@ def evaluated(model, data, **more):
         report = evaluate(model, data, METRIC, **how)
         (section,) = report.sections
         run = dict(next(each for each in section.tables if each.name == "Run").rows)
-        digest = hashlib.sha256(json.dumps(dataclasses.asdict(section.values[0])).encode()).hexdigest()[:8]
+        tables = [table for table in section.tables if table.name not in ("Every sample once", "Decisions", "Run")]
+        text = Report("", [dataclasses.replace(section, tables=tables)], created="", environment={}).to_json()
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         return [section.values[0].value, report.notes[0], run.get("batches repeated without weight", ""), digest]
 
     return told(act)
@@ -139,7 +143,29 @@ def sharded_too(model, mesh):
     return fully_shard(model, mesh=mesh)
 
 
-def on_two(rank, size):
+class Stops(nn.Module):
+    """Is interrupted after some batches; how many are left is no part of it."""
+
+    def __init__(self, inner, batches):
+        super().__init__()
+        self.inner = inner
+        self.counters = Counters(batches)
+
+    def forward(self, x):
+        if not self.counters.left:
+            raise KeyboardInterrupt
+        self.counters.left -= 1
+        return self.inner(x)
+
+
+def resumed(folder, batches, rank, size):
+    try:
+        return evaluated(Stops(sharded(), batches), samples(101), resume=folder, checkpoint_every=99.0)
+    except KeyboardInterrupt:
+        return "interrupted"
+
+
+def on_two(kept, rank, size):
     parallel = tensor_parallel(init_device_mesh("cpu", (2,), mesh_dim_names=("tp",)))
     unnamed = init_device_mesh("cpu", (2,))
     wrapped = FullyShardedDataParallel(network(), device_id=torch.device("cpu"), auto_wrap_policy=always_wrap_policy)
@@ -163,12 +189,25 @@ def on_two(rank, size):
         "fsdp2 101": evaluated(sharded(), samples(101)),
         "fsdp2 streams": evaluated(sharded(), Stream(*((0, 9), (9, 13))[rank]), batch_size=None, sharded=True),
         "fsdp2 one stream": evaluated(sharded(), Stream(*((0, 13), (13, 13))[rank]), batch_size=None, sharded=True),
+        "fsdp2 stopped": resumed(kept, 3, rank, size),
+        "fsdp2 resumed": resumed(kept, 99, rank, size),
         "fsdp2 skip": evaluated(sharded(), OneBroken(20), on_error="skip"),
         "hand-written": evaluated(
             HandWritten(), samples(101), mesh=init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
         ),
         "outputs in parts": evaluated(lambda x: parallel(x)[:, [rank, 1, 2]], samples(101)),
     }
+
+
+@pytest.mark.slow
+def test_a_run_of_a_shared_model_resumes_on_another_number_of_processes(tmp_path):
+    folders = tmp_path / "two", tmp_path / "three"
+    for each in folders:
+        each.mkdir()
+    kept = str(tmp_path / "kept")
+    assert processes(functools.partial(resumed, kept, 2), 2, folders[0]) == ["interrupted"] * 2
+    value, note, digest = right(101)
+    assert processes(functools.partial(resumed, kept, 99), 3, folders[1]) == [[value, note, "0", digest]] * 3
 
 
 def on_four(rank, size):
@@ -203,6 +242,7 @@ MEMBERS = {  # of each configuration the samples and the repeated batches
     "fsdp1": (5, 1),
     "fsdp2 5": (5, 1),
     "fsdp2 101": (101, 1),
+    "fsdp2 resumed": (101, 1),
     "dp x tp": (101, 0),
     "fsdp2 x tp": (101, 2),
     "hsdp": (101, 1),
@@ -224,7 +264,7 @@ def check(results):
 
 
 def test_two_processes_that_share_a_model_give_the_report_of_one(tmp_path):
-    results = processes(on_two, 2, tmp_path)
+    results = processes(functools.partial(on_two, str(tmp_path / "kept")), 2, tmp_path)
     check(results)
     found = results[0]
     assert "got other samples on rank 1 than on the others of ranks 0, 1 (batch 2)" in found["tp augmented"]
@@ -335,4 +375,41 @@ def test_a_process_that_does_not_come_ends_all_others_with_an_error_that_names_i
         assert "got ZeroDivisionError while predicting: by design" in other
         assert "got a failure of rank 1 (BatchError: batch with the ids 24, 25," in text
     else:
-        assert "got batch 2 (comparing), to which other ranks did not come; rank 1 is the last, " in text
+        assert "no sign of life of rank 1 " in text or "ranks did not come; rank 1 is the last, " in text
+
+
+class LastLogits(nn.Module):
+    """The logits of the last token."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x).logits[:, -1]
+
+
+def of_transformers(folder, rank, size):
+    from transformers import LlamaForCausalLM
+
+    as_torchrun(rank, size)
+    parts, whole = (LlamaForCausalLM.from_pretrained(folder, tp_plan=plan).eval() for plan in ("auto", None))
+    x = torch.randint(40, (101, 6), generator=torch.Generator().manual_seed(3))
+    with torch.no_grad():
+        y = LastLogits(whole)(x).argmax(1)
+    y[::5] = (y[::5] + 1) % 40
+    found = []
+    for model in (LastLogits(parts), lambda x: parts(x).logits[:, -1]):
+        report = evaluate(model, TensorDataset(x, y), Accuracy(num_classes=40), device="cpu", batch_size=8)
+        found.append(report.sections[0].values[0].value)
+    return found
+
+
+@pytest.mark.slow
+def test_a_model_that_transformers_has_made_tensor_parallel_needs_no_argument(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    sizes = {"vocab_size": 40, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
+    config = transformers.LlamaConfig(**sizes, num_attention_heads=4, num_key_value_heads=2)
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "model")
+    act = functools.partial(of_transformers, str(tmp_path / "model"))
+    assert processes(act, 2, tmp_path) == [[80 / 101] * 2] * 2

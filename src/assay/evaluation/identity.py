@@ -15,6 +15,7 @@ from assay.errors import ConfigError, describe
 from assay.evaluation.columns import Columns
 from assay.evaluation.coverage import SampleAssignment
 from assay.evaluation.data_source import DataSource, Unit
+from assay.evaluation.mesh.weights import shared_digest
 from assay.evaluation.options import EvaluateOptions
 from assay.evaluation.ranks import Ranks
 from assay.evaluation.slices import parse_slices
@@ -62,7 +63,7 @@ class Identity:
         return {
             "metrics": [described, self.digest(dict(meter.metrics), "metrics")],
             "data": self._data(source, ranks),
-            "model": self.digest(model, "model"),
+            "model": self._model(model, ranks),
             "precision": options.precision,
             "compile": self.digest(options.compile, "compile"),
             "slices, samples, intervals or seed": [followed, self.digest(dict(slices.selectors), "slices")],
@@ -80,6 +81,12 @@ class Identity:
             return stable_digest(value, name, self._run_id, tensor_bytes)
         except NoDigestError as error:
             raise _refused(str(error)) from error
+
+    def _model(self, model: Any, ranks: Ranks) -> Any:
+        if not ranks.place.communicates:
+            return self.digest(model, "model")
+        parts = set(ranks.gather(lambda: shared_digest(model, self.digest)))
+        return sorted(parts)  # one where all parts are of type DTensor, so that another number of processes may resume
 
     def _data(self, source: DataSource, ranks: Ranks) -> Any:
         if source.shares is None:

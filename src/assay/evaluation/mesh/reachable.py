@@ -47,8 +47,8 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from (value.__self__, value.__func__)
     elif isinstance(value, FunctionType):
         yield from _of_function(value)
-    elif isinstance(value, list | tuple | set):
-        yield from list(value)[:_MOST_ITEMS]
+    elif isinstance(value, list | tuple):
+        yield from value[:_MOST_ITEMS]
     elif isinstance(value, Mapping):
         yield from list(value.values())[:_MOST_ITEMS]
     elif callable(value) and not isinstance(value, type):
