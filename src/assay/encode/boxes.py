@@ -135,22 +135,32 @@ class BoxEncoder(Encoder):
             together = torch.cat(filled) if filled else torch.zeros(0, dtype=torch.int64, device="cpu")
             items.setdefault(group, {})[name] = move(together, device)
 
+    def invalid_items(self, group: str, name: str, values: Tensor) -> Tensor:
+        """Which items have an invalid value: scores that are NaN, boxes that are not finite or have a negative size.
+
+        Detections with scores may have a negative size, as in COCO: they match no truth.
+        """
+        if name == "scores":
+            return values.isnan()
+        infinite = ~values.isfinite().all(1)
+        if self.scored and group == DETECTIONS:
+            return infinite
+        return infinite | negative_sizes(values, self.box_format)
+
     def _check_values(self, images: Ragged) -> None:
         """Raise for boxes in host memory that are invalid; the message has the position of the image."""
         for group, fields in images.items.items():
             for name, tensor in fields.items():
                 if name in ("boxes", "scores") and reads_compiled(tensor.device):
-                    wrong = torch.nonzero(invalid_items(name, tensor, self.box_format))
+                    wrong = torch.nonzero(self.invalid_items(group, name, tensor))
                     if len(wrong):
                         _refuse(group, images.lengths[group], name, tensor, int(wrong[0]), self.box_format)
 
 
-def invalid_items(name: str, values: Tensor, box_format: str) -> Tensor:
-    """Which items have an invalid value: boxes that are not finite or have a negative size, and scores that are NaN."""
-    if name == "scores":
-        return values.isnan()
-    above, below = (values[:, 2:], values[:, :2]) if box_format == "xyxy" else (values[:, 2:], 0)
-    return ((above < below) | ~(values[:, 2:].isfinite() & values[:, :2].isfinite())).any(1)
+def negative_sizes(boxes: Tensor, box_format: str) -> Tensor:
+    """Which boxes have a negative width or height."""
+    above, below = (boxes[:, 2:], boxes[:, :2]) if box_format == "xyxy" else (boxes[:, 2:], 0)
+    return (above < below).any(1)
 
 
 def _refuse(group: str, lengths: np.ndarray, name: str, tensor: Tensor, item: int, box_format: str) -> NoReturn:
@@ -162,11 +172,12 @@ def _refuse(group: str, lengths: np.ndarray, name: str, tensor: Tensor, item: in
     if name == "scores":
         raise InvalidValuesError(describe(place, value, "a number", "Find out where the model computes NaN"))
     expected = f"finite {BOX_FORMATS[box_format]} with a size of 0 or more"
-    do = f"Correct the box, or pass box_format={_other_format(box_format)}"
+    do = f"Correct the box, or pass box_format={other_formats(box_format)}"
     raise InvalidValuesError(describe(place, value, expected, do))
 
 
-def _other_format(box_format: str) -> str:
+def other_formats(box_format: str) -> str:
+    """The formats that boxes of another one may be in, as text."""
     return " or ".join(repr(each) for each in BOX_FORMATS if each != box_format)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from assay.errors import ConfigError, InputError, InvalidValuesError, ShapeError
+from assay.errors import ConfigError, InputError, InvalidValuesError, InvalidValuesWarning, ShapeError
 from assay.meter import Meter
 from assay.metrics import MeanAveragePrecision
 from assay.metrics.detection import average_precision, matching
@@ -45,6 +45,30 @@ def test_the_numbers_are_those_of_pycocotools(native, monkeypatch):
         found = dict(zip(values["classes"].tolist(), per_class, strict=True))
         assert found.keys() == of_class.keys()
         assert all(close(a, b) for k in found for a, b in zip(found[k], of_class[k], strict=True))
+
+
+@pytest.mark.parametrize("iou_type", ["bbox", ("bbox", "segm")])
+def test_detections_of_a_negative_size_count_as_in_pycocotools(iou_type):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        preds, target = scenes(rng, 6, 2)
+        turned = 0
+        for image in preds:
+            for box in image["boxes"]:
+                sides = rng.random(2) < 0.3  # one side gives a negative area, both a positive one
+                for side in np.flatnonzero(sides):
+                    box[[side, side + 2]] = box[[side + 2, side]] + torch.tensor([1.0, 0.0])
+                turned += bool(sides.any())
+        if iou_type != "bbox":
+            for image in (*preds, *target):
+                image["masks"] = torch.zeros(len(image["labels"]), 4, 4, dtype=torch.bool)
+        with pytest.warns(InvalidValuesWarning, match=f"got {turned} of the .* box_format='xywh' or 'cxcywh'"):
+            values = MeanAveragePrecision(iou_type=iou_type)(preds, target)
+        expected, _ = coco_values(
+            *([{k: v for k, v in each.items() if k != "masks"} for each in side] for side in (preds, target))
+        )
+        prefix = "" if iou_type == "bbox" else "bbox_"
+        assert all(close(float(values[prefix + name]), each) for name, each in expected.items())
 
 
 def test_flags_of_both_matchers_are_equal_with_ties_and_small_blocks(monkeypatch):
@@ -134,7 +158,7 @@ def test_a_bootstrap_counts_every_image_once():
 @pytest.mark.parametrize(
     ("changes", "position"),
     [
-        ({"boxes": torch.tensor([[10.0, 10.0, 5.0, 20.0]])}, r"preds\[1\]\['boxes'\]\[0\]"),
+        ({"boxes": torch.tensor([[10.0, 10.0, torch.inf, 20.0]])}, r"preds\[1\]\['boxes'\]\[0\]"),
         ({"boxes": torch.tensor([[10.0, torch.nan, 15.0, 20.0]])}, r"preds\[1\]\['boxes'\]\[0\]"),
         ({"scores": torch.tensor([torch.nan])}, r"preds\[1\]\['scores'\]\[0\]"),
         ({"boxes": BOX[0]}, r"preds\[1\]\['boxes'\]"),
@@ -180,5 +204,5 @@ def test_invalid_values_on_a_device_raise_when_they_are_computed(device, pretend
     bad = {name: each.to(device) for name, each in (IMAGE | {"boxes": BOX.flip(1)}).items()}
     meter = Meter(m=MeanAveragePrecision())
     meter.update([bad], [bad])
-    with pytest.raises(InvalidValuesError, match="negative size"):
+    with pytest.raises(InvalidValuesError, match="1 of the truths, whose boxes have a negative size"):
         meter.compute()

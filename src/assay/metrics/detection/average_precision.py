@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.encode.boxes import DETECTIONS, TRUTHS, IouType
-from assay.errors import ConfigError, describe
+from assay.encode.boxes import DETECTIONS, TRUTHS, IouType, negative_sizes, other_formats
+from assay.errors import ConfigError, InvalidValuesWarning, describe, warn
 from assay.metrics.base import SHARE, Examples, number
 from assay.metrics.detection.base import BoxMetric, ImageBoxes
 from assay.metrics.detection.federated import known_detections
@@ -55,7 +55,9 @@ class MeanAveragePrecision(BoxMetric):
 
     Detections of different images with equal scores are one step of the curve, so the order of images changes nothing.
     In pycocotools they are as many steps in the order of the images. Equal scores in one image keep the order of its
-    tensors, as there.
+    tensors, as there. A detection whose width or height is negative matches no truth, and has the area that is the
+    product of both, so one with a negative area is in no range of areas and counts as nothing, as there; an
+    `InvalidValuesWarning` has their number.
 
     Returns:
         A dictionary of float64: `map`, `map_50`, `map_75`, `map_small`, `map_medium`, `map_large`, `mar_k` for each k
@@ -145,7 +147,17 @@ class MeanAveragePrecision(BoxMetric):
 
     def images(self, counts: RaggedArrays) -> ImageBoxes:
         images = super().images(counts)
+        self._warn_of_negative_sizes(counts)
         return known_detections(images, self.max_detection_thresholds[0]) if self.federated else images
+
+    def _warn_of_negative_sizes(self, counts: RaggedArrays) -> None:
+        """Warn of detections that can match nothing, as their width or height is negative."""
+        boxes = counts.items[DETECTIONS].get("boxes")
+        count = 0 if boxes is None else int(negative_sizes(torch.from_numpy(boxes), self.box_format).sum())
+        if count:
+            got = f"{count} of the {len(boxes)} detections, whose boxes have a negative width or height"
+            do = f"Correct the boxes, or pass box_format={other_formats(self.box_format)}; they match no truth"
+            warn(describe(type(self).__name__, got, f"boxes as {self.box_format}", do), InvalidValuesWarning)
 
     @property
     def _iou_types(self) -> tuple[IouType, ...]:

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import torch
 
-from assay.encode.boxes import DETECTIONS, TRUTHS, BoxEncoder, BoxFormat, IouType, check_box_format, invalid_items
+from assay.encode.boxes import DETECTIONS, TRUTHS, BoxEncoder, BoxFormat, IouType, check_box_format
 from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.metrics.base import Metric
 from assay.tally.base import Tally
@@ -35,7 +35,8 @@ class BoxMetric(Metric):
         ConfigError: an argument that is out of range or unknown; weights.
         ShapeError, DtypeError: something that is no list of such dictionaries; the message has the position of the
             image.
-        InvalidValuesError: boxes with a negative size, or numbers that are not finite: by `update`, with the position
+        InvalidValuesError: boxes with a negative size (but for detections of `MeanAveragePrecision`), or numbers that
+            are not finite: by `update`, with the position
             of the image, where they are in host memory; by `compute` where they are on another device.
     """
 
@@ -82,7 +83,7 @@ class BoxMetric(Metric):
         for group, fields in counts.items.items():
             for name in fields.keys() & {"boxes", "scores"}:
                 values = torch.from_numpy(fields[name])
-                if count := int(invalid_items(name, values, self.box_format).sum()):
+                if count := int(self.encoder.invalid_items(group, name, values).sum()):
                     what = "boxes have a negative size or are not finite" if name == "boxes" else "scores are NaN"
                     got = f"{count} of the {group}, whose {what}"
                     raise InvalidValuesError(describe(type(self).__name__, got, "none", "Correct those images"))
