@@ -7,7 +7,7 @@ which there may be several) and is run once for each engine.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 import pytest
 
@@ -15,6 +15,7 @@ from assay.pretend import pretend
 from assay.pretend.errors import PretendError
 from assay.pretend.native_engine.build import why_not
 from assay.pretend.session import PretendDevice
+from thinning import one_of_each
 
 ENGINES = ("native", "python")
 REFUSED_BY_PYTHON_ENGINE: dict[str, tuple[type[Exception], str]] = {
@@ -71,6 +72,19 @@ def need(engine: str) -> None:
         pytest.fail(f"ASSAY_REQUIRE_ENGINE=1, but {reason}")
     if reason:
         pytest.skip(reason)
+
+
+@pytest.hookimpl(tryfirst=True)  # before the kinds are read
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """The Python engine takes long to open: `make test` runs a behaviour on it for one kind of device."""
+    for item in items:
+        if item.nodeid.startswith("tests/pretend/") and {"there", "indexed"} & {*getattr(item, "fixturenames", ())}:
+            item.add_marker(one_of_each(on_one_kind_in_python))
+
+
+def on_one_kind_in_python(**params: object) -> Hashable:
+    opened = str(params.pop("there", None) or params.pop("indexed"))
+    return ("python" if opened.endswith("python") else opened), *map(str, params.items())
 
 
 @pytest.hookimpl(wrapper=True)

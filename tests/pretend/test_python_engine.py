@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -110,30 +111,29 @@ def outcome(run: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("index", INDICES)
-def test_an_index_gives_what_it_gives_on_the_cpu(gpus: PretendDevice, index: str, shape: str):
-    make, x = INDICES[index], SHAPES[shape]
-    expected = outcome(lambda: x[make(lambda t: t)])
-    got = outcome(lambda: x.to(CUDA1)[make(lambda t: t.to(CUDA1))])
-    if isinstance(expected, tuple):
-        assert got == expected
-        return
-    assert got.device == CUDA1
-    assert torch.equal(got.cpu(), expected)
-    assert got.stride() == expected.stride()
+def test_an_index_gives_what_it_gives_on_the_cpu(gpus: PretendDevice, shape: str):
+    x = SHAPES[shape]
+    for index, make in INDICES.items():
+        expected = outcome(lambda: x[make(lambda t: t)])  # noqa: B023
+        got = outcome(lambda: x.to(CUDA1)[make(lambda t: t.to(CUDA1))])  # noqa: B023
+        if isinstance(expected, tuple):
+            assert got == expected, index
+            continue
+        assert got.device == CUDA1, index
+        assert torch.equal(got.cpu(), expected), index
+        assert got.stride() == expected.stride(), index
 
 
 @pytest.mark.parametrize("value", VALUES)
-@pytest.mark.parametrize("index", INDICES)
-def test_writing_by_an_index_does_what_it_does_on_the_cpu(gpus: PretendDevice, index: str, value: str):
-    def written(x: torch.Tensor, move: Move) -> torch.Tensor:
+def test_writing_by_an_index_does_what_it_does_on_the_cpu(gpus: PretendDevice, value: str):
+    def written(index: str, x: torch.Tensor, move: Move) -> torch.Tensor:
         x[INDICES[index](move)] = VALUES[value](move)
         return x
 
-    for x in SHAPES.values():
-        expected = outcome(lambda: written(x.clone(), lambda t: t))  # noqa: B023
-        got = outcome(lambda: written(x.to(CUDA1), lambda t: t.to(CUDA1)))  # noqa: B023
-        assert got == expected if isinstance(expected, tuple) else torch.equal(got.cpu(), expected)
+    for index, x in itertools.product(INDICES, SHAPES.values()):
+        expected = outcome(lambda: written(index, x.clone(), lambda t: t))  # noqa: B023
+        got = outcome(lambda: written(index, x.to(CUDA1), lambda t: t.to(CUDA1)))  # noqa: B023
+        assert got == expected if isinstance(expected, tuple) else torch.equal(got.cpu(), expected), index
 
 
 def test_a_view_by_an_index_shares_its_memory(gpus: PretendDevice):
