@@ -118,6 +118,7 @@ def test_the_folder_has_a_default(monkeypatch, arguments, folder):
     assert given == [DemoCommand(Path(folder))]
 
 
+@pytest.mark.exhaustive  # a second demo
 def test_the_demo_prints_what_it_measured_and_where_it_wrote(tmp_path, capsys, monkeypatch):
     def refuse(*_: object) -> None:
         raise AssertionError("the demo opens no connection")

@@ -352,6 +352,7 @@ def test_before_and_after_quantization(importable, held):
     assert 0 < now == stored < 0.1
 
 
+@pytest.mark.exhaustive  # the test above of a data loader starts processes, too
 def test_ranks_read_a_table_and_give_the_bits_of_one_process(importable, held):
     (held / "run.toml").write_text(CONFIG.replace('out = "run"', ""), "utf-8")
     alone = invoke("--config", "run.toml", "--json")
