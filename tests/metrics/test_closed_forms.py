@@ -18,6 +18,7 @@ from assay.metrics import (
     AUROC,
     Accuracy,
     AveragePrecision,
+    CalibrationError,
     CriticalSuccessIndex,
     DiceScore,
     ExactMatch,
@@ -26,6 +27,7 @@ from assay.metrics import (
     HammingDistance,
     JaccardIndex,
     KendallRankCorrCoef,
+    MedianAbsoluteError,
     NegativePredictiveValue,
     PearsonCorrCoef,
     Precision,
@@ -104,13 +106,11 @@ def test_delong_needs_two_of_each():
 @pytest.mark.parametrize("n", [10, 30, 101, 5000])
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
 def test_order_statistics_cover_the_quantile_by_the_binomial_distribution(n, q):
-    ends = order_statistics(np.arange(1, n + 1), q)
-    if ends is None:
-        assert n * min(q, 1 - q) < 5
-        return
-    lower, upper = map(int, ends)
-    covered = stats.binom.cdf(upper - 1, n, q) - stats.binom.cdf(lower - 1, n, q)
-    assert 0.945 < covered < 0.999
+    lower, upper = order_statistics(np.arange(1, n + 1), q) or (-math.inf, math.inf)
+    missed = stats.binom.cdf(lower - 1, n, q), stats.binom.sf(upper - 1, n, q)  # the quantile is below, above the end
+    assert max(missed) <= 0.025
+    closer = stats.binom.cdf(max(lower, 0), n, q), stats.binom.sf(min(upper, n + 1) - 2, n, q)
+    assert min(closer) > 0.025
 
 
 # --- metrics ---------------------------------------------------------------------------------------------------------
@@ -287,6 +287,36 @@ def test_neither_safe_end_of_an_area_misses_more_often_than_it_may(positives, fo
     assert shown >= stats.binom.ppf(0.001, repeats, 0.93)
 
 
+def test_quantiles_and_medians_have_order_statistics():
+    values = np.random.default_rng(1).exponential(size=50).astype(np.float32)
+    meter = Meter(Quantile(0.9))
+    meter.update(torch.tensor(values))
+    found = closed_forms(meter)["Quantile"]
+    assert (found.lower, found.upper) == tuple(np.sort(values)[[40, 49]].astype(float))
+    assert ends(MedianAbsoluteError(), values, np.zeros_like(values)) == order_statistics(np.sort(values), 0.5)
+    assert order_statistics(np.arange(5), 0.5) is None
+    assert order_statistics(np.arange(20), 0.1) == (-math.inf, 5)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize(("off", "n"), [(0.0, 100), (0.0, 1000), (0.1, 1000)])
+def test_the_interval_of_a_calibration_error_holds_the_truth(norm, off, n):
+    rng, missed = np.random.default_rng(n), [0, 0]
+    for _ in range(200):
+        scores = (0.1 + 0.8 * rng.random(n)).astype(np.float32)
+        target = rng.random(n) < scores + off * (1 - 2 * (scores > 0.5))
+        truth = off * (14 / 15 if norm == "l1" else (14 / 15) ** 0.5) if off else 0.0  # the middle bin is half of each
+        lower, upper = ends(CalibrationError(norm=norm), scores, target.astype(int))
+        missed = [missed[0] + (lower > truth), missed[1] + (upper < truth)]
+    assert max(missed) <= stats.binom.ppf(0.999, 200, 0.025)
+
+
+def test_the_largest_calibration_error_has_no_interval():
+    metric = CalibrationError(norm="max")
+    assert (metric.closed_form, metric.estimates) == ("", False)
+    assert "by chance" in metric.without_estimate
+
+
 def test_average_precision_has_a_logit_interval():
     scores, target = [0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]
     expected = on_logit_scale(5 / 6, math.sqrt(5 / 36 / 2))
@@ -309,7 +339,7 @@ def test_a_quantile_has_two_of_the_samples():
     values = np.random.default_rng(0).permutation(100).astype(np.float32)
     assert ends(Quantile(0.5), values) == (39.0, 60.0)
     assert ends(Quantile((0.5,)), values) is None
-    assert ends(Quantile(0.001), values) is None
+    assert ends(Quantile(0.001), values) == (-math.inf, 1)
 
 
 def test_values_that_cannot_be_have_no_interval():

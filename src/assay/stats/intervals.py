@@ -6,12 +6,13 @@ They hold for independent samples. An interval of level 0.95 leaves 2.5 % to eac
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from assay.stats.distributions import beta_quantile, normal_quantile, student_quantile
+from assay.stats.distributions import beta_quantile, binomial_cdf, normal_quantile, student_quantile
 
 Ends: TypeAlias = tuple[float, float]
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -489,27 +490,72 @@ def _variance_of_mean(values: Array, counts: Array) -> float:
     return float(counts @ (values - mean) ** 2) / (total * (total - 1))
 
 
+def calibration_interval(
+    right: Array, confidence: Array, sizes: Array, confidence_level: float = 0.95, *, squared: bool = False
+) -> Ends:
+    """The interval of the calibration error over bins, which can hold 0.
+
+    The differences of bins are never below 0, so a calibrated model has an error above 0 by chance. The lower end takes
+    off the most that this can be: with n samples of which m are in bin b, and v the variance of right or wrong there,
+    ``E - sum sqrt(2/π v m) / n - z e`` with ``e = sqrt(sum m v) / n``. The upper end is ``E + z e``, as the expected
+    value of E is no less than the error. Of the root of the mean square the same holds for the square: chance adds
+    ``sum v / n``, and ``e² = sum (2 v² + 4 m gap² v) / n²``. v is ``p (1 - p)`` with ``p = (right + 1) / (m + 2)``.
+
+    Args:
+        right: how many samples are right, in each bin; of binary data, how many targets are 1.
+        confidence: the sum of the confidences in each bin.
+        sizes: how many samples are in each bin.
+        confidence_level: between 0 and 1.
+        squared: of the root of the mean square instead of the mean.
+
+    Example:
+        >>> bins = np.array([30.0, 55.0]), np.array([28.0, 58.0]), np.array([100.0, 100.0])
+        >>> tuple(round(end, 3) for end in calibration_interval(*bins))
+        (0.0, 0.091)
+
+    Source:
+        For the square, Kumar, Liang & Ma 2019, Verified Uncertainty Calibration; docs/intervals.md shows the coverage.
+    """
+    right, confidence, sizes = (each[sizes > 0].astype(np.float64) for each in (right, confidence, sizes))
+    z, n, p = _z(confidence_level), float(sizes.sum()), (right + 1) / (sizes + 2)
+    variance, gaps = p * (1 - p), np.abs(right - confidence) / sizes
+    if squared:
+        square, chance = float(sizes @ gaps**2) / n, float(variance.sum()) / n
+        error = math.sqrt(float((2 * variance**2 + 4 * sizes * gaps**2 * variance).sum())) / n
+        return math.sqrt(max(0.0, square - chance - z * error)), math.sqrt(square + z * error)
+    value, chance = float(sizes @ gaps) / n, float(np.sqrt(2 / math.pi * variance * sizes).sum()) / n
+    error = math.sqrt(float(sizes @ variance)) / n
+    return max(0.0, value - chance - z * error), value + z * error
+
+
 def order_statistics(ordered: Array, q: float, confidence_level: float = 0.95) -> Ends | None:
     """The interval of a quantile: two of the samples, whatever their distribution.
 
-    How many samples are below the quantile is binomial; the samples in the places ``nq ± z sqrt(nq(1 - q))``, rounded
-    outwards, have it between them. None where there are no such places.
+    How many samples are below the quantile is binomial. The lower end is in the last place that is above the quantile
+    with a probability of at most ``(1 - confidence_level) / 2``, the upper end in the first that is below it with at
+    most that. Of few samples there may be no such place on one side: then that end is infinite.
 
     Args:
         ordered: the samples, rising.
         q: which quantile, in [0, 1].
         confidence_level: between 0 and 1.
 
+    Returns:
+        Both ends; None where neither is a sample, and for q of 0 and 1, which are extremes.
+
     Example:
-        >>> order_statistics(np.arange(1, 101), 0.5)
-        (40.0, 61.0)
+        >>> order_statistics(np.arange(1, 101), 0.5), order_statistics(np.arange(1, 21), 0.9)
+        ((40.0, 61.0), (15.0, inf))
 
     Source:
         Conover 1999, Practical Nonparametric Statistics, section 3.2.
     """
-    n = len(ordered)
-    half = _z(confidence_level) * math.sqrt(n * q * (1 - q))
-    lower, upper = math.floor(n * q - half), math.ceil(n * q + half) + 1  # places, counted from 1
-    if lower < 1 or upper > n:
+    n, tail = len(ordered), (1 - confidence_level) / 2
+    if not n or not 0 < q < 1:
         return None
-    return float(ordered[lower - 1]), float(ordered[upper - 1])
+    places = range(n + 1)
+    below = bisect_right(places, tail, key=lambda k: binomial_cdf(k, n, q))  # so many places are rarely above it
+    above = bisect_left(places, 1 - tail, key=lambda k: binomial_cdf(k, n, q))  # the first place, counted from 0
+    if not below and above >= n:
+        return None
+    return float(ordered[below - 1]) if below else -math.inf, float(ordered[above]) if above < n else math.inf

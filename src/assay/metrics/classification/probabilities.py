@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +17,7 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import NOT_NEGATIVE, SHARE, Metric, number, vector
 from assay.metrics.exact_arithmetic import means, quotient, result, root, rounded
 from assay.metrics.per_sample import SampleTerms
+from assay.stats.intervals import Ends, calibration_interval
 from assay.tally.base import Batch, Tally
 from assay.tally.histogram import BinTotals, Confidence
 from assay.tally.labelled_scores import ScoreSpec, probabilities, score_spec
@@ -113,6 +115,26 @@ class CalibrationError(ConfidenceMetric):
     norm: Annotated[Norm, '"l1", "l2" or "max".'] = "l1"
 
     examples = ({}, {"logits": True}, {"norm": "l2"}, {"norm": "max"})
+
+    @property
+    def estimates(self) -> bool:
+        return self.norm != "max"
+
+    @property
+    def without_estimate(self) -> str:
+        return "" if self.estimates else "the largest of several differences is above 0 by chance, by an unknown amount"
+
+    @property
+    def closed_form(self) -> str:
+        return "interval of the bins, less what chance adds" if self.estimates else ""
+
+    def interval(self, counts: BinTotals, confidence_level: float, rows: int) -> Ends | None:
+        sizes, right, confidence = (
+            np.array([float(each) for each in bins]) for bins in (counts.weight, counts.right, counts.confidence)
+        )
+        if not self.closed_form or not 0 < sizes.sum() <= rows:
+            return None
+        return calibration_interval(right, confidence, sizes, confidence_level, squared=self.norm == "l2")
 
     def compute(self, counts: BinTotals) -> Tensor:
         total = sum(counts.weight, Fraction(0))

@@ -14,6 +14,7 @@ from torch import Tensor
 from assay.errors import ConfigError, InvalidValuesError, describe, plural
 from assay.metrics.base import AT_MOST_1, NOT_NEGATIVE, Metric, number
 from assay.metrics.per_sample import single
+from assay.stats.intervals import Ends, order_statistics
 from assay.tally.base import Batch, Tally
 from assay.tally.float_terms import TweedieDeviance
 from assay.tally.integer_weights import integer_weights
@@ -130,7 +131,37 @@ def _deviations(values: Array, weights: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class MedianAbsoluteError(SampleErrorMetric):
+class MedianErrorMetric(SampleErrorMetric):
+    """The median of an error of each sample, which does not depend on the other samples.
+
+    Returns:
+        float64, shape `()`; NaN without data, or where a value is NaN or infinite.
+
+    Raises:
+        ShapeError: `preds` and `target` of different shapes.
+    """
+
+    @abstractmethod
+    def errors(self, preds: Array, target: Array) -> Array:
+        """The errors of finite float64 samples."""
+
+    def value(self, preds: Array, target: Array, weights: Array) -> float:
+        return median(self.errors(preds, target), weights)
+
+    @property
+    def closed_form(self) -> str:
+        return "order statistics"
+
+    def interval(self, counts: SampleArrays, confidence_level: float, rows: int) -> Ends | None:
+        preds, target = (counts[name][0].astype(np.float64) for name in ("preds", "target"))
+        if len(preds) > rows or not (np.isfinite(preds).all() and np.isfinite(target).all()):
+            return None
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return order_statistics(np.sort(self.errors(preds, target)), 0.5, confidence_level)
+
+
+@dataclass(frozen=True)
+class MedianAbsoluteError(MedianErrorMetric):
     """Median of the absolute errors: half of the errors are smaller.
 
     `median |preds - target|`, the mean of the two middle ones for an even number. A weight says how often its sample
@@ -148,12 +179,12 @@ class MedianAbsoluteError(SampleErrorMetric):
 
     unchanged_by = frozenset({"swap"})
 
-    def value(self, preds: Array, target: Array, weights: Array) -> float:
-        return median(np.abs(preds - target), weights)
+    def errors(self, preds: Array, target: Array) -> Array:
+        return np.asarray(np.abs(preds - target))
 
 
 @dataclass(frozen=True)
-class MedianAbsolutePercentageError(SampleErrorMetric):
+class MedianAbsolutePercentageError(MedianErrorMetric):
     """Median of the absolute percentage errors, as a fraction: 0.1 is ten percent.
 
     `median(|preds - target| / |target|)`; infinite where most targets are 0 and predictions are not.
@@ -173,8 +204,8 @@ class MedianAbsolutePercentageError(SampleErrorMetric):
 
     inputs = "positive pairs"
 
-    def value(self, preds: Array, target: Array, weights: Array) -> float:
-        return median(_defined("percentage errors", np.abs(preds - target) / np.abs(target)), weights)
+    def errors(self, preds: Array, target: Array) -> Array:
+        return _defined("percentage errors", np.abs(preds - target) / np.abs(target))
 
 
 @dataclass(frozen=True)
