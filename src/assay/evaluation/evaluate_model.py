@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from assay.evaluation.identity import Identity
 from assay.evaluation.inputs import Inputs, open_inputs
 from assay.evaluation.loop import Loop
 from assay.evaluation.mesh.arrange import Introduction, arranged, groups_of, introduce
-from assay.evaluation.mesh.companions import Companions, check_outputs
+from assay.evaluation.mesh.companions import Companions, check_outputs, is_of_a_collective
 from assay.evaluation.mesh.place import same_models
 from assay.evaluation.model_digest import ModelDigest, check_models
 from assay.evaluation.observers import Observer, Observers
@@ -253,7 +253,7 @@ def _evaluate(
     progress = EvaluationProgress(meter, total, options.progress, ranks.own, ranks.place.count, preparation.metrics)
     units = source.batches(remaining)
     most = 0 if companions is None or isinstance(remaining, int) else _most(len(remaining), ranks)
-    with ready(model, assigned.device.value), companions or nullcontext(), progress as bar:
+    with ready(model, assigned.device.value), _connected(companions, ranks), progress as bar:
         if companions is not None and isinstance(remaining, int):
             units = one_by_one(units, companions.most, companions.borrowed)
         elif companions is not None and not isinstance(remaining, int):
@@ -318,6 +318,23 @@ def _join(preparation: _Preparation, introductions: Sequence[_Hello], ranks: Ran
         forward.members = place.members
     groups = groups_of(preparation.inputs.model, options.mesh, options.data_group)
     return Companions(place, ranks.store, options.rank_timeout_s, groups)
+
+
+@contextmanager
+def _connected(companions: Companions | None, ranks: Ranks) -> Iterator[None]:
+    """The processes that share a model find each other; a `RankError` where one does not come."""
+    if companions is None:
+        yield
+        return
+    with ExitStack() as stack:
+        ranks.note(0, "loading")
+        try:
+            stack.enter_context(companions)
+        except Exception as error:
+            if is_of_a_collective(error):
+                raise ranks.left_alone(error) from error
+            raise
+        yield
 
 
 def _most(own: int, ranks: Ranks) -> int:

@@ -83,7 +83,7 @@ class Loop:
 
         Raises:
             BatchError: a batch failed, unless it is to be skipped; or the loader did, which is never skipped.
-            RankError: another rank is gone.
+            RankError: another rank is gone, or does not come.
         """
         try:
             with closing(units):  # a loader's workers end now, whatever happens
@@ -91,6 +91,8 @@ class Loop:
         except RuntimeError as error:
             if is_of_the_loader(error):
                 raise broken_loader(error) from error
+            if self.companions is not None and is_of_a_collective(error):
+                raise self.ranks.left_alone(error) from error
             raise
 
     def _run(self, units: Units, watcher: Watcher | None) -> None:
