@@ -228,6 +228,7 @@ def on_four(rank, size):
         "unexplained": evaluated(HandWritten(rows[rank // 2]), samples(101)),
         "data_group": evaluated(HandWritten(rows[rank // 2]), samples(101), data_group=columns[rank % 2]),
         "mesh": evaluated(HandWritten(rows[rank // 2]), samples(101), mesh=grid),
+        "sizes": evaluated(HandWritten(rows[rank // 2]), samples(101), mesh="dp=2,tp=2"),
     }
 
 
@@ -250,6 +251,7 @@ MEMBERS = {  # of each configuration the samples and the repeated batches
     "x, y said": (101, 2),
     "data_group": (101, 2),
     "mesh": (101, 0),
+    "sizes": (101, 0),
 }
 
 
@@ -298,6 +300,7 @@ def refusals(rank, size):
         "pipeline": evaluated(network(), samples(9), mesh=init_device_mesh("cpu", (size,), mesh_dim_names=("pp",))),
         "no names": evaluated(network(), samples(9), mesh=init_device_mesh("cpu", (size,))),
         "word": evaluated(network(), samples(9), mesh="tp"),
+        "size": evaluated(network(), samples(9), mesh={"dp": 2, "tp": 2}),
         "role": evaluated(parallel, samples(9), mesh={"tp": "columns"}),
         "rank": evaluated(HandWritten(), samples(9), data_group=rank),
     }
@@ -310,7 +313,8 @@ def test_a_model_whose_sharding_is_not_understood_is_refused_on_all_processes(tm
         assert "got HandWritten.group, a ProcessGroup" in texts["keeps"]
         assert "mesh: got a pipeline (pp)" in texts["pipeline"]
         assert "mesh: got dimensions without names" in texts["no names"]
-        assert "mesh: got str, expected a DeviceMesh with named dimensions" in texts["word"]
+        assert "mesh: got {'tp': ''}, expected a DeviceMesh with named dimensions" in texts["word"]
+        assert "mesh: got 2 x 2 = 4 processes, expected as many as there are: 2" in texts["size"]
         assert "mesh: got a dimension 'columns', expected tp, sp, cp, fsdp," in texts["role"]
         assert "data_group: got int, expected a process group" in texts["rank"]
 

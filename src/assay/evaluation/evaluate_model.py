@@ -99,8 +99,8 @@ def evaluate(
         sharded: with several processes: every one has samples of its own (True), all have the same data (False), or
             find out (None).
         mesh: with a model that is shared among processes (tensor parallel, fully sharded) whose parameters do not say
-            it: a `DeviceMesh` whose dimensions have names, or what the dimensions of its mesh are, such as
-            `{"x": "fsdp", "y": "tp"}`; see docs/evaluate.md.
+            it: what the dimensions of its mesh are, such as `{"x": "fsdp", "y": "tp"}`, a `DeviceMesh` whose dimensions
+            have names, or their sizes, as `{"dp": 2, "tp": 4}` or "dp=2,tp=4"; see docs/evaluate.md.
         data_group: the same, as the process group whose members have different samples.
         resume: a folder for checkpoints. The evaluation resumes from what is there, with the bits of a run without
             interruption; a checkpoint of other data, another model, functions, options or metrics is refused.

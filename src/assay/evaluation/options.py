@@ -15,6 +15,7 @@ import torch
 from assay._atomic import location
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Selector, Shown, parse_shown
+from assay.evaluation.mesh.said import parsed_mesh
 from assay.evaluation.ranks import TIMEOUT_S
 from assay.evaluation.slices import Slices
 from assay.meter import Meter
@@ -105,6 +106,7 @@ class EvaluateOptions(ReportOptions):
         super().__post_init__()
         if self.on_error not in ON_ERROR:
             raise ConfigError(describe("on_error", repr(self.on_error), " or ".join(ON_ERROR), 'Pass on_error="raise"'))
+        parsed_mesh(self.mesh)
         loaded = {} if self.batch_size is None else {"batch_size": 1}
         self._check_integers(num_workers=0, **loaded)
         columns: Any = self.columns

@@ -12,7 +12,7 @@ from torch import nn
 from assay.evaluation.mesh.links import STEP, Group, Links, check_kept_groups, is_distributed, links_of
 from assay.evaluation.mesh.place import Place, places
 from assay.evaluation.mesh.reachable import modules_of
-from assay.evaluation.mesh.said import is_mesh, links_said, roles_said, same_by_groups
+from assay.evaluation.mesh.said import has_places, is_mesh, links_said, parsed_mesh, roles_said, same_by_groups
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,10 @@ def introduce(model: Any, mesh: Any, data_group: Any, rank: int, size: int) -> I
     Raises:
         ConfigError: the model is shared among processes in a way that is not understood.
     """
+    mesh = parsed_mesh(mesh)
     said = links_said(mesh, data_group, rank, size)
     modules = modules_of(model)
-    is_said = is_mesh(mesh) or data_group is not None
+    is_said = has_places(mesh) or data_group is not None
     links = links_of(modules, roles_said(mesh), STEP if is_said else None)
     if not is_said:
         check_kept_groups(modules, links)
@@ -84,6 +85,6 @@ def groups_of(model: Any, mesh: Any, data_group: Any) -> list[Any]:
         if type(module).__name__ == "FullyShardedDataParallel" and isinstance(module, nn.Module):
             groups.append(module.process_group)
     groups += [group for each in meshes.values() for group in each.get_all_groups()]
-    if is_mesh(mesh) or data_group is not None:
+    if has_places(parsed_mesh(mesh)) or data_group is not None:
         groups.append(dist.group.WORLD)  # a model that is written by hand may use it
     return list({id(group): group for group in groups}.values())
