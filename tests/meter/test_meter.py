@@ -19,6 +19,7 @@ from assay.errors import (
     InvalidValuesError,
     InvalidValuesWarning,
     NoDataWarning,
+    RoundingWarning,
     ShapeError,
     StateError,
 )
@@ -44,6 +45,7 @@ from assay.metrics import (
     R2Score,
     RetrievalPrecisionRecallCurve,
     SacreBLEUScore,
+    Sum,
 )
 from assay.metrics.per_sample import per_sample_values
 from assay.native.library import MISSING, library
@@ -88,6 +90,39 @@ def test_states_that_the_machine_has_no_memory_for_are_refused(monkeypatch):
     monkeypatch.setattr("assay.meter.tally_plan.host_bytes", lambda: 10**9)
     with pytest.raises(ConfigError, match=r"states of 5 GiB for CalibrationError\(n_bins=10000000\), expected at most"):
         Meter(CalibrationError(n_bins=10**7))
+
+
+@pytest.mark.parametrize("value", [torch.tensor([1e-40]), torch.tensor([1e-310] * 3, dtype=torch.float64)])
+def test_subnormal_numbers_count_where_torch_takes_them_for_0(value, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    named = {"sum": Sum(), "max": Max(), "mean": Mean()}
+    if not torch.set_flush_denormal(True):
+        pytest.skip("the processor cannot")
+    try:
+        meter = Meter(**named)
+        meter.update(value)
+        found = [meter.compute(), meter.forward(value), {name: each(value) for name, each in named.items()}]
+        again = Meter(**named).merge(meter)
+        is_still_flushed = float(value.double()[0] * 0.5) == 0 or value.dtype == torch.float32
+    finally:
+        torch.set_flush_denormal(False)
+    assert is_still_flushed
+    expected = Meter(**named).forward(value)
+    assert found == [expected] * 3
+    assert expected["max"] == value[0].double()
+    assert expected["max"] > 0
+    assert again.compute()["mean"] == expected["mean"]
+
+
+def test_several_threads_that_may_take_subnormal_numbers_for_0_warn(monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    if not torch.set_flush_denormal(True):
+        pytest.skip("the processor cannot")
+    try:
+        with pytest.warns(RoundingWarning, match="set_flush_denormal"):
+            Mean()(torch.ones(2))
+    finally:
+        torch.set_flush_denormal(False)
 
 
 class Column:

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.compiler import is_compiling
 
 from assay._atomic import Location
+from assay.devices.subnormals import keeps_subnormals
 from assay.errors import ConfigError, StateError, describe
 from assay.meter import file
 from assay.meter.arguments import NO_RAGGED, Arguments, layout_of
@@ -195,6 +196,7 @@ class Meter:
         """
         return self._forward(self._arguments(preds, target, weights, columns), is_counted=False)
 
+    @keeps_subnormals
     def _forward(self, batch: Arguments, is_counted: bool) -> dict[str, Any]:
         with self._alone():
             counts, batch = self._ready(batch)
@@ -230,6 +232,7 @@ class Meter:
         names = sorted(present)
         return Arguments((preds, target, weights, *(present[name] for name in names)), names, ragged)
 
+    @keeps_subnormals
     def count(self, batch: Arguments) -> None:
         """Count a batch that `arguments` gave, or some of its rows."""
         if is_compiling():
@@ -298,6 +301,7 @@ class Meter:
         tensors = match_shapes(tensors, self._plan.check)
         return batch._replace(tensors=[tensors.get(name) for name in names])
 
+    @keeps_subnormals
     def compute(self, only: Iterable[str] | None = None) -> dict[str, Any]:
         """The value of every metric, read on the CPU.
 
@@ -386,6 +390,7 @@ class Meter:
         matrices = {each for each, metric in self.metrics.items() if isinstance(metric, ConfusionMatrix)}
         return to_axes(choose_plot(plots_of(values, matrices, classes), "" if name in self.metrics else name), axes)
 
+    @keeps_subnormals
     def _states(self) -> tuple[list[State], int]:
         """Everything counted so far: one canonical host state per tally, and the number of rows."""
         with self._alone():
@@ -398,6 +403,7 @@ class Meter:
             states, rows = self._counts.states_to_read(), self.rows
         return self._counts.settled(states, rows), rows
 
+    @keeps_subnormals
     def _to_add(self) -> tuple[list[State], int]:
         """The same in a form that may be added to any number of others; nobody may change it."""
         with self._alone():
