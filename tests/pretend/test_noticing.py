@@ -251,3 +251,11 @@ def test_a_training_step_does_not_wait(there):
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
     assert [str(event) for event in there.syncs] == []
+
+
+def test_a_histogram_waits_for_its_range_and_not_where_its_edges_are_given(mps):
+    values, edges = torch.tensor([0.1, 0.6], device="mps"), torch.tensor([0.0, 0.5, 1.0], device="mps")
+    counts, _ = torch.histogram(values, edges)
+    torch.histogram(values, 2)
+    assert [event.operator for event in mps.syncs if "histogram" in event.operator] == ["aten::histogram.bin_ct"]
+    assert counts.tolist() == [1.0, 1.0]

@@ -52,7 +52,8 @@ def _inexact(arguments: Arguments) -> bool:
 def _without_range(arguments: Arguments) -> bool:
     if "range" in arguments:
         return arguments["range"] is None
-    return bool(arguments.get("min", 0) == arguments.get("max", 0))
+    given = hasattr(arguments.get("bins"), "device")  # a tensor of edges
+    return not given and bool(arguments.get("min", 0) == arguments.get("max", 0))
 
 
 def _reduces_by(*reductions: str) -> Callable[[Arguments], bool]:

@@ -184,7 +184,8 @@ def _operator(device: str, name: str) -> OperatorRule:
         named=name,
     )
     if overload is None:
-        return common
+        lacked = name.partition("::")[0] in rule.facts.get("missing", {}).get("libraries", ())
+        return replace(common, available=not lacked)
     on_cpu, own = rule._runs_on_cpu(overload), rule._has_kernel(overload)
     lacks = "" if own or on_cpu else _stumbles(device, overload)
     return replace(

@@ -554,6 +554,7 @@ void install_operators(c10::DeviceType type) {
     const auto special = host == K::CPU ? install_special(aten, kept, type) : std::set<std::string>{};
     install_beside_composites(aten, host, special);
   }
+  install_collectives(library(kept, "c10d", key_of(type)));
 }
 
 } // namespace assay

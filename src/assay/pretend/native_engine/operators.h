@@ -12,4 +12,7 @@ void install_operators(c10::DeviceType type);
 // cells.cpp: recurrent cells that torch has for accelerators only.
 void install_cells(torch::Library& aten);
 
+// collectives.cpp: those of torch.distributed.
+void install_collectives(torch::Library& c10d);
+
 } // namespace assay

@@ -202,11 +202,16 @@ bool applies(const std::string& when, const c10::OperatorHandle& op, const torch
     return is_true(get("accumulate")) && is_inexact(nullptr, get("self"), true);
   }
   if (when == "a reduction") {
-    return get("reduction")->toInt() != at::Reduction::None;
+    const auto* reduction = get("reduction");
+    return reduction && reduction->toInt() != at::Reduction::None;
   }
   if (when == "without a range") {
-    const auto* range = get("range");
-    return range ? range->isNone() : get("min")->toScalar().toDouble() == get("max")->toScalar().toDouble();
+    if (const auto* range = get("range")) {
+      return range->isNone();
+    }
+    const auto* least = get("min");
+    const auto* most = get("max");
+    return least && most && least->toScalar().toDouble() == most->toScalar().toDouble(); // not with given edges
   }
   if (when == "without output_size") {
     const auto* size = get("output_size");

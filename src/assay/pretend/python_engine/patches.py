@@ -46,6 +46,8 @@ def patched(engine: EngineServices) -> Iterator[None]:
         (torch, "Generator", _generators(engine)),
         (torch._utils, "_rebuild_tensor", _rebuild(torch._utils._rebuild_tensor)),
     ]
+    if torch.distributed.is_available():
+        changes.append((torch.distributed, "Reducer", _reducers(torch.distributed.Reducer)))
     builtins = torch.jit._builtins._get_builtin_table()  # type: ignore[no-untyped-call]  # TorchScript knows torch's functions by their identity
     builtins[id(_nonzero)] = "aten::nonzero"
     package = (FIRST, _location, _restore(engine))
@@ -158,6 +160,18 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def _refuse_to_compile(*_: Any, **__: Any) -> Any:
     runner = PretendTensor.runner
     raise _refused("torch.compile", torch.device(runner.kind if runner else "cuda"))
+
+
+def _reducers(make: Callable[..., Any]) -> Callable[..., Any]:
+    """What DistributedDataParallel makes of its parameters: C code, which would read their memory."""
+
+    def refusing(parameters: Any, *args: Any, **kwargs: Any) -> Any:
+        places = [each.device for each in parameters if isinstance(each, PretendTensor)]
+        if places:
+            raise _refused("DistributedDataParallel", places[0])
+        return make(parameters, *args, **kwargs)
+
+    return refusing
 
 
 def _make_dual(make: Callable[..., Any]) -> Callable[..., Any]:
