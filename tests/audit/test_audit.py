@@ -337,3 +337,10 @@ def test_findings_of_a_file_with_a_hook_may_be_in_the_libraries_it_calls(tmp_pat
     assert parse(str(file)).roots() == ()
     file.write_text("class Net: pass\n")
     assert parse(str(file)).roots() == (str(file),)
+
+
+@pytest.mark.parametrize("engine", ["auto", "python"])
+def test_a_clean_script_that_copies_and_keeps_nothing_passes(script, engine):
+    path = script("def main():\n    x = torch.rand(4, 3, device='mps')\n    (x * 2).sum()\nmain()\n")
+    result = audit(str(path), ["mps"], engine=engine)
+    assert (result.findings, result.unrun, result.exit_code()) == ((), (), 0)

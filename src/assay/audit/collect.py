@@ -311,13 +311,15 @@ def tensors_below(error: BaseException, line: Frame | None) -> list[tuple[str, A
 
 
 def unregistered_of(error: BaseException, line: Frame | None) -> tuple[str, ...]:
-    """The names of the line that are plain tensor attributes of a module: neither parameters nor buffers."""
+    """The names of the line that are plain tensor attributes of a module: nothing that its ``to`` moves."""
     frame = _frame_at(error, line)
     owner = frame.f_locals.get("self") if frame is not None else None
     if not is_module(owner):
         return ()
     names = (name for name, _ in tensors_at(error, line))
-    return tuple(name for name in names if name.startswith("self.") and name[5:] in vars(owner))
+    states = getattr(owner, "_defaults", {})  # of TorchMetrics, whose add_state has them moved
+    own = vars(owner).keys() - states.keys() if isinstance(states, dict) else vars(owner).keys()
+    return tuple(name for name in names if name.startswith("self.") and name[5:] in own)
 
 
 def _frame_at(error: BaseException, line: Frame | None) -> FrameType | None:

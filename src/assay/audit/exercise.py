@@ -144,6 +144,8 @@ class _Exercise:
         self._look_at_value(metric, values_of(value), reference)
 
     def _look_at_result(self, metric: Any, value: Any) -> None:
+        if _keeps_lists_on_cpu(metric):
+            return
         expected = torch.device("cpu") if self.case.computes_on_cpu else self.pretended.device
         for path, tensor in tensors_of(value).items():
             if tensor.device != expected:
@@ -152,7 +154,7 @@ class _Exercise:
 
     def _look_at_states(self, metric: Any) -> None:
         for path, tensor in tensors_of(self.case.states(metric)).items():
-            if tensor.device != self.pretended.device:
+            if tensor.device != self.pretended.device and not (_keeps_lists_on_cpu(metric) and "[" in path):
                 what = f"The state `{path}` is on {tensor.device}, the inputs are on {self.pretended.device}"
                 frames = _state_frames(path, metric)
                 plain = (f"self.{path}",) if is_module(metric) and path in vars(metric) else ()
@@ -186,6 +188,11 @@ class _Exercise:
             return
         for stack, what in wrong_places:
             self.collector.add(Observation("collective", self._run("sync"), what, stack=stack))
+
+
+def _keeps_lists_on_cpu(metric: Any) -> bool:
+    """Whether its user asked for samples in host memory (TorchMetrics), so that its value may be there, too."""
+    return getattr(metric, "compute_on_cpu", False) is True
 
 
 def _state_frames(path: str, metric: Any) -> tuple[Frame, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from assay.audit.case import Case
+from assay.audit.observations import MOVED, USAGES
 from assay.audit.tensor_trees import mapped
 from assay.errors import describe
 
@@ -27,10 +28,15 @@ def guess_case(thing: type) -> Case:
         return Case(name, thing, why_not=why)
     for batches in layouts():
         if _runs(thing, batches):
-            return Case(name, thing, batches)
+            return Case(name, thing, batches, usages=(MOVED,) if _moves_its_states(thing) else USAGES)
     todo = "Give a case with inputs by a function audit_cases() in its module"
     got, expected = "an error from each common layout of inputs", "scores and labels, two vectors, or values"
     return Case(name, thing, why_not=describe("update", got, expected, todo))
+
+
+def _moves_its_states(thing: type) -> bool:
+    """Whether its states are registered, as TorchMetrics does: it is moved to the device first, like a module."""
+    return callable(getattr(thing, "add_state", None))
 
 
 def _cannot_build(thing: type) -> str:

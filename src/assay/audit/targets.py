@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import importlib.util
 import inspect
+import pkgutil
 import runpy
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,11 @@ class Target:
         """The library whose metrics come with inputs, or ``""``."""
         top = self.module.partition(".")[0]
         return top if top in LIBRARIES else ""
+
+    def is_package(self) -> bool:
+        """Whether it is a module with modules in it, which Python runs only if it has one named ``__main__``."""
+        spec = importlib.util.find_spec(self.module) if self.module else None
+        return spec is not None and spec.submodule_search_locations is not None
 
     def only_defines(self) -> bool:
         """Whether the target's file defines classes and nothing that would run, by itself or as a hook: no script."""
@@ -178,7 +185,9 @@ def runs_cases(target: Target) -> bool:
         return inspect.isclass(thing) or is_module(thing)
     if "audit" in hooks(target) or target.module.rpartition(".")[2] == "__main__":
         return False
-    return (target.file is None or target.only_defines()) and bool(subjects_of(load(target)))
+    if target.file is not None and not target.only_defines():
+        return False
+    return bool(subjects_of(load(target))) or (target.is_package() and not _importable(f"{target.module}.__main__"))
 
 
 def run_program(target: Target, device: Any, arguments: Sequence[str] = ()) -> Any:
@@ -231,14 +240,50 @@ def _subjects(target: Target, module: Any) -> list[tuple[str, Any]]:
 
 
 def subjects_of(module: Any) -> list[tuple[str, Any]]:
-    """The metric classes of a module of Python, else its classes of torch.nn.Module that need no arguments, by name."""
-    own = {
-        f"{module.__name__}.{name}": thing
-        for name, thing in vars(module).items()
-        if inspect.isclass(thing) and thing.__module__ == module.__name__
-    }
+    """The metric classes of a module of Python, else its classes of torch.nn.Module that need no arguments, by name.
+
+    Those of a package are the public ones that it names itself, wherever in it they are defined; of a package that
+    names none, those of its modules that can be imported.
+    """
+    own = _defined_in(module)
+    if not own and hasattr(module, "__path__") and not _importable(f"{module.__name__}.__main__"):
+        own = _named_by(module) or _public_in(module)
     metrics = [(name, thing) for name, thing in own.items() if is_metric(thing)]
-    return metrics or [(name, thing) for name, thing in own.items() if is_module(thing) and not _needs_arguments(thing)]
+    modules = [(name, thing) for name, thing in own.items() if is_module(thing) and not _needs_arguments(thing)]
+    return list(dict([*metrics, *modules]).items()) if hasattr(module, "__path__") else metrics or modules
+
+
+def _defined_in(module: Any) -> dict[str, type]:
+    """The classes that a module defines, by their names with the module's."""
+    classes = ((name, thing) for name, thing in vars(module).items() if inspect.isclass(thing))
+    return {f"{module.__name__}.{name}": thing for name, thing in classes if thing.__module__ == module.__name__}
+
+
+def _named_by(package: Any) -> dict[str, type]:
+    """The public classes that a package names and that are defined in it."""
+    names = [name for name in getattr(package, "__all__", dir(package)) if not name.startswith("_")]
+    things = ((name, getattr(package, name, None)) for name in names)
+    inside = f"{package.__name__}."
+    return {
+        f"{inside}{name}": thing
+        for name, thing in things
+        if inspect.isclass(thing) and thing.__module__.startswith(inside) and can_be_exercised(thing)
+    }
+
+
+def _public_in(package: Any) -> dict[str, type]:
+    """The public classes that the modules of a package define."""
+    classes = ((name, thing) for module in _modules_in(package) for name, thing in _defined_in(module).items())
+    return {name: thing for name, thing in classes if not thing.__name__.startswith("_")}
+
+
+def _modules_in(package: Any) -> Iterator[Any]:
+    """The modules of a package, but for private ones and those that lack another package."""
+    for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        if not found.name.rpartition(".")[2].startswith("_"):
+            with suppress(ImportError):
+                module = importlib.import_module(found.name)
+                yield from (module, *_modules_in(module)) if found.ispkg else (module,)
 
 
 def can_be_exercised(thing: Any) -> bool:

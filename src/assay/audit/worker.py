@@ -122,7 +122,7 @@ def _run_program(job: Job, target: Target, collector: Collector) -> None:
             outcome = error  # the collector has explained it
         tensors = (thing for thing in gc.get_objects() if is_tensor(thing))  # a script's variables are still alive
         alive = any(str(tensor.device).startswith(pretended.type) for tensor in tensors)
-        used = pretended.events or isinstance(outcome, Exception) or alive
+        used = pretended.used or isinstance(outcome, Exception) or alive
         own = availability.pop(pretended.type, None)
         if not used and own is None and (other := next(iter(availability), None)):
             what = f"the program asks for {other}, and uses the CPU where that is not there: {job.device} is not used"

@@ -79,6 +79,7 @@ class Recorder:
 
     events: list[Event] = field(default_factory=list)
     listeners: list[Callable[[Event], None]] = field(default_factory=list)
+    used: bool = False  # whether an operator ran on the device: most are no event
     _quiet: threading.local = field(default_factory=threading.local)
 
     def record(self, kind: str, operator: str, device: str, why: str = "", **details: object) -> None:

@@ -70,6 +70,11 @@ class PretendDevice:
         return self.recorder.events
 
     @property
+    def used(self) -> bool:
+        """Whether anything ran or happened on it."""
+        return self.recorder.used or bool(self.recorder.events)
+
+    @property
     def syncs(self) -> list[Event]:
         """Where the program synchronized with the device."""
         return self.recorder.of("sync")

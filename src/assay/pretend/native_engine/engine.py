@@ -66,7 +66,8 @@ class NativeEngine:
         return self._engine.generator(self._device, index)  # type: ignore[no-any-return]
 
     def _row(self, name: str) -> tuple[object, ...]:
-        """A rule in the order of Rule's members (session.h)."""
+        """A rule in the order of Rule's members (session.h); asked for when the operator first runs on the device."""
+        self._recorder.used = True
         rule = self._rules.operator(name)
         overload = overloads().get(name)
         composite = overload is None or (overload.composite and self._device.upper() not in overload.kernels)

@@ -146,6 +146,7 @@ class OperatorRunner:
         return PretendError(text)
 
     def _plan(self, func: Any) -> OperatorPlan:
+        self._recorder.used = True
         name = func.name()
         rule, schema, overload = self._rules.operator(name), func._schema, overloads().get(name)
         outs = frozenset(argument.name for argument in schema.arguments if argument.is_out)
