@@ -26,6 +26,13 @@ def every(cases: Sequence[Any]) -> Decorator:
     return lambda test: one_of_each(lambda case, **_: case.kind)(parametrized(test))
 
 
+def one_of_each_and_the_rest(cases: Sequence[Any]) -> Decorator:
+    """Parametrize a test that takes many cases at once with one of each `kind`; in `make test-all` with the others, too."""
+    first = list({case.kind: case for case in reversed(cases)}.values())
+    rest = pytest.param([case for case in cases if case not in first], id="the rest", marks=pytest.mark.exhaustive)
+    return pytest.mark.parametrize("cases", [pytest.param(first, id="one of each kind"), rest])
+
+
 def mark_the_rest(items: Sequence[pytest.Item]) -> None:
     """Mark as `exhaustive` the cases that another one of their kind represents.
 
@@ -43,4 +50,4 @@ def mark_the_rest(items: Sequence[pytest.Item]) -> None:
             item.add_marker("exhaustive")
 
 
-__all__ = ["every", "mark_the_rest", "one_of_each"]
+__all__ = ["every", "mark_the_rest", "one_of_each", "one_of_each_and_the_rest"]

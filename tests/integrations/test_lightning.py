@@ -120,6 +120,7 @@ def shared_by_name():
 
 
 @pytest.mark.usefixtures("shared_by_name")
+@pytest.mark.exhaustive  # two processes import Lightning
 def test_two_processes_with_a_sampler_that_pads(tmp_path):
     model = Writing()
     for callbacks, values in ([CountOnce()], expected(model)), ([], expected_with_first_again(model)):

@@ -53,6 +53,7 @@ def lines_found(library: str, targets: tuple[str, ...]) -> set[tuple[str, str]]:
         ),
     ],
 )
+@pytest.mark.exhaustive  # it audits every metric of other libraries
 def test_the_table_of_errors_is_what_the_audit_finds(library, targets):
     assert lines_found(library, targets) == lines_on_the_page(library)
 
