@@ -27,7 +27,7 @@ def every(cases: Sequence[Any]) -> Decorator:
 
 
 def one_of_each_and_the_rest(cases: Sequence[Any]) -> Decorator:
-    """Parametrize a test that takes many cases at once with one of each `kind`; in `make test-all` with the others, too."""
+    """Parametrize a test that takes many cases at once; `make test` gives it one of each `kind`."""
     first = list({case.kind: case for case in reversed(cases)}.values())
     rest = pytest.param([case for case in cases if case not in first], id="the rest", marks=pytest.mark.exhaustive)
     return pytest.mark.parametrize("cases", [pytest.param(first, id="one of each kind"), rest])
