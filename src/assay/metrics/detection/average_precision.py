@@ -153,8 +153,9 @@ class MeanAveragePrecision(BoxMetric):
     def _warn_of_negative_sizes(self, counts: RaggedArrays) -> None:
         """Warn of detections that can match nothing, as their width or height is negative."""
         boxes = counts.items[DETECTIONS].get("boxes")
-        count = 0 if boxes is None else int(negative_sizes(torch.from_numpy(boxes), self.box_format).sum())
-        if count:
+        if boxes is None:
+            return
+        if count := int(negative_sizes(torch.from_numpy(boxes), self.box_format).sum()):
             got = f"{count} of the {len(boxes)} detections, whose boxes have a negative width or height"
             do = f"Correct the boxes, or pass box_format={other_formats(self.box_format)}; they match no truth"
             warn(describe(type(self).__name__, got, f"boxes as {self.box_format}", do), InvalidValuesWarning)

@@ -47,7 +47,8 @@ def patched(engine: EngineServices) -> Iterator[None]:
         (torch._utils, "_rebuild_tensor", _rebuild(torch._utils._rebuild_tensor)),
     ]
     if torch.distributed.is_available():
-        changes.append((torch.distributed, "Reducer", _reducers(torch.distributed.Reducer)))
+        distributed: Any = torch.distributed
+        changes.append((distributed, "Reducer", _reducers(distributed.Reducer)))
     builtins = torch.jit._builtins._get_builtin_table()  # type: ignore[no-untyped-call]  # TorchScript knows torch's functions by their identity
     builtins[id(_nonzero)] = "aten::nonzero"
     package = (FIRST, _location, _restore(engine))
