@@ -15,6 +15,7 @@ from assay.compat import torchmetrics
 from assay.compat.drop_ins import OTHER_ARGUMENTS
 from assay.compat.torchmetrics_subclasses import _states
 from assay.errors import AssayWarning
+from assay.integrations import AssayMetric
 from assay.migrate.table import library
 from migrate.test_draws import Drawn
 from migrate.test_table import theirs
@@ -84,6 +85,7 @@ def test_a_subclass_that_counts_or_reads_states_is_torchmetrics_own():
     metric.update(*BATCH)
     assert metric.compute() == 0.75
     assert isinstance(metric, BinaryStatScores)
+    assert not isinstance(metric, AssayMetric)
     assert issubclass(BalancedAccuracy, original.classification.BinaryStatScores)
     for copied in (pickle.loads(pickle.dumps(metric)), copy.deepcopy(metric), metric.clone()):
         assert type(copied) is BalancedAccuracy
