@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +25,9 @@ def attach(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], obje
 
     def get(name: str) -> object:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            close = [] if name.startswith("_") else difflib.get_close_matches(name, homes, 1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         value = getattr(import_module(homes[name]), name)
         setattr(sys.modules[package], name, value)  # the next look-up does not come here
         return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import pickle
@@ -12,9 +13,10 @@ import numpy as np
 import pytest
 import torch
 
+import assay.metrics
 from assay import Meter
 from assay.errors import ConfigError
-from assay.metrics import Accuracy, DiceScore, FBetaScore, Quantile
+from assay.metrics import Accuracy, BLEUScore, DiceScore, FBetaScore, FrechetDistance, Quantile
 from laws import CASES
 
 METRICS = {type(case.metric): case.metric for case in CASES}
@@ -86,3 +88,35 @@ def test_metrics_with_nan_as_an_argument_are_equal_field_by_field():
     assert pickle.loads(pickle.dumps(first)) == deepcopy(first) == first
     assert first != DiceScore(num_labels=3, average=None, zero_division=0)
     assert math.isnan(first.zero_division)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Accuracy(task="multiclass", num_classes=3), r"Write Accuracy\(num_classes=3\), or import .*compat"),
+        (lambda: Accuracy(3), r"Write the names, as in Accuracy\(num_classes=3\)"),
+        (lambda: Accuracy(num_clases=3), "unexpected keyword argument 'num_clases'.* Write num_classes="),
+        (lambda: BLEUScore(4, False, None, 2), "got 4 arguments without a name, expected n_gram, smooth, weights"),
+        (lambda: FrechetDistance(), "got no num_features"),
+    ],
+)
+def test_arguments_that_a_metric_does_not_have_say_what_to_write(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("name", ["update", "to", "reset"])
+def test_what_a_meter_has_is_named_where_a_metric_is_asked_for_it(name):
+    metric = Accuracy(num_classes=3)
+    with pytest.raises(AttributeError, match=r"Write meter = Meter\(metric=Accuracy\(num_classes=3\)\)"):
+        getattr(metric, name)
+    assert not hasattr(metric, "anything else")
+
+
+def test_the_signature_of_a_metric_is_that_of_its_arguments():
+    assert list(inspect.signature(BLEUScore).parameters) == ["n_gram", "smooth", "weights"]
+
+
+def test_a_name_that_is_not_there_is_answered_with_a_near_one():
+    with pytest.raises(AttributeError, match="did you mean Accuracy"):
+        assay.metrics.Acuracy  # noqa: B018 - the look-up raises

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import math
 import operator
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from types import NoneType, UnionType
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor
 
 from assay.encode.base import Encoder
-from assay.errors import ConfigError, describe
+from assay.errors import ConfigError, describe, plural
 from assay.metrics.documentation import docstring, field_hints, sections
 from assay.metrics.operators import Operators
 from assay.metrics.per_sample import SampleTerms
@@ -60,7 +61,60 @@ DIRECTIONS: Mapping[bool | None, str] = {True: "higher", False: "lower", None: "
 Examples: TypeAlias = tuple[Mapping[str, Any], ...]
 
 
-class Metric(Operators, ABC):
+class MetricType(ABCMeta):
+    """The type of metrics: arguments that a metric does not have raise an error that says what to write."""
+
+    if not TYPE_CHECKING:  # for type checkers, calling a metric's class is its `__init__` alone
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return super().__call__(*args, **kwargs)
+            except TypeError as error:
+                signature = cls.__signature__
+                try:
+                    signature.bind(*args, **kwargs)
+                except TypeError:
+                    raise TypeError(_about_arguments(cls.__name__, signature, args, kwargs, error)) from None
+                raise
+
+        @property
+        def __signature__(cls) -> inspect.Signature:
+            signature = inspect.signature(cls.__init__)
+            return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+def _about_arguments(
+    name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any], error: TypeError
+) -> str:
+    """What is wrong with the arguments of a metric, and what to write."""
+    names = list(signature.parameters)
+    if "task" in kwargs:
+        given = {key: value for key, value in kwargs.items() if key in ("num_classes", "num_labels")}
+        shown = ", ".join(f"{key}={value!r}" for key, value in given.items())
+        do = f"Write {name}({shown}), or import {name} from assay.compat.torchmetrics, which takes task="
+        return describe(name, "task", "num_classes for several classes, num_labels for several labels, or neither", do)
+    unknown = sorted(kwargs.keys() - set(names))
+    if unknown:
+        close = difflib.get_close_matches(unknown[0], names, 1)
+        do = f"Write {close[0]}=" if close else f"Leave {unknown[0]} out"
+        return describe(name, f"unexpected keyword argument {unknown[0]!r}", f"some of {', '.join(names)}", do)
+    keywords = [each for each, parameter in signature.parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
+    if len(args) > len(names) - len(keywords):
+        do = f"Write the names, as in {name}({(keywords or names)[0]}={args[0]!r})" if names else "Leave them out"
+        return describe(name, f"{plural(len(args), 'argument')} without a name", ", ".join(names) or "no argument", do)
+    missing = [key for key, each in signature.parameters.items() if each.default is each.empty and key not in kwargs][
+        len(args) :
+    ]
+    return (
+        describe(name, f"no {', '.join(missing)}", ", ".join(names), f"Pass {missing[0]}=") if missing else str(error)
+    )
+
+
+_OF_METERS = frozenset({"update", "reset", "forward", "to", "cpu", "cuda", "merge", "merge_state", "state_dict"})
+"""What metrics of other libraries have, and here a meter has or does not need."""
+
+
+class Metric(Operators, metaclass=MetricType):
     """A frozen description: nothing in a metric changes, so one can be shared, compared, hashed and written down.
 
     Subclasses are frozen dataclasses whose fields are plain values: numbers, strings, booleans, other metrics, tuples.
@@ -145,6 +199,14 @@ class Metric(Operators, ABC):
         value, default = getattr(self, name), next(field.default for field in fields(self) if field.name == name)  # type: ignore[arg-type]
         if value != default:
             raise ConfigError(describe(name, repr(value), f"{default!r} for {why}, on which it has no effect", do))
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise for what the metric does not have; what meters have is named."""
+        kind = type(self).__name__
+        if name in _OF_METERS:
+            do = f"Write meter = Meter(metric={self!r}), meter.update(preds, target), meter.compute()"
+            raise AttributeError(describe(kind, f"no attribute {name!r}, as a metric holds no counts", "a meter", do))
+        raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
 
     @property
     def encoder(self) -> Encoder | None:
