@@ -200,13 +200,17 @@ class Metric(Operators, metaclass=MetricType):
         if value != default:
             raise ConfigError(describe(name, repr(value), f"{default!r} for {why}, on which it has no effect", do))
 
-    def __getattr__(self, name: str) -> Any:
-        """Raise for what the metric does not have; what meters have is named."""
-        kind = type(self).__name__
-        if name in _OF_METERS:
-            do = f"Write meter = Meter(metric={self!r}), meter.update(preds, target), meter.compute()"
-            raise AttributeError(describe(kind, f"no attribute {name!r}, as a metric holds no counts", "a meter", do))
-        raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
+    if not TYPE_CHECKING:  # for type checkers, a metric has what its class says
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise for what the metric does not have; what meters have is named."""
+            kind = type(self).__name__
+            if name in _OF_METERS:
+                do = f"Write meter = Meter(metric={self!r}), meter.update(preds, target), meter.compute()"
+                raise AttributeError(
+                    describe(kind, f"no attribute {name!r}, as a metric holds no counts", "a meter", do)
+                )
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
 
     @property
     def encoder(self) -> Encoder | None:

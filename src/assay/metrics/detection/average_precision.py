@@ -152,9 +152,7 @@ class MeanAveragePrecision(BoxMetric):
 
     def _warn_of_negative_sizes(self, counts: RaggedArrays) -> None:
         """Warn of detections that can match nothing, as their width or height is negative."""
-        boxes = counts.items[DETECTIONS].get("boxes")
-        if boxes is None:
-            return
+        boxes = counts.items[DETECTIONS].get("boxes", np.empty((0, 4)))
         if count := int(negative_sizes(torch.from_numpy(boxes), self.box_format).sum()):
             got = f"{count} of the {len(boxes)} detections, whose boxes have a negative width or height"
             do = f"Correct the boxes, or pass box_format={other_formats(self.box_format)}; they match no truth"
