@@ -22,6 +22,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset, TensorDataset
 
 from assay import Accuracy, evaluate
+from assay.evaluation.mesh.guard import CommunicationGuard
 from assay.report import Report
 from evaluation.stopping import Counters
 from ranks import PRELOADED, as_torchrun, processes
@@ -165,6 +166,11 @@ def resumed(folder, batches, rank, size):
         return "interrupted"
 
 
+def odd_target(batch):
+    """The target, but not of the batch that begins with sample 40."""
+    return batch[1] if batch[0][0, 0] != samples(101)[40][0][0] else 1 / 0
+
+
 def on_two(kept, rank, size):
     parallel = tensor_parallel(init_device_mesh("cpu", (2,), mesh_dim_names=("tp",)))
     unnamed = init_device_mesh("cpu", (2,))
@@ -174,6 +180,9 @@ def on_two(kept, rank, size):
         unnamed,
         {"0": ColwiseParallel(output_layouts=Replicate()), "2": ColwiseParallel(use_local_output=False)},
     )
+    replica = nn.parallel.DistributedDataParallel(
+        nn.Sequential(network(), nn.BatchNorm1d(CLASSES, affine=False))
+    ).eval()
     return {
         "tp 64": evaluated(parallel, samples(64)),
         "tp 101": evaluated(parallel, samples(101)),
@@ -195,6 +204,8 @@ def on_two(kept, rank, size):
         "hand-written": evaluated(
             HandWritten(), samples(101), mesh=init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
         ),
+        "ddp inside": evaluated(lambda x: replica(x), samples(5), batch_size=2),
+        "labels of one batch": evaluated(sharded(), samples(101), inputs=0, target=odd_target, on_error="skip"),
         "outputs in parts": evaluated(lambda x: parallel(x)[:, [rank, 1, 2]], samples(101)),
     }
 
@@ -244,6 +255,7 @@ MEMBERS = {  # of each configuration the samples and the repeated batches
     "fsdp2 5": (5, 1),
     "fsdp2 101": (101, 1),
     "fsdp2 resumed": (101, 1),
+    "ddp inside": (5, 1),
     "dp x tp": (101, 0),
     "fsdp2 x tp": (101, 2),
     "hsdp": (101, 1),
@@ -277,6 +289,7 @@ def test_two_processes_that_share_a_model_give_the_report_of_one(tmp_path):
         [value, "5"],
         [value, "13"],
     ]
+    assert found["labels of one batch"][1:3] == [found["tp skip"][1], "2"]
     for name, repeats in (("tp skip", "0"), ("fsdp2 skip", "2")):
         assert found[name][:3] == [
             73 / 93,
@@ -293,9 +306,18 @@ def test_four_processes_on_meshes_of_two_dimensions_give_the_report_of_one(tmp_p
     assert "got HandWritten.group, a ProcessGroup" in results[0]["unexplained"]
 
 
+def test_a_compiled_model_is_compiled_although_its_first_batch_is_watched():
+    graphs = []
+    model = torch.compile(network(), backend=lambda graph, _: graphs.append(graph) or graph.forward)
+    with CommunicationGuard():
+        model(torch.zeros(2, 4))
+    assert len(graphs) == 1
+
+
 def refusals(rank, size):
     parallel = tensor_parallel(init_device_mesh("cpu", (size,), mesh_dim_names=("tp",)))
     models = {"hidden": Hides(parallel), "hand-written": HandWritten(), "keeps": HandWritten(dist.group.WORLD)}
+    models["compiled"] = torch.compile(HandWritten(), backend="aot_eager")
     return {name: evaluated(model, samples(9)) for name, model in models.items()} | {
         "pipeline": evaluated(network(), samples(9), mesh=init_device_mesh("cpu", (size,), mesh_dim_names=("pp",))),
         "no names": evaluated(network(), samples(9), mesh=init_device_mesh("cpu", (size,))),
@@ -310,6 +332,7 @@ def test_a_model_whose_sharding_is_not_understood_is_refused_on_all_processes(tm
     for texts in processes(refusals, 2, tmp_path):
         assert "a forward that communicates with other processes (aten.linear" in texts["hidden"]
         assert "a forward that communicates with other processes (c10d.allreduce_.default)" in texts["hand-written"]
+        assert "a forward that communicates with other processes (_c10d_functional.all_reduce" in texts["compiled"]
         assert "got HandWritten.group, a ProcessGroup" in texts["keeps"]
         assert "mesh: got a pipeline (pp)" in texts["pipeline"]
         assert "mesh: got dimensions without names" in texts["no names"]

@@ -311,7 +311,7 @@ def _join(preparation: _Preparation, introductions: Sequence[_Hello], ranks: Ran
     for part in same_models(places, own.is_said):
         check_models({rank: introductions[rank].model for rank in part})
     ranks.place = place = places[ranks.own]
-    forward.guarded = not (place.communicates or own.is_compiled or options.compile)
+    forward.guarded = not place.communicates
     if not place.communicates:
         return None
     if own.links.has_distributed_tensors:

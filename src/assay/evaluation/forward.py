@@ -58,7 +58,7 @@ class Forward:
         guarded: the first batch raises if it communicates with other processes.
         members: where parameters of the model are of type `DTensor`, and so its outputs may be, the processes that are
             given the same samples.
-        called: whether the model was called with the last batch, also where it then failed.
+        stage: how far the last batch came: "before", "inside" or "behind" the model.
 
     Raises:
         ConfigError: there is no such precision, or not on this device.
@@ -73,13 +73,14 @@ class Forward:
         self._dtype_of_model = float_dtype(model) or torch.float64
         self.takes_images: bool | None = None
         self.members: Group = ()
-        self.guarded = self.called = False
+        self.guarded = False
+        self.stage = "before"
         self.narrowed: set[torch.dtype] = set()
         self.on_host: set[torch.dtype] = set()
 
     def __call__(self, batch: Any) -> Predicted:
         """The predictions, the target, the weights and the columns of a batch, on one device."""
-        self.called = False
+        self.stage = "before"
         (args, kwargs), target, weights = self._reader.read(batch)
         is_first = self.takes_images is None
         if is_first:
@@ -109,13 +110,15 @@ class Forward:
         self._outputs(args, kwargs)
 
     def _outputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if len(args) == 1 and not kwargs and type(args[0]) is Tensor and args[0].device == self.device:
-            return self._run(args, kwargs)
-        return self._run(*move(mapped((args, kwargs), self._on_device_dtype), self.device))
+        if len(args) != 1 or kwargs or type(args[0]) is not Tensor or args[0].device != self.device:
+            args, kwargs = move(mapped((args, kwargs), self._on_device_dtype), self.device)
+        self.stage = "inside"
+        outputs = self._run(args, kwargs)
+        self.stage = "behind"
+        return outputs
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         guard, self.guarded = _guard() if self.guarded else nullcontext(), False
-        self.called = True
         if self._dtype is None:
             with guard:
                 return self._model(*args, **kwargs)

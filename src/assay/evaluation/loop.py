@@ -173,8 +173,17 @@ class Loop:
             self.repeats += 1
             if self._last is None:
                 self._last = self.spare() if batch is None else batch
-            with self._answered("predicting"):
-                self.forward.repeat(self._last)
+            try:
+                with self._answered("predicting"):
+                    self.forward.repeat(self._last)
+            except AssayError:
+                raise
+            except Exception as error:
+                got, do = (
+                    f"{type(error).__name__}: {error}",
+                    "Correct the sample or the model; other processes wait for it",
+                )
+                raise BatchError(describe("batch that is repeated", got, "a call of the model", do)) from error
         return 0
 
     def _witness(self, index: Index, batch: Any, predicted: Predicted) -> int:
@@ -185,13 +194,14 @@ class Loop:
         return predicted.rows
 
     def _failed_together(self, index: Index, batch: Any, error: Exception) -> int:
-        """Leave a batch out if the model was not called with it; else raise, as other processes may wait for that."""
+        """Leave a batch out where no other process waits in the middle of a forward; else raise."""
         if is_out_of_memory(error):
             got = f"no memory for {self._rows(index, batch)} samples on {self.forward.device}"
             do = "Pass a smaller batch_size=: processes that share a model cannot halve a batch of their own"
             raise BatchError(describe(f"batch with {self._id_text(index, batch)}", got, "predictions", do)) from error
-        if not self.forward.called:
-            return self._failed(index, batch, error, "predicting") + self._repeat()
+        if self.forward.stage != "inside":
+            rows = self._failed(index, batch, error, "predicting")
+            return rows + (self._repeat() if self.forward.stage == "before" else 0)
         if isinstance(error, _NOT_OF_A_BATCH):
             raise error
         got = f"{type(error).__name__} while predicting: {error}"

@@ -23,13 +23,11 @@ class Introduction:
         links: which processes it is tied to.
         data_group: the processes whose samples are others; None where that was not said.
         is_said: the caller said how processes stand.
-        is_compiled: the model was compiled, so what its first batch does cannot be watched.
     """
 
     links: Links
     data_group: Group | None = None
     is_said: bool = False
-    is_compiled: bool = False
 
 
 def introduce(model: Any, mesh: Any, data_group: Any, rank: int, size: int) -> Introduction:
@@ -56,8 +54,7 @@ def introduce(model: Any, mesh: Any, data_group: Any, rank: int, size: int) -> I
         links, same=links.same | said.same, step=links.step | said.step, found=tuple({*links.found, *said.found})
     )
     ranks = None if data_group is None else tuple(sorted(dist.get_process_group_ranks(data_group)))
-    is_compiled = any(type(each).__name__ == "OptimizedModule" for each in modules)
-    return Introduction(links, ranks, is_said, is_compiled)
+    return Introduction(links, ranks, is_said)
 
 
 def arranged(introductions: Sequence[Introduction]) -> list[Place]:

@@ -21,6 +21,11 @@ class CommunicationGuard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         ConfigError: names the operation.
     """
 
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """True: inside any other mode torch leaves functions uncompiled, and later on, too."""
+        return True
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:

@@ -98,6 +98,9 @@ def links_of(modules: Sequence[nn.Module], roles: Mapping[str, str] | None = Non
     for module in modules:
         if type(module).__name__ == "FullyShardedDataParallel":
             dimensions.add(_of_fsdp1(module))
+        elif isinstance(module, nn.parallel.DistributedDataParallel) and module.broadcast_buffers:
+            ranks = tuple(sorted(dist.get_process_group_ranks(module.process_group)))
+            dimensions.add(_Dimension("DistributedDataParallel", STEP, ranks))  # a forward broadcasts them
         for name, tensor in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):
             if is_distributed(tensor):
                 has_distributed_tensors = True
