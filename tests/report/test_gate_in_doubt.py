@@ -284,7 +284,7 @@ def test_worse_models_with_equal_decisions_rarely_pass(n, drop):
     main = loss_report("main", np.ones(n, bool), higher_is_better=True, decision=np.ones(n, int))
     for _ in range(50):
         right = rng.random(n) >= drop
-        new = loss_report("new", right, higher_is_better=True, decision=right.astype(int))
+        new = loss_report("main", right, higher_is_better=True, decision=right.astype(int))
         assert judged(new, "max-drop", 0.0, main)[0] != "pass"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -79,13 +80,13 @@ def seconds(duration: float) -> str:
 
 
 def moment(created: str) -> str:
-    """A time in ISO 8601 as a reader wants it.
+    """A time in ISO 8601 as a reader wants it, to the second.
 
     Example:
-        >>> moment("2026-11-20T12:30:00+00:00")
+        >>> moment("2026-11-20T12:30:00.250000+00:00")
         '2026-11-20 12:30:00 UTC'
     """
-    return created.replace("T", " ").replace("+00:00", " UTC")
+    return re.sub(r"\.\d+", "", created).replace("T", " ").replace("+00:00", " UTC")
 
 
 def clean(text: str) -> str:

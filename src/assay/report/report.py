@@ -31,6 +31,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def _exactly_now() -> str:
+    """To the microsecond: two evaluations whose values agree are not the same report."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
 @dataclass(frozen=True, eq=False)
 class Report(Record, Viewable, schema=SCHEMA):
     """All that one evaluation found.
@@ -59,7 +64,7 @@ class Report(Record, Viewable, schema=SCHEMA):
     device: str = ""
     notes: tuple[str, ...] = ()
     duration_s: float | None = None
-    created: str = field(default_factory=now)
+    created: str = field(default_factory=_exactly_now)
     environment: dict[str, str] = field(default_factory=environment)
 
     def _check(self) -> None:
