@@ -43,6 +43,13 @@ def test_a_name_at_the_root_is_that_of_its_family(package):
     assert found > 90
 
 
+def test_a_function_is_no_submodule_of_its_name():
+    for name in ("accuracy", "auroc"):
+        import_module(f"assay.compat.torchmetrics.functional.classification.{name}")
+        found = getattr(torchmetrics.functional.classification, name)
+        assert found is getattr(torchmetrics.functional, name)
+
+
 def test_names_at_the_root_give_assays_values(recwarn):
     scores, relevant = torch.tensor([-1.0, -2.0, -3.0]), torch.tensor([1, 0, 0])
     assert RetrievalMRR()(scores, relevant, indexes=torch.zeros(3, dtype=torch.long)) == 1

@@ -75,6 +75,12 @@ class CompatibleModule(ModuleType):
         setattr(self, name, value)  # the next look-up does not come here
         return value
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        is_submodule = isinstance(value, CompatibleModule)
+        if is_submodule and not isinstance(getattr(self._original, name), ModuleType):
+            return  # importing a submodule sets it, and there the package has a function of this name
+        super().__setattr__(name, value)
+
     def __dir__(self) -> list[str]:
         return dir(self._original)
 
