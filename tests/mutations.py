@@ -138,6 +138,10 @@ class Places(ast.NodeVisitor):
                 if isinstance(each, ast.AST) and not isinstance(each, NO_VALUES):
                     self.visit(each)
 
+    def visit_Assign(self, node: ast.Assign) -> None:
+        if not any(self._text(each) in ("examples", "__all__") for each in node.targets):
+            self.generic_visit(node)
+
     def visit_BinOp(self, node: ast.BinOp) -> None:
         self._operator(node.left, node.op, node.right)
         self.generic_visit(node)

@@ -17,6 +17,8 @@ import matplotlib.pyplot as plt
 import pytest
 import torch
 
+from thinning import one_of_each
+
 ROOT = Path(__file__).parents[1]
 JOBS = ("metrics", "evaluation", "quantization", "devices", "audit")
 WRONG_NUMBERS = ROOT / "docs" / "wrong_numbers_elsewhere.md"
@@ -193,6 +195,7 @@ NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+@one_of_each()
 def test_notebooks_run_and_print_what_they_show(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells run in one namespace, as in a kernel; without one, since that would be a process and ten packages more."""
     monkeypatch.setenv("MPLBACKEND", "agg")

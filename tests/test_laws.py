@@ -51,6 +51,7 @@ def in_float64(data: Data) -> Data:
     return data.map(lambda x: x.double() if x.dtype.is_floating_point else x)
 
 
+@pytest.mark.exhaustive  # it reads every case four times
 def test_the_exceptions_from_the_laws_are_those_that_are_needed():
     rounded, named, counts = set(), set(), set()
 

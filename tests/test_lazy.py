@@ -7,6 +7,7 @@ import types
 import pytest
 
 from assay._lazy import attach
+from thinning import one_of_each
 
 HEAVY = {
     *("scipy", "matplotlib", "jinja2", "rich", "typer", "yaml", "pandas", "pyarrow", "PIL", "sklearn", "transformers"),
@@ -50,6 +51,7 @@ def test_a_home_without_the_name_is_an_attribute_error(package):
     ("code", "most"),
     [("import assay", 4), ("from assay import Accuracy, F1Score", 60), ("from assay import Accuracy, Meter", 90)],
 )
+@one_of_each()
 def test_metrics_and_meters_import_little_besides_torch(code, most):
     found = f"import sys, torch; before = set(sys.modules); {code}; print(*sorted(set(sys.modules) - before))"
     new = subprocess.run([sys.executable, "-c", found], capture_output=True, text=True, check=True).stdout.split()

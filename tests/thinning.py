@@ -11,11 +11,12 @@ import pytest
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def one_of_each(kind: Callable[..., Hashable]) -> Decorator:
+def one_of_each(kind: Callable[..., Hashable] = lambda **_: None) -> Decorator:
     """Decorate a parametrized test, so that `make test` runs one case of each kind.
 
     Args:
         kind: takes the parameters of a case by name and gives what is equal for the cases that one of them represents.
+            By default all cases are of one kind.
     """
     return pytest.mark.one_of_each.with_args(kind)
 

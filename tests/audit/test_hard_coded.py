@@ -141,6 +141,7 @@ def test_a_tensor_that_is_moved_has_its_origin_where_it_was_moved():
         assert origins.of(here).lines[0].line == origins.of(there).lines[0].line + 1
 
 
+@pytest.mark.exhaustive  # a whole audit
 def test_a_whole_audit_goes_on_after_a_hard_coded_device(tmp_path):
     file = tmp_path / "train.py"
     file.write_text(
@@ -159,6 +160,7 @@ def test_a_whole_audit_goes_on_after_a_hard_coded_device(tmp_path):
     assert (result.unrun, result.exit_code()) == ((), 1)
 
 
+@pytest.mark.exhaustive  # a whole audit
 def test_a_second_run_that_stops_is_said(tmp_path):
     file = tmp_path / "train.py"
     file.write_text("import torch\nx = torch.ones(3).cuda()\nraise KeyError('name')\n")

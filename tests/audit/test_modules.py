@@ -114,6 +114,7 @@ def test_a_module_that_needs_arguments_is_said():
         assert part in case.why_not
 
 
+@pytest.mark.exhaustive  # a whole audit
 def test_the_whole_audit_of_a_module_with_inputs():
     result = audit(f"{NETS}:Masked", ["mps"], inputs=["2x12"])
     (found,) = result.findings

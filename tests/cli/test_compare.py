@@ -11,6 +11,7 @@ import pytest
 
 import assay.cli
 from assay.report import Comparison, Report, Samples, Section, Slice, Value
+from thinning import one_of_each
 
 
 def write(path, right, n=300, section="test", slices=()):
@@ -147,6 +148,7 @@ def test_one_report_is_not_enough(reports, monkeypatch, capsys):
 @pytest.mark.parametrize(
     "command", ["compare A B", "compare --json A B", "compare --markdown A B", "gate --min accuracy=0.5 A"]
 )
+@one_of_each()
 def test_reports_are_read_without_torch(reports, command):
     words = command.replace("A", str(reports[0])).replace(" B", f" {reports[1]}")
     code = (

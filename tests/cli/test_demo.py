@@ -57,6 +57,7 @@ def values(found: Section) -> dict[str, float]:
     return {value.name: value.value for value in found.values}
 
 
+@pytest.mark.exhaustive  # a whole demo
 def test_the_report_is_written_whole(written):
     report, out = written
     assert Report.load(out / "report.json") == report
@@ -74,6 +75,7 @@ def test_the_report_is_written_whole(written):
     assert all(12 < kept[name] <= 24 for name in ("Handwritten digits", "Shapes in drawn scenes"))
 
 
+@pytest.mark.exhaustive  # a whole demo
 def test_assay_gives_one_answer_and_it_is_the_exact_one(written):
     report, _ = written
     same_bits, _ = report.sections[5:]
@@ -86,6 +88,7 @@ def test_assay_gives_one_answer_and_it_is_the_exact_one(written):
     assert "assay gave one answer; running sums in float32 gave" in same_bits.note
 
 
+@pytest.mark.exhaustive  # a whole demo
 def test_float32_ends_where_assay_does_not(written):
     (table,) = written[0].sections[6].tables
     counts, concordance = table.rows
@@ -94,6 +97,7 @@ def test_float32_ends_where_assay_does_not(written):
     assert abs(float(concordance[3]) - float(concordance[1])) > 0.1
 
 
+@pytest.mark.exhaustive  # a whole demo
 def test_two_demos_are_compared_sample_by_sample(written):
     first, second = (
         Report(f"{n} epochs", [demo.measure(trained(task, n)).sections[0] for task in tasks()]) for n in (1, 4)

@@ -180,6 +180,7 @@ def torchrun(folder, size, *arguments):
     return done.stdout
 
 
+@pytest.mark.exhaustive  # it starts processes
 def test_under_torchrun_it_gives_the_bits_of_one_process(folder):
     alone = invoke("given:model", "--data", "given:data", *acc("--json", "--batch-size", "4"))
     assert alone.exit_code == 0, alone.exception
@@ -352,7 +353,7 @@ def test_before_and_after_quantization(importable, held):
     assert 0 < now == stored < 0.1
 
 
-@pytest.mark.exhaustive  # the test above of a data loader starts processes, too
+@pytest.mark.exhaustive  # it starts processes
 def test_ranks_read_a_table_and_give_the_bits_of_one_process(importable, held):
     (held / "run.toml").write_text(CONFIG.replace('out = "run"', ""), "utf-8")
     alone = invoke("--config", "run.toml", "--json")

@@ -12,6 +12,7 @@ import pytest
 
 from assay.cli.output import write_then_show
 from assay.report import Report, Section, Value
+from thinning import one_of_each
 
 ASSAY = f"{shlex.quote(sys.executable)} -m assay"
 MODULE = """
@@ -54,6 +55,7 @@ GATE = "gate high.json --point --min 'metric 0'"
     ],
     ids=["head", "json", "closed", "both closed", "compare", "migrate"],
 )
+@one_of_each()
 def test_a_reader_that_goes_away_loses_no_file(folder, command, reader, files):
     done = shell(f"{ASSAY} {command} {reader}", folder)
     assert (done.returncode, done.stderr.count("Traceback"), done.stderr.count("rror")) == (0, 0, 0), done.stderr
@@ -71,6 +73,7 @@ def test_a_verdict_is_the_exit_code_whoever_reads(folder, least, code, reader):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.exhaustive  # it starts processes
 def test_a_full_disk_behind_the_output_is_an_error_after_the_files(folder):
     done = shell(f"{ASSAY} {EVALUATE} full >/dev/full", folder)
     assert done.returncode == 2
@@ -98,6 +101,7 @@ def test_an_address_is_no_folder(folder, option):
     assert not (folder / "s3:").exists()
 
 
+@pytest.mark.exhaustive  # it starts processes
 def test_a_run_resumes_only_with_the_file_that_it_began_with(folder):
     x, y = np.ones((41, 4), np.float32), np.zeros(41, np.int64)
     np.savez(folder / "a.npz", x=x, y=y)

@@ -612,6 +612,7 @@ def test_declarations_say_what_stands_for_each_name(library_name):
         assert not warned or found.instead, name
 
 
+@pytest.mark.exhaustive  # it starts a process
 def test_functions_of_families_that_torchmetrics_does_not_import():
     code = """
 import torch

@@ -15,6 +15,7 @@ from assay import Accuracy, evaluate
 from assay.errors import ConfigError, ShapeError
 from assay.evaluation import BatchError
 from assay.evaluation.stated_length import StatedLength
+from thinning import one_of_each
 
 METRIC = Accuracy(num_classes=2)
 ENDS = {
@@ -56,6 +57,7 @@ def right(data, folder=None, **more):
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <_io:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
 @pytest.mark.parametrize("end", ENDS)
+@one_of_each()
 def test_a_dead_worker_ends_the_run_and_the_run_resumes(tmp_path, end, on_error):
     flag = tmp_path / "flag"
     flag.touch()

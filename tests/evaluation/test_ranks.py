@@ -312,6 +312,7 @@ def test_samples_of_several_processes_that_are_known_by_nothing_are_not_dealt_to
         )
 
 
+@pytest.mark.exhaustive  # it starts processes
 def test_processes_meet_again_after_torchrun_has_restarted_them(tmp_path):
     script = tmp_path / "dies_once.py"
     script.write_text(

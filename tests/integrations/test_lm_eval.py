@@ -293,6 +293,7 @@ def command(*arguments):
     return subprocess.run([sys.executable, "-m", "assay", *map(str, arguments)], capture_output=True, text=True)
 
 
+@pytest.mark.exhaustive  # it starts a process
 def test_on_the_command_line(tmp_path):
     for name in ("first", "second"):
         done = command("import", "lm-eval", RUNS / name, "--out", tmp_path / f"{name}.json", "--title", name)

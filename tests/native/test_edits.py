@@ -17,6 +17,7 @@ from assay.errors import InputError
 from assay.metrics import CharErrorRate, ExtendedEditDistance, WordErrorRate
 from assay.native import edits as native
 from assay.native.library import library
+from thinning import one_of_each
 
 pytestmark = pytest.mark.skipif(library() is None, reason="assay was installed without a C compiler")
 
@@ -152,6 +153,7 @@ def test_many_distinct_words():
 
 @pytest.mark.parametrize("language", ["en", "ja"])
 @pytest.mark.parametrize("costs", [{}, {"alpha": 0.1, "rho": 0.5, "deletion": 0.3, "insertion": 0.7}])
+@one_of_each()
 def test_extended_edits_are_pythons(language, costs, monkeypatch):
     encoder = ExtendedEditDistance(language, **costs).encoder
     for seed in range(60):

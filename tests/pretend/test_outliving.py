@@ -137,6 +137,7 @@ def outcomes(kind: str, engine: str, names: Collection[str] | None = None) -> di
     return json.loads(done.stdout)
 
 
+@pytest.mark.exhaustive  # it starts processes
 def test_what_outlives_its_device_raises_and_goes_back_to_the_host(engine: str):
     check(outcomes("cuda", engine, FEW), engine)
 

@@ -163,6 +163,7 @@ def test_no_mode_is_left_on_the_stack(there):
         assert not (torch.ones(2, device=there.device, requires_grad=True) * 2).requires_grad
 
 
+@pytest.mark.exhaustive  # it starts a process
 def test_a_process_that_ends_inside_ends_well():
     code = """
 import torch
@@ -191,6 +192,7 @@ def test_names_and_types_of_results(there):
     assert copied.device == there.device
 
 
+@pytest.mark.exhaustive  # it starts a process
 def test_a_tensor_of_a_device_that_did_not_come_back_ends_no_process():
     code = """
 import torch

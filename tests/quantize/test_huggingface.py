@@ -328,6 +328,7 @@ def test_without_transformers_the_extra_is_named(monkeypatch):
     planned(nn.Sequential(nn.Linear(64, 32)))
 
 
+@pytest.mark.exhaustive  # it starts a process
 def test_quantizing_other_models_does_not_import_transformers():
     code = (
         "import sys, torch; from assay.quantize import plan, register_with_transformers; "

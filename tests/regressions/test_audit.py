@@ -9,6 +9,7 @@ import pytest
 
 from assay.audit.runner import audit
 from assay.pretend.native_engine.build import why_not
+from thinning import one_of_each
 
 FOLDER = Path(__file__).parents[2] / "examples" / "regressions"
 pytestmark = pytest.mark.skipif(bool(why_not()), reason="the native engine needs a C++ compiler")
@@ -76,6 +77,7 @@ def _release(monkeypatch):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.target.partition(".")[0])
+@one_of_each()
 def test_the_audit_names_the_bug_the_line_and_the_fix(case):
     result = audit(str(FOLDER / case.target), on=[case.device])
     assert result.unrun == ()
@@ -89,6 +91,7 @@ def test_the_audit_names_the_bug_the_line_and_the_fix(case):
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if ":" in case.target], ids=lambda case: case.target)
+@one_of_each()
 def test_the_mended_form_has_no_finding(case):
     result = audit(f"{FOLDER / case.target.partition(':')[0]}:fixed", on=[case.device])
     assert (result.findings, result.unrun, result.exit_code()) == ((), (), 0)

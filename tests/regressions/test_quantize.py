@@ -61,6 +61,7 @@ def plan_again(dtype):
 
 
 @native
+@pytest.mark.exhaustive  # a whole audit
 def test_the_audit_shows_what_a_direct_call_does_and_finds_nothing_in_a_plan(monkeypatch):
     monkeypatch.setenv("ASSAY_PRETEND_TORCH", RELEASE)
     direct = audit(f"{EXAMPLE}:quantize", on=["mps"])

@@ -14,6 +14,7 @@ from assay.meter import Meter, file
 from assay.metrics import AUROC, ConfusionMatrix
 from assay.tables import Partial, count, merge, score
 from assay.tally.sample_store import SampleStore
+from thinning import one_of_each
 
 PARTS, ROWS = 24, 25
 METRICS = {
@@ -46,6 +47,7 @@ def contents(report):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("metrics", METRICS.values(), ids=METRICS)
+@one_of_each()
 def test_files_trees_and_memory_give_the_bits_of_one_run(table, metrics, tmp_path):
     if metrics == METRICS["sums"]:
         table = table.set_column(1, "y", pa.array(table["y"].to_numpy() + 0.25))

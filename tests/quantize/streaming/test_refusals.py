@@ -46,6 +46,7 @@ except StateError as error:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="the system has no limit for the size of files")
+@pytest.mark.exhaustive  # it starts processes
 def test_the_system_refuses_to_write(tmp_path, source):
     command = [sys.executable, "-c", LIMITED, str(source), str(tmp_path / "target"), "9000"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -91,6 +91,7 @@ def check_kills(tmp_path: Path, source: Path, points: list[int], times: int = 1)
         assert contents(done.target) == contents(tmp_path / "whole"), point
 
 
+@pytest.mark.exhaustive  # it starts processes
 def test_three_kills_leave_the_same_bytes(tmp_path, source):
     check_kills(tmp_path, source, [0, 14, 39])
 
