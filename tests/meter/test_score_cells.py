@@ -22,6 +22,7 @@ from assay.tally.labelled_scores import score_spec
 from assay.tally.row_cells import RowCells
 from assay.tally.scores import ScoreTally
 from laws import bits
+from thinning import one_of_each
 
 CELLS = 6
 EMPTY = 4
@@ -74,6 +75,7 @@ def metrics_of(task: Task, limit: int) -> dict[str, Metric]:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("limit", [0, 60, 10**6])
 @pytest.mark.parametrize("task", TASKS, ids=str)
+@one_of_each(lambda task, limit, **_: (str(task), limit > 0))
 def test_states_are_those_of_one_meter_a_cell(task: Task, limit: int, weighted: bool):
     """Some cells pass the limit with the first rows, some later, some never; and states are read in between."""
     like = Meter(weighted=weighted, **metrics_of(task, limit))
@@ -99,6 +101,7 @@ def test_states_are_those_of_one_meter_a_cell(task: Task, limit: int, weighted: 
 
 @pytest.mark.parametrize("limit", [0, 90, 10**6])
 @pytest.mark.parametrize("task", TASKS, ids=str)
+@one_of_each(lambda task, limit, **_: (str(task), limit > 0))
 def test_parts_that_are_handed_over_add_up(task: Task, limit: int):
     """Cells that are few in each part, and too many together; more may be counted where parts were added."""
     like = Meter(**metrics_of(task, limit))
@@ -121,6 +124,7 @@ def test_parts_that_are_handed_over_add_up(task: Task, limit: int):
 
 @pytest.mark.parametrize("keep", [0, 12, None])
 @pytest.mark.parametrize("task", TASKS, ids=str)
+@one_of_each(lambda task, **_: str(task))
 def test_compiled_code_counts_as_torch_does(task: Task, keep: int | None):
     options = {name: task.options.get(name) for name in ("num_classes", "num_labels", "ignore_index")}
     tally = ScoreTally(score_spec(**options, logits=bool(task.options.get("logits"))), keep)
@@ -136,6 +140,7 @@ def test_compiled_code_counts_as_torch_does(task: Task, keep: int | None):
 
 @pytest.mark.parametrize("limit", [0, 60, 10**6])
 @pytest.mark.parametrize("device", ["mps", "cuda:1", "xpu"])
+@one_of_each(lambda device, **_: device)
 def test_devices_count_the_bits_of_the_cpu_and_are_not_read(device: str, limit: int):
     task = TASKS[2]
     like = Meter(**metrics_of(task, limit))

@@ -14,6 +14,7 @@ from scipy import stats
 from assay.errors import ConfigError
 from assay.report import Report, Samples, Section, Slice, Value, compare, gate
 from assay.stats.intervals import FEWEST
+from thinning import one_of_each
 
 DOUBT = "not enough evidence"
 
@@ -163,6 +164,7 @@ LOSSES = {
 
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("n", [20, 50])
+@one_of_each()
 def test_a_bound_just_below_the_mean_loss_rarely_passes(name, n):
     draw, mean = LOSSES[name]
     drawn = draw(np.random.default_rng(3), (400, n))

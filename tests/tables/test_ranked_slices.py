@@ -14,6 +14,7 @@ import torch
 
 from assay import AUROC, Accuracy, AveragePrecision, Meter
 from assay.tables import count, fragments_of, merge, score
+from thinning import one_of_each
 
 CLASSES = 3
 ROWS = 900
@@ -58,6 +59,7 @@ def values_of(like: Meter, table: pa.Table, mask: np.ndarray) -> dict[str, float
 
 @pytest.mark.parametrize("weights", [None, "w"])
 @pytest.mark.parametrize("limit", [300, 10**6])
+@one_of_each()
 def test_slices_have_the_values_of_their_rows(tmp_path: Path, limit: int, weights: str | None):
     """From several files, counted at once or apart; values beyond the limit come from histograms."""
     table = drawn(limit)
