@@ -13,6 +13,7 @@ pytest_plugins = ["pytester"]
 
 TESTS = """
 import pytest, torch
+from thinning import one_of_each
 
 @pytest.mark.devices("cpu", "mps", "cuda:1")
 def test_named(device):
@@ -89,6 +90,7 @@ def test_a_test_runs_once_on_each_device_and_says_whether_it_is_real(project):
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@one_of_each()
 def test_a_required_device_on_which_no_test_ran_fails_the_run(project, workers):
     project.makepyfile(TESTS)
     shown = run(project, "--require-devices", "mps,cuda:0,cuda", *workers, expect=1)
@@ -99,12 +101,14 @@ def test_a_required_device_on_which_no_test_ran_fails_the_run(project, workers):
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@one_of_each()
 def test_required_devices_that_ran_do_not(project, workers):
     project.makepyfile(TESTS)
     shown = run(project, "--require-devices", "mps,cuda:1,cpu", *workers, expect=0)
     assert "was required" not in shown
 
 
+@pytest.mark.exhaustive  # a run of pytest with its own processes
 def test_deselected_tests_do_not_count(project):
     project.makepyfile(TESTS)
     shown = run(project, "--require-devices=mps", "-k", "default", expect=1)
@@ -113,6 +117,7 @@ def test_deselected_tests_do_not_count(project):
     assert "mps      was required, and no test ran on it" in shown
 
 
+@pytest.mark.exhaustive  # a run of pytest with its own processes
 def test_settings_stand_in_for_options(project):
     project.makeini(
         "[pytest]\nassay_devices = mps xpu\nassay_require_devices = mps, xpu, cuda:1\nfilterwarnings = error\n"
@@ -125,6 +130,7 @@ def test_settings_stand_in_for_options(project):
     assert [line[0] for line in summary(shown) if "required" in line[2]] == ["cuda:1"]
 
 
+@pytest.mark.exhaustive  # a run of pytest with its own processes
 def test_pretend_devices_can_be_left_out(project):
     project.makepyfile(TESTS)
     shown = run(project, "-v", "-rs", "--real-devices-only", "--require-devices=mps", expect=1)
@@ -154,6 +160,7 @@ def test_cannot_start(broken):
     assert summary(shown) == [["mps", "pretend", "1 failed"], ["xpu", "pretend", "1 error"]]
 
 
+@pytest.mark.exhaustive  # a run of pytest with its own processes
 def test_checks_name_the_line_of_the_test(project):
     project.makepyfile(
         """
@@ -208,6 +215,7 @@ def test_a_marked_test_has_to_take_the_device(project):
     assert "test_it is marked with devices but does not take `device`" in run(project, expect=2)
 
 
+@pytest.mark.exhaustive  # a run of pytest with its own processes
 def test_a_project_with_an_option_of_the_same_name_keeps_it(project):
     project.makeconftest("def pytest_addoption(parser): parser.addoption('--devices', default='its own')")
     project.makepyfile(TESTS + "\ndef test_option(pytestconfig): assert pytestconfig.getoption('devices') == 'two'")
@@ -216,6 +224,7 @@ def test_a_project_with_an_option_of_the_same_name_keeps_it(project):
     assert "test_option PASSED" in shown
 
 
+@pytest.mark.exhaustive  # a run of pytest with its own processes
 def test_collecting_only_requires_nothing(project):
     project.makepyfile(TESTS)
     assert "was required" not in run(project, "--collect-only", "-q", "--require-devices=xpu", expect=0)
@@ -236,6 +245,7 @@ pytest.main(["--collect-only", "-q", "--rootdir=."], plugins=[Look()])
     assert "loaded True False" in shown
 
 
+@pytest.mark.exhaustive  # a run of pytest with its own processes
 def test_a_device_that_the_build_of_torch_has_itself_is_skipped_where_the_machine_has_none(project):
     project.makeconftest("import torch\ntorch._C._has_cuda = True\n")  # as in builds for CUDA
     project.makepyfile(

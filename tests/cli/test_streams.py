@@ -67,6 +67,7 @@ def test_a_reader_that_goes_away_loses_no_file(folder, command, reader, files):
 
 @pytest.mark.parametrize(("least", "code"), [(0.8, 0), (0.95, 1)])
 @pytest.mark.parametrize("reader", ["| true", ">&-"])
+@one_of_each()
 def test_a_verdict_is_the_exit_code_whoever_reads(folder, least, code, reader):
     done = shell(f"{ASSAY} {GATE}={least} {reader}", folder)
     assert (done.returncode, done.stderr) == (code, "")
@@ -94,6 +95,7 @@ def test_what_cannot_be_written_is_printed_all_the_same():
 
 
 @pytest.mark.parametrize("option", ["--out", "--resume"])
+@one_of_each()
 def test_an_address_is_no_folder(folder, option):
     done = shell(f"{ASSAY} {EVALUATE} x {option} s3://bucket/x", folder)
     assert done.returncode == 2

@@ -195,6 +195,7 @@ SURE = [entry for library, entry in ENTRIES if library == "torchmetrics" and not
 
 
 @pytest.mark.parametrize("entry", SURE, ids=lambda entry: entry.name)
+@pytest.mark.exhaustive  # the table of values has a call of each
 def test_random_calls_give_the_same_number(entry):
     compared = 0
     for seed in range(DRAWS):
