@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, get_args
 
+import numpy as np
 from torch import Tensor
 
 from assay.encode.base import Encoder
@@ -194,3 +195,11 @@ def _single(metric: Metric, value: Any) -> Tensor:
         do = "Use a metric whose value is a number, or one for each class or output"
         raise ConfigError(describe("operands", f"{metric!r}, which reads a {type(value).__name__}", "numbers", do))
     return value
+
+
+def arithmetic(operation: Operation, *operands: Any) -> Arithmetic:
+    """The metric; or Python's word for operands that are neither metrics nor numbers."""
+    numbers = (int, float, np.integer, np.floating, np.ndarray, Tensor)
+    if not all(isinstance(each, (Metric, *numbers)) and not isinstance(each, bool) for each in operands):
+        return NotImplemented  # type: ignore[no-any-return]
+    return Arithmetic(operation, operands)

@@ -19,7 +19,7 @@ from torch import Tensor
 from assay.encode.base import Encoder
 from assay.errors import ConfigError, describe, plural
 from assay.metrics.documentation import docstring, field_hints, sections
-from assay.metrics.operators import Operators
+from assay.metrics.operators import binary, unary
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends
 from assay.tally.base import Batch, BatchLayout, Tally
@@ -114,11 +114,12 @@ _OF_METERS = frozenset({"update", "reset", "forward", "to", "cpu", "cuda", "merg
 """What metrics of other libraries have, and here a meter has or does not need."""
 
 
-class Metric(Operators, metaclass=MetricType):
+class Metric(metaclass=MetricType):
     """A frozen description: nothing in a metric changes, so one can be shared, compared, hashed and written down.
 
     Subclasses are frozen dataclasses whose fields are plain values: numbers, strings, booleans, other metrics, tuples.
-    Arithmetic with metrics gives metrics; see `operators`.
+    Arithmetic with metrics gives metrics: operands are metrics and plain numbers. Metrics are compared as descriptions,
+    so `==` says whether two are the same, and there is no `<`.
 
     A class is the one declaration of its metric: `help`, the tables of the documentation, the laws in the tests and the
     cases of the audit are made from it. Fields are annotated with their text, as in
@@ -151,6 +152,14 @@ class Metric(Operators, metaclass=MetricType):
     _numbers: ClassVar[Mapping[str, tuple[str, bool]]] = {}
     _choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     _sections: ClassVar[Mapping[str, str]] = {}
+
+    __array_ufunc__ = None  # so that NumPy leaves `np.float64(2) * metric` to the metric
+    __add__, __radd__ = binary("+")
+    __sub__, __rsub__ = binary("-")
+    __mul__, __rmul__ = binary("*")
+    __truediv__, __rtruediv__ = binary("/")
+    __pow__, __rpow__ = binary("**")
+    __neg__, __abs__ = unary("neg"), unary("abs")
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Describe the arguments in the docstring, note which of them are numbers, and leave types as annotations."""
