@@ -8,12 +8,12 @@ import sys
 import pytest
 
 from assay._cache import cache_folder
+from thinning import one_of_each
 
 pytest_plugins = ["pytester"]
 
 TESTS = """
 import pytest, torch
-from thinning import one_of_each
 
 @pytest.mark.devices("cpu", "mps", "cuda:1")
 def test_named(device):
