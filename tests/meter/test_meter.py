@@ -47,6 +47,8 @@ from assay.metrics import (
     SacreBLEUScore,
     Sum,
 )
+from assay.metrics.classification.ratio import Ratio
+from assay.metrics.classification.ratio_metric import RatioMetric
 from assay.metrics.per_sample import per_sample_values
 from assay.native.library import MISSING, library
 from assay.tally.sums import Sums
@@ -408,12 +410,13 @@ def test_meters_of_equal_metrics_share_a_plan_and_no_counts():
 
 def test_a_metric_without_a_hash_is_counted_too():
     @dataclass(frozen=True)
-    class Listed(Accuracy):
+    class Listed(RatioMetric):
+        ratio = Ratio("tp", "tp + fn")
         names: list = field(default_factory=list)
 
-    meter = Meter(acc=Listed(num_classes=3, names=["a", "b", "c"]))
+    meter = Meter(recall=Listed(num_classes=3, average="micro", names=["a", "b", "c"]))
     meter.update(torch.tensor([0, 1]), torch.tensor([0, 2]))
-    assert meter.compute()["acc"] == 0.5
+    assert meter.compute()["recall"] == 0.5
 
 
 def test_forward_gives_the_value_of_the_batch_and_counts_it():

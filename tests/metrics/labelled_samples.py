@@ -13,8 +13,16 @@ CLASSES, LABELS = 5, 3
 TASKS = {"binary": {}, "multiclass": {"num_classes": CLASSES}, "multilabel": {"num_labels": LABELS}}
 AVERAGES = ("micro", "macro", "weighted", None)
 every_task = pytest.mark.parametrize("task", TASKS)
-every_average = pytest.mark.parametrize("average", AVERAGES)
+every_average = pytest.mark.parametrize(
+    ("task", "average"),
+    [("binary", None), *((task, average) for task in ("multiclass", "multilabel") for average in AVERAGES)],
+)
 weighted_or_not = pytest.mark.parametrize("weighted", [False, True])
+
+
+def arguments(task, average):
+    """Those of a metric; binary data has no average."""
+    return TASKS[task] if task == "binary" else {**TASKS[task], "average": average}
 
 
 class Sample(NamedTuple):

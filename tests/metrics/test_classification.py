@@ -31,6 +31,7 @@ from metrics.labelled_samples import (
     LABELS,
     TASKS,
     Sample,
+    arguments,
     close,
     every_average,
     every_task,
@@ -60,7 +61,6 @@ OF_SKLEARN = {
 }
 
 
-@every_task
 @every_average
 @weighted_or_not
 @pytest.mark.parametrize("name", OF_SKLEARN, ids=lambda name: getattr(name, "__name__", name))
@@ -70,7 +70,7 @@ def test_ratios_are_those_of_scikit_learn(name, task, average, weighted):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = averaged_by_sklearn(function, data, task, average, **options)
-    close(data.measured_by(make(**TASKS[task], average=average)), expected)
+    close(data.measured_by(make(**arguments(task, average))), expected)
 
 
 def outcomes_of_sklearn(data: Sample, task: str) -> np.ndarray:
@@ -80,7 +80,6 @@ def outcomes_of_sklearn(data: Sample, task: str) -> np.ndarray:
     return (table[1:] if task == "binary" else table).reshape(-1, 4).T
 
 
-@every_task
 @every_average
 @weighted_or_not
 @pytest.mark.parametrize("metric", [Specificity, NegativePredictiveValue, Accuracy, HammingDistance])
@@ -106,7 +105,7 @@ def test_other_ratios_follow_from_outcomes(metric, task, average, weighted):
         expected = values
     if task == "binary" or average == "micro":
         expected = np.asarray(expected).reshape(())
-    close(data.measured_by(metric(**TASKS[task], average=average)), expected)
+    close(data.measured_by(metric(**arguments(task, average))), expected)
 
 
 @weighted_or_not
@@ -167,7 +166,6 @@ def test_the_confusion_matrix_is_that_of_scikit_learn(task, weighted, normalize)
     np.testing.assert_allclose(value.numpy(), expected, rtol=1e-12)
 
 
-@every_task
 @every_average
 @weighted_or_not
 def test_stat_scores_are_the_outcomes(task, average, weighted):
@@ -180,7 +178,7 @@ def test_stat_scores_are_the_outcomes(task, average, weighted):
         expected = expected.sum(1)
     elif average is not None:
         expected = np.average(expected, axis=1, weights=tp + fn if average == "weighted" else None)
-    value = data.measured_by(StatScores(**TASKS[task], average=average))
+    value = data.measured_by(StatScores(**arguments(task, average)))
     assert value._fields == ("tp", "fp", "tn", "fn", "support")
     exact = not weighted and (task == "binary" or average in ("micro", None))
     assert value.tp.dtype == (torch.int64 if exact else torch.float64)

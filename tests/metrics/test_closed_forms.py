@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -36,8 +35,6 @@ from assay.metrics import (
     SpearmanCorrCoef,
     Specificity,
 )
-from assay.metrics.classification.samplewise import ZeroDivisionMetric
-from assay.metrics.per_sample import per_sample_values
 from assay.stats.intervals import area_interval, delong_error, fisher_z, on_logit_scale, order_statistics, wilson
 from assay.tally.curves import of_samples
 from laws import CASES, CLASSES, value
@@ -181,50 +178,6 @@ def test_others_have_none():
         assert metric.closed_form == ""
         assert ends(metric, PREDS, TARGET) is None
     assert ends(Accuracy(num_labels=2), [[1, 0], [1, 1]], [[1, 0], [1, 1]]) is None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tversky(ZeroDivisionMetric):
-    """The Tversky index that counts each error twice, written as simply as can be.
-
-    Source: Tversky, Psychological Review 84 (1977), 327-352.
-    """
-
-    def ratio(self, of):
-        return of.tp, of.tp + 2 * of.fn + 2 * of.fp
-
-
-@dataclass(frozen=True, kw_only=True)
-class DoubledMisses(Recall):
-    """A recall in which each miss counts twice.
-
-    Source: Tversky, Psychological Review 84 (1977), 327-352.
-    """
-
-    def ratio(self, of):
-        return of.tp, of.tp + 2 * of.fn
-
-
-@dataclass(frozen=True, kw_only=True)
-class NamedRecall(Recall):
-    """Recall by another name.
-
-    Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
-    """
-
-
-@pytest.mark.parametrize("kind", [Tversky, DoubledMisses])
-@pytest.mark.parametrize("options", [{}, {"num_classes": 2, "average": "micro"}])
-def test_a_quotient_of_ones_own_inherits_no_claims(kind, options):
-    metric = kind(**options)
-    assert (metric.closed_form, metric.exact_terms) == ("", False)
-    assert ends(metric, PREDS, TARGET) is None
-    assert per_sample_values(metric, torch.tensor(PREDS), torch.tensor(TARGET)) is None
-
-
-def test_a_class_that_leaves_the_quotient_as_it_is_inherits_its_claims():
-    assert ends(NamedRecall(), PREDS, TARGET) == ends(Recall(), PREDS, TARGET)
-    assert NamedRecall().exact_terms
 
 
 def test_events_have_wilsons_interval():

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from assay.encode.base import Encoder
 from assay.errors import ConfigError, describe, plural
-from assay.metrics.documentation import docstring, field_hints, sections
+from assay.metrics.documentation import docstring, field_hints, fixed_fields, sections
 from assay.metrics.operators import binary, unary
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends
@@ -170,8 +170,12 @@ class Metric(metaclass=MetricType):
         texts = {name: text or cls.arguments.get(name, "") for name, (_, text) in hints.items()}
         numbers = {name: number for name, (kind, _) in hints.items() if (number := _number(kind))}
         choices = {name: literals for name, (kind, _) in hints.items() if (literals := _literals(kind))}
-        cls.arguments, cls._numbers = {**cls.arguments, **texts}, {**cls._numbers, **numbers}
-        cls._choices = {**cls._choices, **choices}
+        fixed = fixed_fields(cls)
+        cls.arguments = _without(fixed, {**cls.arguments, **texts})
+        cls._numbers, cls._choices = (
+            _without(fixed, {**cls._numbers, **numbers}),
+            _without(fixed, {**cls._choices, **choices}),
+        )
         if "__doc__" in cls.__dict__ and cls.__doc__:
             written = sections(cls.__doc__)
             rounding = "exact" if cls.exact_terms else "float64" if cls.terms_in_float64 else "terms"
@@ -238,7 +242,7 @@ class Metric(metaclass=MetricType):
         With an encoder, its rows are the `preds` of the tally, and there is no target.
         """
 
-    def check(self, layout: BatchLayout) -> None:
+    def check(self, layout: BatchLayout) -> None:  # noqa: B027  most have nothing to refuse
         """Raise an `InputError` for a batch whose metadata contradict the arguments; its tally can count it."""
 
     @property
@@ -396,6 +400,10 @@ class Metric(metaclass=MetricType):
         meter = meter_of_batch(self, weights)
         meter.update(preds, target, weights=weights, **columns)
         return meter.plot(axes=axes, classes=classes)
+
+
+def _without(names: frozenset[str], mapping: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in mapping.items() if name not in names}
 
 
 def _check_size(name: str, value: float) -> None:

@@ -34,6 +34,11 @@ def sections(text: str | None) -> dict[str, str]:
     return {"": summary.strip()} | {part.partition(":")[0]: part.strip() for part in rest}
 
 
+def fixed_fields(cls: type) -> frozenset[str]:
+    """What a class declares as a `ClassVar`: where a base class has a field of that name, it is no field here."""
+    return frozenset(name for name, hint in inspect.get_annotations(cls).items() if "ClassVar[" in str(hint))
+
+
 def field_hints(cls: type) -> dict[str, tuple[Any, str]]:
     """The type and the text of every field that a class itself declares, as `name: Annotated[type, "text"]`."""
     try:

@@ -18,9 +18,8 @@ from assay.metrics.classification.label_metrics import (
     AVERAGE_OF_BINARY,
     Average,
     LabelMetric,
-    TopKMetric,
+    TopKField,
     averaged,
-    check_average,
     outcomes,
 )
 from assay.metrics.classification.rates import F1Score, Precision, Recall
@@ -109,7 +108,7 @@ class Stats(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatScores(TopKMetric):
+class StatScores(LabelMetric):
     """True positives, false positives, true negatives, false negatives and support.
 
     Of class `k`: `tp = M_kk`, `fn` the rest of row `k` of the confusion matrix, `fp` the rest of column `k`, `tn` all
@@ -128,6 +127,7 @@ class StatScores(TopKMetric):
     Source: Fawcett, Pattern Recognition Letters 27 (2006), 861-874.
     """
 
+    top_k: TopKField = 1
     average: Annotated[
         Average | None,
         'None counts per class; "micro" sums over classes; "macro" is the mean over all classes; "weighted" weighs '
@@ -139,8 +139,7 @@ class StatScores(TopKMetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_average(self.average)
-        if self.num_classes is None and self.num_labels is None:
+        if self.binary:
             self._refuse_without_effect("average", "binary data", AVERAGE_OF_BINARY)
 
     @property
@@ -149,7 +148,7 @@ class StatScores(TopKMetric):
 
     @property
     def sample_term(self) -> SampleOutcomes:
-        return SampleOutcomes(self, self.average if self.num_classes or self.num_labels else "micro")
+        return SampleOutcomes(self, "micro" if self.binary else self.average)
 
     def tally(self, weighted: bool) -> Tally:
         return super().tally(weighted) if self.multidim_average == "global" else RowSums(self.sample_term, weighted)
@@ -159,7 +158,7 @@ class StatScores(TopKMetric):
             return Stats(*self.sample_term.means(counts))
         of = self.outcomes(counts)
         every = (of.tp, of.fp, of.tn, of.fn, of.support)
-        if self.num_classes is None and self.num_labels is None:
+        if self.binary:
             return Stats(*(_counts(each, of.unit)[0] for each in every))
         if self.average is None:
             return Stats(*(_counts(each, of.unit) for each in every))
@@ -281,7 +280,7 @@ class ClassTable(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassReport(TopKMetric):
+class ClassReport(LabelMetric):
     """A table of precision, recall, F1 and support for each class, with their averages.
 
     `tp / (tp + fp)`, `tp / (tp + fn)`, `2 tp / (2 tp + fp + fn)` and `tp + fn`. Binary data has rows for class 0 and
@@ -306,9 +305,11 @@ class ClassReport(TopKMetric):
     Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
     """
 
+    top_k: TopKField = 1
+
     def compute(self, counts: Counts | ClassTotals) -> ClassTable:
         of = outcomes(counts.totals(), self.num_labels is None, self.ignore_index)
-        kinds = [kind().ratio for kind in (Precision, Recall, F1Score)]
+        kinds = [kind.ratio.weights() for kind in (Precision, Recall, F1Score)]
         precision, recall, f1 = (vector(averaged(kind, of, None)) for kind in kinds)
         micro, macro, weighted = (vector(averaged(kind, of, how)[0] for kind in kinds) for how in get_args(Average))
         return ClassTable(precision, recall, f1, _counts(of.support, of.unit), micro, macro, weighted)

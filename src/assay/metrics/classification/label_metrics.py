@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import isnan, nan
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -14,21 +13,26 @@ from torch import Tensor
 
 from assay.decide import Argmax, Decision, Threshold, TopK
 from assay.errors import ConfigError, describe
-from assay.metrics.base import SHARE, Metric, number, vector
+from assay.metrics.base import Metric
+from assay.metrics.classification.ratio import Array
 from assay.metrics.per_sample import SampleTerms
-from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
 from assay.tally.confusion import ClassTotals, Counts, class_tally
 from assay.tally.labels import Labels, true_labels
 
 Average = Literal["micro", "macro", "weighted"]
+AverageField: TypeAlias = Annotated[
+    Average | None,
+    '"micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how often '
+    "each is the target; None gives one value per class. Binary data has one value, of class 1, and no average.",
+]
+TopKField: TypeAlias = Annotated[
+    int, "multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class."
+]
 
 AVERAGE_OF_BINARY = "Leave average out for the value of class 1, or pass num_classes=2 to average over both classes"
 
 BITS = 128  # of the fractions that are averaged
-
-Array: TypeAlias = Any
-"""Integers of each class: a NumPy array `(K,)` of Python integers; or also of each sample, a tensor `(N, K)`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +57,7 @@ class LabelMetric(Metric):
 
     family: ClassVar[str] = "classification"
     inputs: ClassVar[str] = "labels"
+    top_k = 1  # no field: metrics that have the argument declare one
 
     num_classes: Annotated[int | None, "for multiclass data."] = None
     num_labels: Annotated[int | None, "for multilabel data. With neither, data is binary."] = None
@@ -72,6 +77,14 @@ class LabelMetric(Metric):
             do = "Leave threshold out: the class with the highest score is predicted"
             self._refuse_without_effect("threshold", "multiclass data", do)
         self.tally(False)  # raises what the tally has to say
+        if self.num_classes is None and self.top_k != 1:
+            do = "Give num_classes, or leave top_k out"
+            raise ConfigError(describe("top_k", self.top_k, "1 for data that is not multiclass", do))
+
+    @property
+    def binary(self) -> bool:
+        """Whether samples are of class 0 or 1."""
+        return self.num_classes is None and self.num_labels is None
 
     @property
     def labels(self) -> Labels:
@@ -82,7 +95,7 @@ class LabelMetric(Metric):
         return Labels(2, threshold, self.num_labels, self.ignore_index, multiclass=False)
 
     def _decision(self) -> Decision:
-        return Argmax()
+        return Argmax() if self.top_k == 1 else TopK(self.top_k)
 
     def tally(self, weighted: bool) -> Tally:
         return class_tally(self.labels, weighted)
@@ -103,8 +116,13 @@ class LabelMetric(Metric):
     @property
     def condition(self) -> str:
         """What the names of terms must say besides: all that decides over them."""
+        top_k = "" if self.top_k == 1 else f", top {self.top_k}"
         threshold = "" if self.num_classes is not None or self.threshold == 0.5 else f", threshold {self.threshold}"
-        return threshold + ("" if self.ignore_index is None else f", without {self.ignore_index}")
+        return top_k + threshold + ("" if self.ignore_index is None else f", without {self.ignore_index}")
+
+    def outcomes(self, counts: Counts | ClassTotals) -> Outcomes:
+        """The outcomes of each class, each label, or the positive class."""
+        return outcomes(counts.totals(), self.num_classes is not None, self.ignore_index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,173 +227,12 @@ def outcomes(totals: ClassTotals, multiclass: bool, ignored: int | None = None) 
     return Outcomes(tp, fp, fn, tn, present, totals.unit, ignored)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TopKMetric(LabelMetric):
-    """A metric of labels that may count the `top_k` highest scores of multiclass data as predictions."""
-
-    top_k: Annotated[
-        int,
-        "multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.",
-    ] = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.num_classes is None and self.top_k != 1:
-            do = "Give num_classes, or leave top_k out"
-            raise ConfigError(describe("top_k", self.top_k, "1 for data that is not multiclass", do))
-
-    def _decision(self) -> Decision:
-        return Argmax() if self.top_k == 1 else TopK(self.top_k)
-
-    @property
-    def condition(self) -> str:
-        return ("" if self.top_k == 1 else f", top {self.top_k}") + super().condition
-
-    def outcomes(self, counts: Counts | ClassTotals) -> Outcomes:
-        """The outcomes of each class, each label, or the positive class."""
-        return outcomes(counts.totals(), self.num_classes is not None, self.ignore_index)
-
-
-_FORMULA = frozenset({"ratio", "outcomes", "of_classes"})
-_CLAIMS = frozenset({"share", "pooled", "by_support", "has_wilson", "of_class", "quotient", "exact_terms"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class RatioMetric(TopKMetric):
-    """A metric that is a quotient of outcomes, for each class or averaged over them.
-
-    What is claimed of the quotient holds where the class that defines `ratio` states it, and nothing is inherited: a
-    subclass with another `ratio` has no interval in closed form, no per-sample values and no exact terms until it
-    states its own.
-
-    Attributes:
-        share: of one class, the names in `ANSWERS` of what is divided; nothing is divided by where the second is empty.
-            Both empty: no values of single samples.
-        pooled: what the value is the share of where classes are pooled; empty where it is none.
-        by_support: whether weighing the classes by how often each is the target gives the same as pooling them.
-        has_wilson: of one class, whether `of_class` gives the interval: `ratio` is a share of samples, or `of_class`
-            is overridden.
-        exact_terms: whether `ratio` gives integers, also of weights, so that the value is exact.
-
-    Returns:
-        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 is 0 for a class with data, NaN
-        without. If `ignore_index` is a class, averages over classes leave it out, and its own value is NaN.
-
-    Raises:
-        ConfigError: arguments that contradict each other, an unknown average, a class count below 2.
-        InvalidValuesError: by `compute`, if there was a NaN, a label out of range, or a score outside [0, 1] without
-            `logits=True`.
-    """
-
-    value_range = SHARE
-
-    higher_is_better: ClassVar[bool | None] = True
-    exact_terms: ClassVar[bool] = False
-    share: ClassVar[tuple[str, str]] = ("", "")
-    pooled: ClassVar[str] = ""
-    by_support: ClassVar[bool] = False
-    has_wilson: ClassVar[bool] = False
-
-    average: Annotated[
-        Average | None,
-        '"micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how often '
-        "each is the target; None gives one value per class. Binary data has one value, of class 1, and no average.",
-    ] = "macro"
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        if _FORMULA & cls.__dict__.keys():
-            for name in _CLAIMS - cls.__dict__.keys():
-                setattr(cls, name, RatioMetric.__dict__[name])
-        super().__init_subclass__(**options)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_average(self.average)
-        if self.binary:
-            self._refuse_without_effect("average", "binary data", AVERAGE_OF_BINARY)
-
-    @property
-    def undefined(self) -> float:
-        """What 0 / 0 is of a class that has data."""
-        return 0.0
-
-    @property
-    def unweighted(self) -> float:
-        """What the average weighted by targets is of labels that no sample has."""
-        return 0.0
-
-    @abstractmethod
-    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
-        """Numerators and denominators of each class."""
-
-    @property
-    def binary(self) -> bool:
-        return self.num_classes is None and self.num_labels is None
-
-    def compute(self, counts: Any) -> Tensor:
-        of = self.outcomes(counts)
-        values = averaged(self.ratio, of, None if self.binary else self.average, self.undefined, self.unweighted)
-        return vector(values) if self.average is None and not self.binary else number(values[0])
-
-    def per_sample(self, batch: Batch) -> SampleTerms | None:
-        if batch.needed_target.ndim > (1 if self.num_labels is None else 2):
-            return None
-        if self.num_classes is not None:
-            return self.answers(batch).share(self.pooled) if self._pools else None
-        if self.num_labels is not None and not self._averages_samples():
-            return None
-        return self.quotient(self.answers(batch))
-
-    @property
-    def closed_form(self) -> str:
-        one = self.has_wilson if self.num_classes is None else self._pools
-        return "Wilson's interval" if one and self.num_labels is None else ""
-
-    def interval(self, counts: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
-        if not self.closed_form:
-            return None
-        of = self.outcomes(counts).pooled()
-        if self.num_classes is None:
-            return self.of_class(of, confidence_level) if of.total[0] <= rows else None
-        hits, total = of.tp[0], of.support[0]
-        return (
-            wilson(int(hits if self.pooled == "correct" else total - hits), int(total), confidence_level)
-            if total <= rows
-            else None
-        )
-
-    def of_class(self, of: Outcomes, confidence_level: float) -> Ends:
-        """The interval of the value of one class: a share of samples."""
-        share, among = self.ratio(of)
-        return wilson(int(share[0]), int(among[0]), confidence_level)
-
-    @property
-    def _pools(self) -> bool:
-        """Whether the value of several classes is a share of all samples."""
-        return bool(self.pooled) and (self.average == "micro" or (self.average == "weighted" and self.by_support))
-
-    def quotient(self, of: Answers) -> SampleTerms | None:
-        """What each sample contributes to the value of one class, or of pooled labels; None where not stated."""
-        return of.share(*self.share) if any(self.share) else None
-
-    def _averages_samples(self) -> bool:
-        """Whether the average over labels is one over samples: when pooled, or when all labels have as many samples."""
-        is_mean = bool(self.share[0]) and not self.share[1]
-        return self.average == "micro" or (self.average == "macro" and is_mean and self.ignore_index is None)
-
-
-def of_jaccard(of: Outcomes, confidence_level: float) -> Ends:
-    """The interval of an F1 score: it is `2 J / (1 + J)`, where J is a share of the samples that are of the class or
-    predicted as it, so the ends of Wilson's interval of J become its ends."""
-    lower, upper = wilson(int(of.tp[0]), int((of.tp + of.fn + of.fp)[0]), confidence_level)
-    return 2 * lower / (1 + lower), 2 * upper / (1 + upper)
-
-
-Ratio = Callable[[Outcomes], tuple[Array, Array]]
-
-
 def averaged(
-    ratio: Ratio, of: Outcomes, average: Average | None, undefined: float = 0.0, unweighted: float = 0.0
+    ratio: Callable[[Outcomes], tuple[Array, Array]],
+    of: Outcomes,
+    average: Average | None,
+    undefined: float = 0.0,
+    unweighted: float = 0.0,
 ) -> list[float]:
     """The quotients of all classes, or one average, each rounded once; `undefined` is 0 / 0 of a class with data, and
     `unweighted` the weighted average of labels that no sample has."""
@@ -392,15 +249,6 @@ def averaged(
     if isnan(undefined):
         weights, undefined = weights * (below != 0), 0.0
     return [mean(fixed(above, below, int(undefined)), weights)]
-
-
-def check_average(average: str | None) -> None:
-    """Raise when there is no such average."""
-    if average is not None and average not in get_args(Average):
-        expected = ", ".join(map(repr, get_args(Average))) + " or None"
-        raise ConfigError(
-            describe("average", repr(average), expected, "Pass average='macro' for the mean over classes")
-        )
 
 
 def fixed(above: np.ndarray, below: np.ndarray, undefined: int = 0) -> list[int]:

@@ -4,29 +4,59 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
-import numpy as np
+from torch import Tensor
 
-from assay.metrics.base import NOT_NEGATIVE
-from assay.metrics.classification.label_metrics import Outcomes, RatioMetric
+from assay.metrics.base import NOT_NEGATIVE, number, vector
+from assay.metrics.classification.label_metrics import (
+    AVERAGE_OF_BINARY,
+    AverageField,
+    LabelMetric,
+    Outcomes,
+    TopKField,
+    averaged,
+)
+from assay.metrics.classification.ratio import Array, Ratio
+from assay.tally.confusion import ClassTotals, Counts
 
 __all__ = ["NegativeLikelihoodRatio", "PositiveLikelihoodRatio"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LikelihoodRatioMetric(RatioMetric):
+class LikelihoodRatioMetric(LabelMetric):
     """A quotient of two rates.
 
     Returns:
         float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. NaN where the rate that divides is 0 or a
-        rate has no data, which averages over classes leave out.
+        rate has no data, which averages over classes leave out. If `ignore_index` is a class, averages over classes
+        leave it out, and its own value is NaN.
+
+    Raises:
+        ConfigError: arguments that contradict each other, an unknown average, a class count below 2.
+        InvalidValuesError: by `compute`, if there was a NaN, a label out of range, or a score outside [0, 1] without
+            `logits=True`.
     """
 
     value_range = NOT_NEGATIVE
+    higher_is_better: ClassVar[bool | None] = True
+    rates: ClassVar[tuple[Ratio, Ratio]]
 
-    @property
-    def undefined(self) -> float:
-        return math.nan
+    top_k: TopKField = 1
+    average: AverageField = "macro"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.binary:
+            self._refuse_without_effect("average", "binary data", AVERAGE_OF_BINARY)
+
+    def compute(self, counts: Counts | ClassTotals) -> Tensor:
+        values = averaged(self._quotient, self.outcomes(counts), None if self.binary else self.average, math.nan)
+        return vector(values) if self.average is None and not self.binary else number(values[0])
+
+    def _quotient(self, of: Outcomes) -> tuple[Array, Array]:
+        (above, whole), (below, other) = (rate.weights()(of) for rate in self.rates)
+        return above * other, below * whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +73,7 @@ class PositiveLikelihoodRatio(LikelihoodRatioMetric):
     Source: scikit-learn user guide, class likelihood ratios.
     """
 
-    exact_terms = True
-
-    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
-        return of.tp * (of.fp + of.tn), of.fp * of.support
+    rates = (Ratio("tp", "tp + fn"), Ratio("fp", "fp + tn"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +91,5 @@ class NegativeLikelihoodRatio(LikelihoodRatioMetric):
     Source: scikit-learn user guide, class likelihood ratios.
     """
 
-    exact_terms = True
-
+    rates = (Ratio("fn", "tp + fn"), Ratio("tn", "fp + tn"))
     higher_is_better = False
-
-    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
-        return of.fn * (of.fp + of.tn), of.tn * of.support

@@ -6,29 +6,20 @@ counts as `w` samples.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite, nan
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import SHARE, number
-from assay.metrics.classification.label_metrics import (
-    Answers,
-    Array,
-    Average,
-    Outcomes,
-    TopKMetric,
-    fixed,
-    mean,
-    of_jaccard,
-)
-from assay.metrics.classification.samplewise import SamplewiseMetric, ZeroDivisionMetric
+from assay.metrics.classification.label_metrics import Answers, Average, LabelMetric, TopKField, fixed, mean
+from assay.metrics.classification.ratio import SHARE_OF_SAMPLES, Ratio, ShareInterval
+from assay.metrics.classification.ratio_metric import RatioMetric
 from assay.metrics.per_sample import SampleTerms
-from assay.stats.intervals import Ends
 from assay.tally.confusion import ClassTotals, Counts
 
 __all__ = [
@@ -45,9 +36,14 @@ __all__ = [
     "Specificity",
 ]
 
+JACCARD = Ratio("tp", "tp + fn + fp")
+F1_INTERVAL = ShareInterval(JACCARD, lambda jaccard: 2 * jaccard / (1 + jaccard))
+"""The interval of an F1 score, which is this function of a share of the samples that are of the class or predicted as
+it."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class Accuracy(SamplewiseMetric):
+class Accuracy(RatioMetric):
     """The share of labels that are right.
 
         micro:         sum_k M_kk / sum_kl M_kl
@@ -62,26 +58,27 @@ class Accuracy(SamplewiseMetric):
         >>> Accuracy(num_classes=3)(preds, target)
         tensor(0.7500, dtype=torch.float64)
 
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 is 0 for a class with data, NaN
+        without. If `ignore_index` is a class, averages over classes leave it out, and its own value is NaN.
+
     Source: Powers, Evaluation: from precision, recall and F-measure to ROC (2011), arXiv:2010.16061.
     """
 
-    average: Average | None = "micro"
-
-    unchanged_by = frozenset({"swap"})
-    exact_terms = True
-    has_wilson = True
-    share = ("correct", "")
+    ratio = Ratio("tp + tn", "tp + fp + fn + tn")
+    multiclass_ratio = Ratio("tp", "tp + fn")
+    interval_of_class = SHARE_OF_SAMPLES
+    samples_of_class = ("correct", "")
     pooled = "correct"
-    by_support = True
+    higher_is_better = True
+    unchanged_by = frozenset({"swap"})
 
-    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
-        if self.num_classes is not None:
-            return of.tp, of.support
-        return of.tp + of.tn, of.total
+    average: Average | None = "micro"
+    zero_division: ClassVar[float] = 0.0  # type: ignore[misc]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Precision(ZeroDivisionMetric):
+class Precision(RatioMetric):
     """The share of predictions of a class that are right.
 
     `tp / (tp + fp)`.
@@ -95,17 +92,15 @@ class Precision(ZeroDivisionMetric):
     Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
     """
 
-    exact_terms = True
-    has_wilson = True
-    share = ("true positives", "predicted positives")
+    ratio = Ratio("tp", "tp + fp")
+    interval_of_class = SHARE_OF_SAMPLES
+    samples_of_class = ("true positives", "predicted positives")
     pooled = "correct"
-
-    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
-        return of.tp, of.tp + of.fp
+    higher_is_better = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recall(ZeroDivisionMetric):
+class Recall(RatioMetric):
     """The share of targets of a class that were found.
 
     `tp / (tp + fn)`.
@@ -119,18 +114,15 @@ class Recall(ZeroDivisionMetric):
     Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
     """
 
-    exact_terms = True
-    has_wilson = True
-    share = ("true positives", "positives")
+    ratio = Ratio("tp", "tp + fn")
+    interval_of_class = SHARE_OF_SAMPLES
+    samples_of_class = ("true positives", "positives")
     pooled = "correct"
-    by_support = True
-
-    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
-        return of.tp, of.support
+    higher_is_better = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Specificity(SamplewiseMetric):
+class Specificity(RatioMetric):
     """The share of samples that are not of a class that were not taken for it.
 
     `tn / (tn + fp)`.
@@ -141,19 +133,23 @@ class Specificity(SamplewiseMetric):
         >>> Specificity(num_classes=3)(preds, target)
         tensor(0.8889, dtype=torch.float64)
 
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 is 0 for a class with data, NaN
+        without. If `ignore_index` is a class, averages over classes leave it out, and its own value is NaN.
+
     Source: Yerushalmy, Public Health Reports 62 (1947), 1432-1449.
     """
 
-    exact_terms = True
-    has_wilson = True
-    share = ("true negatives", "negatives")
+    ratio = Ratio("tn", "tn + fp")
+    interval_of_class = SHARE_OF_SAMPLES
+    samples_of_class = ("true negatives", "negatives")
+    higher_is_better = True
 
-    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
-        return of.tn, of.tn + of.fp
+    zero_division: ClassVar[float] = 0.0  # type: ignore[misc]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NegativePredictiveValue(ZeroDivisionMetric):
+class NegativePredictiveValue(RatioMetric):
     """The share of samples not predicted as a class that are not of it.
 
     `tn / (tn + fn)`.
@@ -167,16 +163,14 @@ class NegativePredictiveValue(ZeroDivisionMetric):
     Source: Altman and Bland, BMJ 309 (1994), 102.
     """
 
-    exact_terms = True
-    has_wilson = True
-    share = ("true negatives", "predicted negatives")
-
-    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
-        return of.tn, of.tn + of.fn
+    ratio = Ratio("tn", "tn + fn")
+    interval_of_class = SHARE_OF_SAMPLES
+    samples_of_class = ("true negatives", "predicted negatives")
+    higher_is_better = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class FBetaScore(ZeroDivisionMetric):
+class FBetaScore(RatioMetric):
     """The weighted harmonic mean of precision and recall.
 
     `(1 + beta²) tp / ((1 + beta²) tp + beta² fn + fp)`.
@@ -190,40 +184,28 @@ class FBetaScore(ZeroDivisionMetric):
     Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
     """
 
-    beta: Annotated[float, "how much recall counts against precision."] = 1.0
-
+    ratio = Ratio("tp + square tp", "tp + square tp + square fn + fp")
+    pooled = "correct"
+    higher_is_better = True
     examples = ({"beta": 2.0}, {"beta": 0.1, "num_classes": 4, "multidim_average": "samplewise"})
 
-    exact_terms = True
-    pooled = "correct"
+    beta: Annotated[float, "how much recall counts against precision."] = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    @property
+    def square(self) -> Fraction:
+        """The square of beta."""
         if not (isfinite(self.beta) and self.beta >= 0):
             raise ConfigError(describe("beta", self.beta, "0 or more", "Give how much recall counts against precision"))
+        return Fraction(self.beta) ** 2
 
-    @property
-    def _square(self) -> Fraction:
-        square = Fraction(self.beta) ** 2
-        return square if self.multidim_average == "global" else square.limit_denominator(1 << 20)
-
-    @property
-    def factor(self) -> int:
-        return sum(self._square.as_integer_ratio())
-
-    def quotient(self, of: Answers) -> SampleTerms:
+    def terms_of_class(self, of: Answers) -> SampleTerms:
         square = self.beta**2
         mean = (square * of["positives"].float() + of["predicted positives"]) / (square + 1)
         return of.share("true positives", f"mean of positives and predicted positives, beta {self.beta}", mean)
 
-    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
-        recall, precision = self._square.as_integer_ratio()  # what false negatives and false positives count
-        hits = (recall + precision) * of.tp
-        return hits, hits + recall * of.fn + precision * of.fp
-
 
 @dataclass(frozen=True, kw_only=True)
-class F1Score(ZeroDivisionMetric):
+class F1Score(RatioMetric):
     """The harmonic mean of precision and recall.
 
     `2 tp / (2 tp + fn + fp)`.
@@ -237,26 +219,21 @@ class F1Score(ZeroDivisionMetric):
     Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
     """
 
+    ratio = Ratio("2 tp", "2 tp + fn + fp")
+    interval_of_class = F1_INTERVAL
+    samples_of_class = ("true positives", "mean of positives and predicted positives")
+    pooled = "correct"
+    higher_is_better = True
+    unchanged_by = frozenset({"swap"})
     examples = (
         {},
         {"num_labels": 3, "average": "micro", "multidim_average": "samplewise"},
         {"num_labels": 3, "average": None, "zero_division": nan, "multidim_average": "samplewise"},
     )
-    unchanged_by = frozenset({"swap"})
-    exact_terms = True
-    has_wilson = True
-    share = ("true positives", "mean of positives and predicted positives")
-    pooled = "correct"
-
-    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
-        return 2 * of.tp, 2 * of.tp + of.fn + of.fp
-
-    def of_class(self, of: Outcomes, confidence_level: float) -> Ends:
-        return of_jaccard(of, confidence_level)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiceScore(F1Score):
+class DiceScore(RatioMetric):
     """The Dice coefficient of the pixels, voxels or samples of each class, over all samples together.
 
     `2 tp / (2 tp + fn + fp)`: the F1 score by the name it has in segmentation.
@@ -270,9 +247,21 @@ class DiceScore(F1Score):
     Source: Dice, Ecology 26 (1945), 297-302.
     """
 
+    ratio = Ratio("2 tp", "2 tp + fn + fp")
+    interval_of_class = F1_INTERVAL
+    samples_of_class = ("true positives", "mean of positives and predicted positives")
+    pooled = "correct"
+    higher_is_better = True
+    unchanged_by = frozenset({"swap"})
+    examples = (
+        {},
+        {"num_labels": 3, "average": "micro", "multidim_average": "samplewise"},
+        {"num_labels": 3, "average": None, "zero_division": nan, "multidim_average": "samplewise"},
+    )
+
 
 @dataclass(frozen=True, kw_only=True)
-class JaccardIndex(ZeroDivisionMetric):
+class JaccardIndex(RatioMetric):
     """Intersection over union of what is of a class and what was predicted as it.
 
     `tp / (tp + fn + fp)`.
@@ -286,20 +275,16 @@ class JaccardIndex(ZeroDivisionMetric):
     Source: Jaccard, New Phytologist 11 (1912), 37-50.
     """
 
+    ratio = JACCARD
+    interval_of_class = SHARE_OF_SAMPLES
+    samples_of_class = ("true positives", "positives or predicted positives")
+    predictions_of_ignored = False
+    higher_is_better = True
     unchanged_by = frozenset({"swap"})
-    exact_terms = True
-    has_wilson = True
-    share = ("true positives", "positives or predicted positives")
-
-    def of_classes(self, of: Outcomes) -> Outcomes:
-        return of if self.num_classes is None else replace(of, fp=of.fp * of.present)
-
-    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
-        return of.tp, of.tp + of.fn + of.fp
 
 
 @dataclass(frozen=True, kw_only=True)
-class HammingDistance(SamplewiseMetric):
+class HammingDistance(RatioMetric):
     """The share of labels that are wrong.
 
     1 - accuracy, for every average: per class of multiclass data `fn / (tp + fn)`, per label `(fp + fn) / all`.
@@ -317,25 +302,22 @@ class HammingDistance(SamplewiseMetric):
     Source: Hamming, Bell System Technical Journal 29 (1950), 147-160.
     """
 
-    higher_is_better = False
-    exact_terms = True
-    has_wilson = True
-    share = ("wrong", "")
+    ratio = Ratio("fp + fn", "tp + fp + fn + tn")
+    multiclass_ratio = Ratio("fn", "tp + fn")
+    interval_of_class = SHARE_OF_SAMPLES
+    samples_of_class = ("wrong", "")
     pooled = "wrong"
-    by_support = True
+    higher_is_better = False
+
+    zero_division: ClassVar[float] = 1.0  # type: ignore[misc]
 
     @property
-    def undefined(self) -> float:
-        return 1.0
-
-    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
-        if self.num_classes is not None:
-            return of.fn, of.support
-        return of.fp + of.fn, of.total
+    def unweighted(self) -> float:
+        return 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class BalancedAccuracy(TopKMetric):
+class BalancedAccuracy(LabelMetric):
     """The mean recall of the classes that occur in the target.
 
     Mean of `tp / (tp + fn)` over classes with `tp + fn > 0`; binary data has the classes 0 and 1, and so has each label
@@ -351,8 +333,9 @@ class BalancedAccuracy(TopKMetric):
     """
 
     value_range = SHARE
-
     higher_is_better = True
+
+    top_k: TopKField = 1
 
     def compute(self, counts: Counts | ClassTotals) -> Tensor:
         totals = counts.totals()

@@ -9,22 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan, prod
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
-from assay.errors import ConfigError, ShapeError, describe
-from assay.metrics.base import number, vector
-from assay.metrics.classification.label_metrics import Average, LabelMetric, Outcomes, RatioMetric
+from assay.errors import ShapeError, describe
+from assay.metrics.base import vector
+from assay.metrics.classification.label_metrics import Average, LabelMetric, Outcomes
 from assay.metrics.exact_arithmetic import means, quotient, rounded
-from assay.metrics.per_sample import SampleTerms
-from assay.tally.base import Batch, BatchLayout, Tally
-from assay.tally.confusion import ClassTotals, Counts
+from assay.tally.base import Batch, BatchLayout
 from assay.tally.labels import Labels
 from assay.tally.layout_checks import check_weights
-from assay.tally.row_sums import RowSums, RowTerm, RowTotals, RowValues, SumShape
+from assay.tally.row_sums import RowTerm, RowTotals, RowValues, SumShape
 from assay.tally.sample_hits import RIGHT, WRONG, sample_results
+
+if TYPE_CHECKING:
+    from assay.metrics.classification.ratio_metric import RatioMetric
 
 MultidimField: TypeAlias = Annotated[
     Literal["global", "samplewise"],
@@ -36,85 +37,6 @@ MultidimField: TypeAlias = Annotated[
 DIGIT = 20  # bits of a digit of a share: float32 gives a digit of a quotient to within 1
 ONE = 1 << 3 * DIGIT
 LARGEST = 1 << 61 - DIGIT  # so much in a denominator leaves room for a digit in int64
-
-
-@dataclass(frozen=True, kw_only=True)
-class SamplewiseMetric(RatioMetric):
-    """A quotient of outcomes that is a share, of all samples together or of each sample."""
-
-    multidim_average: MultidimField = "global"
-
-    @property
-    def class_average(self) -> Average | None:
-        """How classes are averaged; None for binary data, which has one."""
-        return None if self.binary else self.average
-
-    @property
-    def factor(self) -> int:
-        """How many times as large as the number of labels a denominator may be."""
-        return 2
-
-    def of_classes(self, of: Outcomes) -> Outcomes:
-        """The outcomes that are divided."""
-        return of
-
-    def outcomes(self, counts: Counts | ClassTotals) -> Outcomes:
-        return self.of_classes(super().outcomes(counts))
-
-    @property
-    def sample_term(self) -> SampleShares:
-        return SampleShares(self)
-
-    def tally(self, weighted: bool) -> Tally:
-        return super().tally(weighted) if self.multidim_average == "global" else RowSums(self.sample_term, weighted)
-
-    def compute(self, counts: Any) -> Tensor:
-        if not isinstance(counts, RowTotals):
-            return super().compute(counts)
-        values = sample_means(counts)
-        return vector(values) if self.class_average is None and not self.binary else number(values[0])
-
-    @property
-    def closed_form(self) -> str:
-        return super().closed_form if self.multidim_average == "global" else ""
-
-    def per_sample(self, batch: Batch) -> SampleTerms | None:
-        if self.multidim_average == "global":
-            return super().per_sample(batch)
-        shares = self.sample_term
-        if shares.width > 1:
-            return None
-        values, counts = (each.view(-1) for each in shares(batch).values)
-        return SampleTerms.of(f"value of {self!r}", values / ONE, f"has a value of {self!r}", counts)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ZeroDivisionMetric(SamplewiseMetric):
-    """A quotient of outcomes for which the caller chooses what 0 / 0 is.
-
-    Returns:
-        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 is `zero_division` for a class with
-        data, NaN without. If `ignore_index` is a class, averages over classes leave it out, and its own value is NaN.
-    """
-
-    zero_division: Annotated[
-        float,
-        "what 0 / 0 is of a class with data, also in a single sample: 0, 1, or NaN, which averages leave out.",
-    ] = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.zero_division not in (0, 1) and not isnan(self.zero_division):
-            do = "Give 0 or 1, or NaN to leave such classes out of averages"
-            raise ConfigError(describe("zero_division", self.zero_division, "0, 1 or NaN", do))
-
-    @property
-    def undefined(self) -> float:
-        return self.zero_division
-
-    @property
-    def unweighted(self) -> float:
-        return self.zero_division
 
 
 @dataclass(frozen=True)
@@ -152,7 +74,7 @@ class SampleTerm(RowTerm):
 class SampleShares(SampleTerm):
     """The value of a metric for the labels of each sample, in units of `1 / ONE`, and whether it has one."""
 
-    metric: SamplewiseMetric
+    metric: RatioMetric
 
     @property
     def width(self) -> int:
@@ -165,16 +87,16 @@ class SampleShares(SampleTerm):
 
     @property
     def most(self) -> int:
-        return LARGEST // self.metric.factor
+        return LARGEST // self.metric.outcome_weights.largest(self.metric.num_classes or 1)
 
     def __call__(self, batch: Batch) -> RowValues:
         metric = self.metric
         of, invalid = sample_outcomes(metric.labels, batch)
-        of = metric.of_classes(of)
+        of = metric.divided(of)
         average = metric.class_average
         of = of.pooled() if average == "micro" else of
-        above, below = metric.ratio(of)
-        undefined = metric.undefined
+        above, below = metric.outcome_weights(of)
+        undefined = metric.zero_division
         values = torch.where(below != 0, _divided((above << DIGIT, 0, 0), below), _units(undefined))
         defined = of.present & (below != 0) if isnan(undefined) else of.present
         if average is None or average == "micro":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import nan
@@ -14,13 +14,9 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import SHARE, Examples, number
-from assay.metrics.classification.label_metrics import (
-    Average,
-    LabelMetric,
-    Outcomes,
-    RatioMetric,
-    outcomes,
-)
+from assay.metrics.classification.label_metrics import Average, LabelMetric, Outcomes
+from assay.metrics.classification.ratio import SHARE_OF_SAMPLES, Ratio
+from assay.metrics.classification.ratio_metric import RatioMetric
 from assay.tally.base import Tally
 from assay.tally.confusion import Counts
 from assay.tally.groups import GroupCounts, group_tally
@@ -42,21 +38,10 @@ NumGroups = Annotated[
     "groups are `0 ... num_groups - 1`, and one table is counted on the device. Without it groups are any integers, "
     "and labels are kept.",
 ]
-Rate = Callable[[Outcomes], tuple[np.ndarray, np.ndarray]]
-"""The numerators and denominators of a rate, one for each class or label."""
-
-
-def selection(of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
-    """The share of samples that are predicted as the class."""
-    return of.tp + of.fp, of.total
-
-
-def true_positives(of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
-    return of.tp, of.tp + of.fn
-
-
-def false_positives(of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
-    return of.fp, of.fp + of.tn
+SELECTION = Ratio("tp + fp", "tp + fp + fn + tn")
+"""The share of samples that are predicted as the class."""
+TRUE_POSITIVES, FALSE_POSITIVES = Ratio("tp", "tp + fn"), Ratio("fp", "fp + tn")
+RIGHT_LABELS, RIGHT_CLASSES = Ratio("tp + tn", "tp + fp + fn + tn"), Ratio("tp", "tp + fn")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,15 +62,13 @@ class SelectionRate(RatioMetric):
     """
 
     family = "fairness"
-    higher_is_better = None
-    exact_terms = True
-    has_wilson = True
-    share = ("predicted positives", "")
+    ratio = SELECTION
+    interval_of_class = SHARE_OF_SAMPLES
+    samples_of_class = ("predicted positives", "")
 
     average: Average | None = None
-
-    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
-        return selection(of)
+    multidim_average: ClassVar[str] = "global"  # type: ignore[misc]
+    zero_division: ClassVar[float] = 0.0  # type: ignore[misc]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +96,7 @@ class GroupRateMetric(LabelMetric):
 
     family = "fairness"
     inputs: ClassVar[str] = "labels"
-    rates: ClassVar[tuple[Rate, ...]]
+    rates: ClassVar[tuple[Ratio, ...]]
     divides: ClassVar[bool] = False
     """Whether the lowest rate is divided by the highest, or else subtracted from it."""
     higher_is_better: ClassVar[bool | None] = False
@@ -130,10 +113,6 @@ class GroupRateMetric(LabelMetric):
         worst = min if self.divides else max
         return number(float(worst(spreads)) if spreads else nan)
 
-    def outcomes(self, counts: Counts) -> Outcomes:
-        """The outcomes of each class, each label, or the positive class."""
-        return outcomes(counts.totals(), self.num_classes is not None, self.ignore_index)
-
     def _of_groups(self, groups: Sequence[Counts]) -> Outcomes:
         """The outcomes of all groups `(groups, classes or labels)`; those of labels are found at once."""
         if self.num_classes is not None:
@@ -148,7 +127,7 @@ class GroupRateMetric(LabelMetric):
         """How far each rate of each class is apart."""
         of = self._of_groups(groups)
         for rate in self.rates:
-            above, below = rate(of)
+            above, below = rate.weights()(of)
             for pairs in zip(above.T.tolist(), below.T.tolist(), strict=True):
                 rates = [pair for pair in zip(*pairs, strict=True) if pair[1]]
                 if len(rates) < 2 or (self.divides and not any(count for count, _ in rates)):
@@ -182,7 +161,7 @@ class DemographicParityDifference(GroupRateMetric):
     Source: S. Verma, J. Rubin, Fairness definitions explained, FairWare (2018).
     """
 
-    rates = (selection,)
+    rates = (SELECTION,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +181,7 @@ class DemographicParityRatio(GroupRateMetric):
     Source: S. Verma, J. Rubin, Fairness definitions explained, FairWare (2018).
     """
 
-    rates = (selection,)
+    rates = (SELECTION,)
     divides = True
     higher_is_better = True
 
@@ -222,7 +201,7 @@ class EqualOpportunityDifference(GroupRateMetric):
     Source: M. Hardt, E. Price, N. Srebro, Equality of opportunity in supervised learning (2016), arXiv:1610.02413.
     """
 
-    rates = (true_positives,)
+    rates = (TRUE_POSITIVES,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,7 +219,7 @@ class EqualOpportunityRatio(GroupRateMetric):
     Source: M. Hardt, E. Price, N. Srebro, Equality of opportunity in supervised learning (2016), arXiv:1610.02413.
     """
 
-    rates = (true_positives,)
+    rates = (TRUE_POSITIVES,)
     divides = True
     higher_is_better = True
 
@@ -263,7 +242,7 @@ class EqualizedOddsDifference(GroupRateMetric):
     Source: M. Hardt, E. Price, N. Srebro, Equality of opportunity in supervised learning (2016), arXiv:1610.02413.
     """
 
-    rates = (true_positives, false_positives)
+    rates = (TRUE_POSITIVES, FALSE_POSITIVES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,18 +264,9 @@ class EqualizedOddsRatio(GroupRateMetric):
     Source: M. Hardt, E. Price, N. Srebro, Equality of opportunity in supervised learning (2016), arXiv:1610.02413.
     """
 
-    rates = (true_positives, false_positives)
+    rates = (TRUE_POSITIVES, FALSE_POSITIVES)
     divides = True
     higher_is_better = True
-
-
-def right_labels(of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
-    """Right labels, and all; of several labels, pooled."""
-    return (of.tp + of.tn).sum(-1, keepdims=True), of.total.sum(-1, keepdims=True)
-
-
-def right_classes(of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
-    return of.tp.sum(-1, keepdims=True), of.support.sum(-1, keepdims=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,8 +287,11 @@ class SubgroupAccuracyDifference(GroupRateMetric):
     unchanged_by = frozenset({"swap"})
 
     @property
-    def rates(self) -> tuple[Rate, ...]:  # type: ignore[override]
-        return (right_labels,) if self.num_classes is None else (right_classes,)
+    def rates(self) -> tuple[Ratio, ...]:  # type: ignore[override]
+        return (RIGHT_LABELS if self.num_classes is None else RIGHT_CLASSES,)
+
+    def _of_groups(self, groups: Sequence[Counts]) -> Outcomes:
+        return super()._of_groups(groups).pooled()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,248 @@
+"""The metrics that are a quotient of outcomes: one class reads the `Ratio` that each of them states."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import isnan
+from typing import Annotated, Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.metrics.base import SHARE, number, vector
+from assay.metrics.classification.label_metrics import (
+    ANSWERS,
+    AVERAGE_OF_BINARY,
+    Answers,
+    Average,
+    AverageField,
+    LabelMetric,
+    Outcomes,
+    TopKField,
+    averaged,
+)
+from assay.metrics.classification.ratio import LARGEST_DENOMINATOR, OutcomeWeights, Ratio, ShareInterval
+from assay.metrics.classification.samplewise import ONE, MultidimField, SampleShares, sample_means
+from assay.metrics.per_sample import SampleTerms
+from assay.stats.intervals import Ends, wilson
+from assay.tally.base import Batch, Tally
+from assay.tally.confusion import ClassTotals, Counts
+from assay.tally.row_sums import RowSums, RowTotals
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatioMetric(LabelMetric):
+    """A metric that is a quotient of outcomes, for each class or averaged over them.
+
+    A metric states its `ratio`; its value is then exact, and no other class derives from it. It has no interval in
+    closed form and no per-sample values, and neither high nor low values are better, until it states that as well. What
+    is stated of the ratio and is false raises when the class is made, or the metric where fields are among its weights.
+    A field that a metric does not offer is declared as a `ClassVar`.
+
+    Attributes:
+        ratio: what is divided, of one class.
+        multiclass_ratio: the same for multiclass data, where it is another one.
+        interval_of_class: the interval of binary data, where the ratio is a share of samples or a function of one.
+        samples_of_class: of one class, the names in `ANSWERS` of what is divided for each sample; the second is empty
+            where all samples count. Both empty: there are no values of single samples.
+        pooled: which share of the samples pooled classes have, "correct" or "wrong"; empty where it is none.
+        predictions_of_ignored: whether a prediction counts as a false positive of the class that is ignored.
+
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 is `zero_division` for a class with
+        data, NaN without. If `ignore_index` is a class, averages over classes leave it out, and its own value is NaN.
+
+    Raises:
+        ConfigError: arguments that contradict each other, an unknown average, a class count below 2.
+        InvalidValuesError: by `compute`, if there was a NaN, a label out of range, or a score outside [0, 1] without
+            `logits=True`.
+    """
+
+    multiclass_ratio: ClassVar[Ratio | None] = None
+    interval_of_class: ClassVar[ShareInterval | None] = None
+    samples_of_class: ClassVar[tuple[str, str]] = ("", "")
+    pooled: ClassVar[str] = ""
+    predictions_of_ignored: ClassVar[bool] = True
+
+    top_k: TopKField = 1
+    average: AverageField = "macro"
+    multidim_average: MultidimField = "global"
+    zero_division: Annotated[
+        float,
+        "what 0 / 0 is of a class with data, also in a single sample: 0, 1, or NaN, which averages leave out.",
+    ] = 0.0
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for base in cls.__mro__[1:]:
+            if base is not RatioMetric and "ratio" in vars(base):
+                do = "Derive it from RatioMetric, and state its ratio"
+                raise ConfigError(describe(cls.__name__, f"a subclass of {base.__name__}", "a class of its own", do))
+        ratios = [ratio for ratio in (vars(cls).get("ratio"), cls.multiclass_ratio) if ratio is not None]
+        for ratio in ratios:
+            cls._check_ratio(ratio)
+        if "ratio" in vars(cls) and not any(isinstance(ratio, property) or ratio.names for ratio in ratios):
+            cls._check_statements(*(ratio.weights() for ratio in (ratios[0], ratios[-1])))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.binary:
+            self._refuse_without_effect("average", "binary data", AVERAGE_OF_BINARY)
+        if self.zero_division not in (0, 1) and not isnan(self.zero_division):
+            do = "Give 0 or 1, or NaN to leave such classes out of averages"
+            raise ConfigError(describe("zero_division", self.zero_division, "0, 1 or NaN", do))
+        self._check_ratio(self.ratio)
+        self._check_statements(self._weights(self.ratio), self._weights(self.multiclass_ratio or self.ratio))
+        if self.multidim_average == "samplewise" and self.value_range != SHARE:
+            got, do = f"'samplewise' for {self.ratio}", "Leave multidim_average out"
+            raise ConfigError(describe("multidim_average", got, "'global', as the ratio is no share", do))
+
+    @property
+    @abstractmethod
+    def ratio(self) -> Ratio:
+        """What is divided, of one class."""
+
+    @property
+    def outcome_weights(self) -> OutcomeWeights:
+        """What outcomes are multiplied with, for data of this task."""
+        several = self.multiclass_ratio if self.num_classes is not None else None
+        return self._weights(several or self.ratio)
+
+    @property
+    def value_range(self) -> tuple[float, float]:  # type: ignore[override]
+        """The least and the largest number that a value can have."""
+        return self.outcome_weights.value_range
+
+    @property
+    def unweighted(self) -> float:
+        """What the average weighted by targets is of labels that no sample has."""
+        return self.zero_division
+
+    @property
+    def class_average(self) -> Average | None:
+        """How classes are averaged; None for binary data, which has one."""
+        return None if self.binary else self.average
+
+    def divided(self, of: Outcomes) -> Outcomes:
+        """The outcomes that are divided."""
+        ignored = self.num_classes is not None and not self.predictions_of_ignored
+        return replace(of, fp=of.fp * of.present) if ignored else of
+
+    def outcomes(self, counts: Counts | ClassTotals) -> Outcomes:
+        return self.divided(super().outcomes(counts))
+
+    def tally(self, weighted: bool) -> Tally:
+        samplewise = self.multidim_average == "samplewise"
+        return RowSums(SampleShares(self), weighted) if samplewise else super().tally(weighted)
+
+    def compute(self, counts: Any) -> Tensor:
+        if isinstance(counts, RowTotals):
+            values = sample_means(counts)
+        else:
+            of, average = self.outcomes(counts), self.class_average
+            values = averaged(self.outcome_weights, of, average, self.zero_division, self.unweighted)
+        return vector(values) if self.average is None and not self.binary else number(values[0])
+
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
+        if self.multidim_average == "samplewise":
+            return self._terms_of_rows(SampleShares(self), batch)
+        if batch.needed_target.ndim > (1 if self.num_labels is None else 2):
+            return None
+        if self.num_classes is not None:
+            return self.answers(batch).share(self.pooled) if self._pools else None
+        if self.num_labels is not None and not self._averages_samples():
+            return None
+        return self.terms_of_class(self.answers(batch))
+
+    def terms_of_class(self, of: Answers) -> SampleTerms | None:
+        """What each sample contributes to the value of one class, or of pooled labels; None where not stated."""
+        return of.share(*self.samples_of_class) if any(self.samples_of_class) else None
+
+    def _terms_of_rows(self, shares: SampleShares, batch: Batch) -> SampleTerms | None:
+        if shares.width > 1:
+            return None
+        values, counts = (each.view(-1) for each in shares(batch).values)
+        return SampleTerms.of(f"value of {self!r}", values / ONE, f"has a value of {self!r}", counts)
+
+    @property
+    def closed_form(self) -> str:
+        one = self.interval_of_class is not None if self.num_classes is None else self._pools
+        return "Wilson's interval" if one and self.num_labels is None and self.multidim_average == "global" else ""
+
+    def interval(self, counts: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
+        if not self.closed_form:
+            return None
+        of = self.outcomes(counts).pooled()
+        if self.num_classes is None:
+            assert self.interval_of_class is not None, "it gives the closed form"
+            ends = self.interval_of_class.ends
+            return ends(self.outcome_weights, of, confidence_level) if of.total[0] <= rows else None
+        hits, total = int(of.tp[0]), int(of.support[0])
+        return (
+            wilson(hits if self.pooled == "correct" else total - hits, total, confidence_level)
+            if total <= rows
+            else None
+        )
+
+    @property
+    def _pools(self) -> bool:
+        """Whether the value of several classes is a share of all samples."""
+        weighted = self.average == "weighted" and self.outcome_weights.of_support
+        return bool(self.pooled) and (self.average == "micro" or weighted)
+
+    def _averages_samples(self) -> bool:
+        """Whether the average over labels is one over samples: when pooled, or when all labels have as many samples."""
+        is_mean = bool(self.samples_of_class[0]) and not self.samples_of_class[1]
+        return self.average == "micro" or (self.average == "macro" and is_mean and self.ignore_index is None)
+
+    def _weights(self, ratio: Ratio) -> OutcomeWeights:
+        return ratio.weights(self, LARGEST_DENOMINATOR if self.multidim_average == "samplewise" else 0)
+
+    @classmethod
+    def _check_ratio(cls, ratio: object) -> None:
+        if isinstance(ratio, property):
+            return  # known of each metric
+        if not isinstance(ratio, Ratio):
+            do = "Write ratio = Ratio('tp', 'tp + fp')"
+            raise ConfigError(describe(f"{cls.__name__}.ratio", ratio, "a Ratio", do))
+        for name in ratio.names:
+            if name not in cls.arguments and not hasattr(cls, name):
+                do = "Add the field, or write a number"
+                raise ConfigError(describe(str(ratio), repr(name), f"a field of {cls.__name__}", do))
+
+    @classmethod
+    def _check_statements(cls, of_class: OutcomeWeights, of_classes: OutcomeWeights) -> None:
+        """Raise where what is stated of the ratio is not true."""
+        name = _false_statement(of_class, of_classes, cls.interval_of_class, cls.samples_of_class, cls.pooled)
+        if name:
+            got, weights = getattr(cls, name), of_classes if name == "pooled" else of_class
+            do = f"Leave {name} out: without it nothing is claimed"
+            raise ConfigError(describe(f"{cls.__name__}.{name}", got, f"what is true of the ratio with {weights}", do))
+
+
+@lru_cache
+def _false_statement(
+    of_class: OutcomeWeights,
+    of_classes: OutcomeWeights,
+    interval: ShareInterval | None,
+    samples: tuple[str, str],
+    pooled: str,
+) -> str:
+    """The name of a statement that does not hold of the ratio; empty where all hold."""
+    if interval is not None and not interval.holds(of_class):
+        return "interval_of_class"
+    if any(samples) and not (samples[0] in ANSWERS and samples[1] in (*ANSWERS, "")):
+        return "samples_of_class"
+    if any(samples) and not of_class.is_quotient(*(_of_each_outcome(name) for name in samples)):
+        return "samples_of_class"
+    return "pooled" if pooled and of_classes.pooled != pooled else ""
+
+
+def _of_each_outcome(name: str) -> list[float]:
+    """The term of that name in `ANSWERS`, of a sample that is `tp`, `fp`, `fn` and `tn`."""
+    predicted = torch.tensor([1, 1, 0, 0], device="cpu")
+    target = torch.tensor([1, 0, 1, 0], device="cpu")
+    return [float(each) for each in ANSWERS[name](predicted, target)] if name else [1.0] * 4
