@@ -10,8 +10,8 @@ import pytest
 from assay.audit import audit
 from assay.audit.targets import parse
 from assay.errors import ConfigError
-from thinning import one_of_each
 
+pytestmark = pytest.mark.exhaustive  # each test starts processes
 BUGGY = Path(__file__).with_name("buggy.py")
 FOUND, NOT_RUN = 1, 2
 
@@ -30,7 +30,6 @@ def rules_and_lines(result):
     return [(found.rule, found.line) for found in result.findings]
 
 
-@pytest.mark.exhaustive  # whole audits
 def test_a_script_that_finds_its_device_by_itself(script):
     path = script(
         "device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else 'cpu'\n"
@@ -105,7 +104,6 @@ def test_an_endless_loop_is_stopped_and_its_findings_are_kept(script):
         ("import no_such_module_at_all\n", "stopped with ModuleNotFoundError"),
     ],
 )
-@one_of_each()
 def test_a_script_that_ends_early_says_how(script, text, why):
     result = audit(str(script(text)), ["mps"])
     assert any(part.why.startswith(why) for part in result.unrun), result.unrun
@@ -113,7 +111,6 @@ def test_a_script_that_ends_early_says_how(script, text, why):
 
 
 @pytest.mark.parametrize(("name", "definition"), [("run", "def run():"), ("", "def audit(device):")])
-@one_of_each()
 def test_a_module_may_choose_the_device_while_it_is_imported(script, name, definition):
     text = "DEVICE = 'cuda' if torch.cuda.is_available() else 'cpu'\n"
     path = script(f"{text}{definition}\n    return torch.ones(3, device=DEVICE) + torch.ones(3)\n")
@@ -141,7 +138,6 @@ def test_exit_code_0_of_a_script_is_no_failure(script):
     assert (result.unrun, result.exit_code()) == ((), 0)
 
 
-@pytest.mark.exhaustive  # whole audits
 def test_a_module_may_define_what_is_audited(script):
     path = script(
         "def audit(device):\n"
@@ -156,14 +152,12 @@ def test_a_module_may_define_what_is_audited(script):
     assert result.unrun == ()
 
 
-@pytest.mark.exhaustive  # whole audits
 def test_a_function_of_a_file(script):
     path = script("def step():\n    return torch.ones(3, device='cuda:1') + torch.ones(3, device='cuda')\n")
     result = audit(f"{path}:step", ["cuda:1"])
     assert rules_and_lines(result) == [("mixed-devices", 3)]
 
 
-@pytest.mark.exhaustive  # whole audits
 def test_a_file_may_give_cases():
     result = audit(str(BUGGY), ["mps"])
     assert {found.rule for found in result.findings} == {"mixed-devices"}
@@ -201,14 +195,12 @@ def test_a_case_that_kills_its_process_does_not_stop_the_others(script):
     assert found.subjects == ("first", "last")
 
 
-@pytest.mark.exhaustive  # whole audits
 def test_rules_can_be_chosen():
     assert audit(str(BUGGY), ["mps"], only=["device-sync"]).findings == ()
     left = audit(str(BUGGY), ["mps"], without=["mixed-devices"])
     assert (left.findings, left.exit_code()) == ((), 0)
 
 
-@pytest.mark.exhaustive  # whole audits
 def test_a_metric_of_a_library_is_audited_with_the_inputs_that_come_with_assay():
     result = audit("torchmetrics:MeanSquaredError", ["cuda:1"])
     (found,) = result.findings

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from assay._cache import cache_folder
-from thinning import one_of_each
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.exhaustive  # each test starts pytest
 
 TESTS = """
 import pytest, torch
@@ -90,7 +90,6 @@ def test_a_test_runs_once_on_each_device_and_says_whether_it_is_real(project):
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
-@one_of_each()
 def test_a_required_device_on_which_no_test_ran_fails_the_run(project, workers):
     project.makepyfile(TESTS)
     shown = run(project, "--require-devices", "mps,cuda:0,cuda", *workers, expect=1)
@@ -101,14 +100,12 @@ def test_a_required_device_on_which_no_test_ran_fails_the_run(project, workers):
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
-@one_of_each()
 def test_required_devices_that_ran_do_not(project, workers):
     project.makepyfile(TESTS)
     shown = run(project, "--require-devices", "mps,cuda:1,cpu", *workers, expect=0)
     assert "was required" not in shown
 
 
-@pytest.mark.exhaustive  # a run of pytest with its own processes
 def test_deselected_tests_do_not_count(project):
     project.makepyfile(TESTS)
     shown = run(project, "--require-devices=mps", "-k", "default", expect=1)
@@ -117,7 +114,6 @@ def test_deselected_tests_do_not_count(project):
     assert "mps      was required, and no test ran on it" in shown
 
 
-@pytest.mark.exhaustive  # a run of pytest with its own processes
 def test_settings_stand_in_for_options(project):
     project.makeini(
         "[pytest]\nassay_devices = mps xpu\nassay_require_devices = mps, xpu, cuda:1\nfilterwarnings = error\n"
@@ -130,7 +126,6 @@ def test_settings_stand_in_for_options(project):
     assert [line[0] for line in summary(shown) if "required" in line[2]] == ["cuda:1"]
 
 
-@pytest.mark.exhaustive  # a run of pytest with its own processes
 def test_pretend_devices_can_be_left_out(project):
     project.makepyfile(TESTS)
     shown = run(project, "-v", "-rs", "--real-devices-only", "--require-devices=mps", expect=1)
@@ -160,7 +155,6 @@ def test_cannot_start(broken):
     assert summary(shown) == [["mps", "pretend", "1 failed"], ["xpu", "pretend", "1 error"]]
 
 
-@pytest.mark.exhaustive  # a run of pytest with its own processes
 def test_checks_name_the_line_of_the_test(project):
     project.makepyfile(
         """
@@ -215,7 +209,6 @@ def test_a_marked_test_has_to_take_the_device(project):
     assert "test_it is marked with devices but does not take `device`" in run(project, expect=2)
 
 
-@pytest.mark.exhaustive  # a run of pytest with its own processes
 def test_a_project_with_an_option_of_the_same_name_keeps_it(project):
     project.makeconftest("def pytest_addoption(parser): parser.addoption('--devices', default='its own')")
     project.makepyfile(TESTS + "\ndef test_option(pytestconfig): assert pytestconfig.getoption('devices') == 'two'")
@@ -224,7 +217,6 @@ def test_a_project_with_an_option_of_the_same_name_keeps_it(project):
     assert "test_option PASSED" in shown
 
 
-@pytest.mark.exhaustive  # a run of pytest with its own processes
 def test_collecting_only_requires_nothing(project):
     project.makepyfile(TESTS)
     assert "was required" not in run(project, "--collect-only", "-q", "--require-devices=xpu", expect=0)
@@ -245,7 +237,6 @@ pytest.main(["--collect-only", "-q", "--rootdir=."], plugins=[Look()])
     assert "loaded True False" in shown
 
 
-@pytest.mark.exhaustive  # a run of pytest with its own processes
 def test_a_device_that_the_build_of_torch_has_itself_is_skipped_where_the_machine_has_none(project):
     project.makeconftest("import torch\ntorch._C._has_cuda = True\n")  # as in builds for CUDA
     project.makepyfile(

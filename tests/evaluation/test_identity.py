@@ -324,6 +324,7 @@ print([stable_digest(value, "value") for value in values])
 """
 
 
+@pytest.mark.exhaustive  # it starts processes
 def test_digests_are_the_same_in_every_process():
     found = set()
     for seed in ("1", "2"):

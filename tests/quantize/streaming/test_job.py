@@ -108,6 +108,7 @@ print(at("VmHWM") - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell the peak since a moment")
+@pytest.mark.exhaustive  # it starts processes
 def test_memory_is_bounded_by_the_largest_layer(tmp_path):
     side, layers = 1024, 48
     weight = torch.randn(side, side, dtype=torch.bfloat16)
