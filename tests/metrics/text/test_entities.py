@@ -13,6 +13,7 @@ from seqeval.metrics import f1_score
 
 from assay.errors import ConfigError, InputError
 from assay.metrics import EntityF1Score
+from assay.metrics.per_sample import per_sample_values
 
 LETTERS = {
     "IOB1": "IOB",
@@ -89,6 +90,14 @@ def test_rows_are_those_of_each_sentence():
         encoder = metric.encoder
         parts = [encoder.rows(preds[k], target[k]) for k in (slice(0, 1), slice(1, 1), slice(1, None))]
         assert torch.equal(encoder.rows(preds, target), torch.cat(parts))
+
+
+def test_what_a_sentence_contributes_is_named():
+    found = per_sample_values(EntityF1Score(), [["B-A", "O"], ["O"]], [["B-A", "B-C"], ["O"]])
+    assert found is not None
+    counts = {name: term.tolist() for name, term in found.terms.items()}
+    assert counts == {"conlleval common entities, twice": [2, 0], "conlleval entities of both": [3, 0]}
+    assert (found.numerator, found.denominator) == tuple(counts)
 
 
 @pytest.mark.parametrize(
