@@ -293,9 +293,9 @@ class Tree:
     seconds: int
 
     def runs(self, path: str) -> Iterator[list[str]]:
-        """What to run for a module: the tests that are named for it, then the laws."""
+        """What to run for a module: its examples and the tests that are named for it, then the laws."""
         tests = next(tests for pattern, tests in TABLE["tests"].items() if Path(path).match(f"{SOURCE}/{pattern}"))
-        yield [name for each in tests for name in sorted(self._paths(each))]
+        yield [path, *(name for each in tests for name in sorted(self._paths(each)))]
         if path in self.names:
             yield [*TABLE["laws"], "-k", " or ".join(self.names[path])]
 

@@ -67,3 +67,7 @@ def test_the_worst_element_is_told():
     device[2, 1], device[0, 0] = 1.5, 1.1
     assert difference(cpu, device).where == (2, 1)
     assert str(difference(cpu, device)).startswith("[2, 1]: 1.0 on the CPU, 1.5 on the device (0.5 apart, relative 0.5")
+
+
+def test_the_distance_of_integers_is_exact():
+    assert difference(torch.tensor([2**62 + 1]), torch.tensor([2**62])).absolute == 1
