@@ -29,7 +29,6 @@ from assay.compat.torchmetrics_metric import (
 from assay.compat.torchmetrics_retrieval import CompatibleRetrieval
 from assay.errors import InputError
 from assay.integrations.optional_packages import import_package
-from assay.migrate.table import Counterpart
 
 _aggregation: Any = import_package("torchmetrics.aggregation", "metrics of its names")
 _checks: Any = import_package("torchmetrics.utilities.checks", "metrics of its names")
@@ -79,7 +78,7 @@ def _with_arguments(
     original: type, arguments: Mapping[str, Any], options: Mapping[str, Any] = MappingProxyType({})
 ) -> Any:
     """The metric in the place of one of TorchMetrics, with those of the arguments that it takes."""
-    known = inspect.signature(original).parameters
+    known = _parameters(original)
     taken = {name: value for name, value in arguments.items() if name in known and _differs(value, known[name].default)}
     if "zero_division" in arguments and "zero_division" not in known:  # which classes take as an option
         taken["zero_division"] = arguments["zero_division"]
@@ -108,10 +107,10 @@ def compatible_function(original: Callable[..., Any]) -> Callable[..., Any]:
             task = ClassificationTask.from_str(bound.arguments["task"]).value
             entry = TABLE.entries[next(name for name in entry.tasks if name.startswith(task))]
         batch = [bound.arguments[each.name] for each in entry.takes if entry.rules.get(each.name) == "data"]
-        kind, given = _class_of(entry), bound.arguments
+        kind, given = _class_of(entry.name), bound.arguments
         if require_gradient(given.values()) and has_gradient(kind):
             return original(*args, **kwargs)
-        if "num_outputs" in inspect.signature(kind).parameters and "num_outputs" not in given and batch[0].ndim == 2:
+        if "num_outputs" in _parameters(kind) and "num_outputs" not in given and batch[0].ndim == 2:
             given = {**given, "num_outputs": batch[0].shape[1]}  # which these functions take from the shape
         metric = _with_arguments(kind, given)
         if not isinstance(metric, CompatibleMetric):  # an argument has no counterpart
@@ -149,14 +148,23 @@ def compatible_query_function(original: Callable[..., Any]) -> Callable[..., Any
     return value
 
 
-def _class_of(entry: Counterpart) -> type:
+@functools.cache
+def _parameters(original: type) -> Mapping[str, inspect.Parameter]:
+    """Those of the constructor of a class of TorchMetrics."""
+    return inspect.signature(original).parameters
+
+
+@functools.cache
+def _class_of(name: str) -> type:
     """The class of TorchMetrics that measures what a function does."""
+    entry = TABLE.entries[name]
     tasks = ("Binary", "Multiclass", "Multilabel")
     task = next((each for each in tasks if entry.name.startswith(each.lower())), "")
     classes = (each for each in TABLE.entries.values() if not each.function and not each.tasks)
     return _class_named(next(each.name for each in classes if each.assay == entry.assay and each.name.startswith(task)))
 
 
+@functools.cache
 def _class_named(name: str) -> type:
     """The class of TorchMetrics of this name."""
     modules = [module for path, module in sorted(sys.modules.items()) if path.startswith("torchmetrics.")]
