@@ -180,6 +180,14 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
         except InputError as error:
             raise self._error_as_there(error, args, kwargs) from error
 
+    def value_of(self, *args: Any) -> Any:
+        """The value of a batch alone, which is not counted; None without any sample."""
+        batch = self._batch(*args)
+        value = self._reported_as_there(self.meter.values_of, **batch)[self._name]
+        preds = batch["preds"]
+        is_one = isinstance(preds, str) or (isinstance(preds, Tensor) and not preds.ndim)
+        return squeezed(self._converted(value)) if is_one or len(preds) else None
+
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Count a batch, and give the value of it alone."""
@@ -245,7 +253,8 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
         batch = self._format(*args, **kwargs)
         preds = batch["preds"]
         if isinstance(preds, Tensor):
-            self._device, self._has_float64 = preds.device, preds.dtype == torch.float64
+            # setattr of a module is slow
+            self.__dict__.update(_device=preds.device, _has_float64=preds.dtype == torch.float64)
             if self.entry.by_shape and preds.ndim <= 2:
                 self._follow(replace(self._metric, num_outputs=preds.shape[1] if preds.ndim == 2 else 1))
         return batch

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from types import MappingProxyType
@@ -29,11 +30,17 @@ from assay.compat.torchmetrics_metric import (
 from assay.compat.torchmetrics_retrieval import CompatibleRetrieval
 from assay.errors import InputError
 from assay.integrations.optional_packages import import_package
+from assay.meter.batch_values import Reused, is_plain, leaves_traces
 
 _aggregation: Any = import_package("torchmetrics.aggregation", "metrics of its names")
 _checks: Any = import_package("torchmetrics.utilities.checks", "metrics of its names")
 
 ClassificationTask: Any = import_package("torchmetrics.utilities.enums", "metrics").ClassificationTask
+
+
+_PLAIN = (bool, float, int, str, type(None))
+_OPTIONS = ("num_classes", "zero_division")
+"""What classes take although their constructors do not name it."""
 
 
 @functools.cache
@@ -112,18 +119,45 @@ def compatible_function(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs)
         if "num_outputs" in _parameters(kind) and "num_outputs" not in given and batch[0].ndim == 2:
             given = {**given, "num_outputs": batch[0].shape[1]}  # which these functions take from the shape
-        metric = _with_arguments(kind, given)
-        if not isinstance(metric, CompatibleMetric):  # an argument has no counterpart
-            return original(*args, **kwargs)
         try:
-            metric.update(*batch)
-            found = metric.compute()
+            found = _value_of(kind, given, batch)
         except InputError as error:
             raise error_as_there(error, lambda: original(*args, **kwargs)) from error
-        return found if metric.meter.rows else original(*args, **kwargs)
+        return original(*args, **kwargs) if found is None else found
 
     value.__module__ = f"assay.compat.{original.__module__}"
     return value
+
+
+_REUSED: Reused[str, CompatibleMetric] = Reused()
+"""The metrics that functions of each thread make, of which none has counted anything."""
+
+
+def _value_of(kind: type, arguments: Mapping[str, Any], batch: Sequence[Any]) -> Any:
+    """The value of a batch; None without any sample, and where an argument has no counterpart."""
+    settings = {name: value for name, value in arguments.items() if name in _parameters(kind) or name in _OPTIONS}
+    key = f"{kind.__name__} {settings} {torch.get_default_dtype()}" if _are_plain(settings.values()) else ""
+    reuses = bool(key) and is_plain()
+    metric = _REUSED.take(key) if reuses else None
+    is_new = metric is None
+    if metric is None:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Metric `", UserWarning)  # of a buffer, which functions do not have
+            metric = _with_arguments(kind, arguments)
+        if not isinstance(metric, CompatibleMetric):
+            return None
+        if metric._defaults:  # counts of each sample, which the class keeps besides
+            metric.update(*batch)
+            return metric.compute() if metric.meter.rows else None
+    found = metric.value_of(*(each.detach() if isinstance(each, Tensor) else each for each in batch))
+    if reuses and not (is_new and leaves_traces(metric._metric, metric.meter)):
+        _REUSED.put(key, metric)
+    return found
+
+
+def _are_plain(values: Iterable[Any]) -> bool:
+    """Whether the text of these values says all of them."""
+    return all(type(each) in _PLAIN or (type(each) in (list, tuple) and _are_plain(each)) for each in values)
 
 
 @functools.cache
@@ -135,11 +169,9 @@ def compatible_query_function(original: Callable[..., Any]) -> Callable[..., Any
     def value(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
         preds, target = given.pop("preds"), given.pop("target")
-        kind = compatible_class(_class_named(QUERY_FUNCTIONS[original.__name__]))
-        metric = kind(empty_target_action="neg", **given)
+        kind, settings = _class_named(QUERY_FUNCTIONS[original.__name__]), {"empty_target_action": "neg", **given}
         _checks._check_retrieval_functional_inputs(preds, target, allow_non_binary_target=True)
-        metric.update(preds, target, indexes=torch.zeros_like(preds, dtype=torch.int64))
-        found = metric.compute()
+        found = _value_of(kind, settings, (preds, target, torch.zeros_like(preds, dtype=torch.int64)))
         if given.get("adaptive_k") and isinstance(found, tuple):  # there the function clamps k, and the class does not
             return *found[:2], found[2].clamp(max=len(preds))
         return found

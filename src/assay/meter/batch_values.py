@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,32 +13,36 @@ from torch.compiler import is_compiling
 from assay.meter.meter import Meter
 from assay.metrics.base import Metric
 
+Key = TypeVar("Key")
+Measures = TypeVar("Measures")
+
 MOST_METERS = 16
 """So many meters are reused in each thread: those of the metrics that were called last."""
 MOST_BYTES = 1 << 20
 """A meter whose states take more bytes is not reused."""
 
 
-class _ReusedMeters(threading.local):
-    """The meters of one thread, by the metric and whether it is weighted; the one that was used last is the last."""
+class Reused(threading.local, Generic[Key, Measures]):
+    """What measures one batch after another in one thread, by a key; what was used last is the last."""
 
     def __init__(self) -> None:
-        self.by_key: dict[tuple[Metric, bool], Meter] = {}
+        self.by_key: dict[Key, Measures] = {}
 
-    def take(self, key: tuple[Metric, bool]) -> Meter | None:
-        """A meter that nobody else uses until it is put back: a call inside of a call gets another one."""
+    def take(self, key: Key) -> Measures | None:
+        """One that nobody else uses until it is put back: a call inside of a call gets another one."""
         try:
             return self.by_key.pop(key, None)
         except TypeError:  # a metric of one's own with a field that has no hash
             return None
 
-    def put(self, key: tuple[Metric, bool], meter: Meter) -> None:
-        self.by_key[key] = meter
+    def put(self, key: Key, measures: Measures) -> None:
+        """Keep one for a later call."""
+        self.by_key[key] = measures
         if len(self.by_key) > MOST_METERS:
             del self.by_key[next(iter(self.by_key))]
 
 
-_REUSED = _ReusedMeters()
+_REUSED: Reused[tuple[Metric, bool], Meter] = Reused()
 
 
 def value_of_batch(
@@ -53,13 +57,13 @@ def value_of_batch(
     Raises:
         InputError: shapes, dtypes or values that cannot be measured.
     """
-    key, is_plain = (metric, weights is not None), _is_plain()
-    meter = _REUSED.take(key) if is_plain else None
+    key, reuses = (metric, weights is not None), is_plain()
+    meter = _REUSED.take(key) if reuses else None
     is_new = meter is None
     if meter is None:
         meter = meter_of_batch(metric, weights)
     (value,) = meter.values_of(preds, target, weights=weights, **columns).values()
-    if is_plain and not (is_new and _leaves_traces(metric, meter)):
+    if reuses and not (is_new and leaves_traces(metric, meter)):
         _REUSED.put(key, meter)
     return value
 
@@ -69,12 +73,12 @@ def meter_of_batch(metric: Metric, weights: Tensor | None) -> Meter:
     return Meter(metric, weighted=weights is not None, stage_bytes=0)
 
 
-def _is_plain() -> bool:
+def is_plain() -> bool:
     """Whether there is no mode of torch, and nothing is being compiled."""
     return not (is_compiling() or torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack())
 
 
-def _leaves_traces(metric: Metric, meter: Meter) -> bool:
+def leaves_traces(metric: Metric, meter: Meter) -> bool:
     """Whether a metric has no hash or holds a function of the caller, or its meter takes too much memory."""
     try:
         hash(metric)

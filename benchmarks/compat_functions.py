@@ -1,0 +1,131 @@
+"""Functions of one batch by the names of TorchMetrics: TorchMetrics itself, and `assay.compat`."""
+
+from __future__ import annotations
+
+import inspect
+import statistics
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any
+
+import torch
+
+import assay.metrics
+from assay.compat.drop_ins import OTHER_ARGUMENTS, QUERY_FUNCTIONS
+from assay.migrate.table import library
+from benchmarks.harness import Candidate, Cost, Table, measure, microseconds, save, titled
+
+ROWS, CLASSES, LABELS = 256, 10, 5
+FAMILIES = ("classification", "regression", "retrieval", "text", "clustering", "nominal")
+GIVEN: dict[str, Any] = {"num_classes": CLASSES, "num_labels": LABELS, "beta": 2.0, "p": 3.0, "threshold": 0.5}
+GIVEN |= {f"min_{each}": 0.5 for each in ("precision", "recall", "sensitivity", "specificity")}
+SHOWN = (
+    *("multiclass_accuracy", "multiclass_f1_score", "multiclass_confusion_matrix", "multiclass_auroc"),
+    *(
+        "binary_accuracy",
+        "binary_auroc",
+        "multilabel_accuracy",
+        "mean_squared_error",
+        "mean_absolute_error",
+        "r2_score",
+    ),
+    *("pearson_corrcoef", "spearman_corrcoef", "kl_divergence", "cosine_similarity", "retrieval_hit_rate"),
+    *("retrieval_normalized_dcg", "word_error_rate", "bleu_score", "normalized_mutual_info_score", "cramers_v"),
+)
+
+
+def functions() -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
+    """Each function that assay counts: its name, that of TorchMetrics, and that in its place."""
+    entries = library("torchmetrics").entries
+    counted = {
+        name for name, each in entries.items() if each.function and not each.tasks and name not in OTHER_ARGUMENTS
+    }
+    for family in FAMILIES:
+        there = import_module(f"torchmetrics.functional.{family}")
+        here = import_module(f"assay.compat.torchmetrics.functional.{family}")
+        for name in sorted((counted | QUERY_FUNCTIONS.keys()) & set(there.__all__)):
+            yield name, getattr(there, name), getattr(here, name)
+
+
+def batch(name: str) -> tuple[Any, ...]:
+    """A batch for a function."""
+    scores, targets = torch.rand(ROWS), torch.randint(2, (ROWS,))
+    if name in QUERY_FUNCTIONS or name.startswith("binary"):
+        return scores, targets
+    if name.startswith("multiclass"):
+        return torch.rand(ROWS, CLASSES).softmax(1), torch.randint(CLASSES, (ROWS,))
+    if name.startswith("multilabel"):
+        return torch.rand(ROWS, LABELS), torch.randint(2, (ROWS, LABELS))
+    return _of_inputs(str(getattr(assay.metrics, library("torchmetrics").entries[name].assay).inputs), name)
+
+
+def _of_inputs(inputs: str, name: str) -> tuple[Any, ...]:
+    classes, rows = (lambda: torch.randint(CLASSES, (ROWS,))), (lambda: torch.rand(ROWS, CLASSES).softmax(1))
+    text = [f"the {a} cat sat on a {b} mat" for a, b in torch.randint(5, (ROWS, 2)).tolist()]
+    other = [f"the {a} cat sat on a {b} mat" for a, b in torch.randint(5, (ROWS, 2)).tolist()]
+    made: dict[str, Callable[[], tuple[Any, ...]]] = {
+        "clusters": lambda: (classes(), classes()),
+        "classes": lambda: (classes(), classes()),
+        "multiclass": lambda: (classes(), classes()),
+        "vectors": lambda: (rows(), rows()),
+        "distributions": lambda: (rows(), rows()),
+        "rows": lambda: (rows(), rows()),
+        "ensembles": lambda: (torch.rand(ROWS, CLASSES), torch.rand(ROWS)),
+        "tokens": lambda: (torch.rand(ROWS // 8, 8, CLASSES), torch.randint(CLASSES, (ROWS // 8, 8))),
+        "strings": lambda: (text, other),
+        "references": lambda: (text, [[each] for each in other]),
+    }
+    if name in ("cramers_v", "pearsons_contingency_coefficient", "theils_u", "tschuprows_t"):
+        inputs = "classes"
+    return made.get(inputs, lambda: (torch.rand(ROWS) + 0.1, torch.rand(ROWS) + 0.1))()
+
+
+def costs(there: Callable[..., Any], here: Callable[..., Any], name: str) -> dict[str, Cost] | None:
+    """The cost of a call of both; None where TorchMetrics refuses the batch."""
+    parameters = list(inspect.signature(there).parameters.items())[2:]
+    required = {each for each, at in parameters if at.default is at.empty} | {"num_classes"} & dict(parameters).keys()
+    given = {each: GIVEN[each] for each in required if each in GIVEN}
+    torch.manual_seed(0)
+    data = batch(name)
+    try:
+        there(*data, **given)
+    except (ImportError, TypeError, ValueError, RuntimeError):
+        return None
+    calls = {"torchmetrics": there, "assay": here}
+
+    def candidate(function: Callable[..., Any]) -> Candidate:
+        return Candidate(lambda _: function(*data, **given))
+
+    return measure({each: candidate(call) for each, call in calls.items()}, rounds=5, seconds=0.01)
+
+
+def main() -> None:
+    header = ["function", "TorchMetrics, µs", "assay.compat, µs", "assay.compat / TorchMetrics"]
+    title = titled(f"Functions of {ROWS} samples by the names of TorchMetrics")
+    table, raw, ratios, left_out = Table(title, header), {}, {}, []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, there, here in functions():
+            found = costs(there, here, name)
+            if found is None:
+                left_out.append(name)
+                continue
+            raw[name] = {each: cost.rounds for each, cost in found.items()}
+            ratios[name] = found["assay"].over(found["torchmetrics"])
+            row = [f"`{name}`", *(microseconds(found[each].median) for each in ("torchmetrics", "assay"))]
+            print(*row, f"{ratios[name]:.2f}", sep=" | ", flush=True)
+            if name in SHOWN:
+                table.rows.append([*row, f"{ratios[name]:.2f}"])
+    slower, most = sum(each > 1 for each in ratios.values()), max(ratios, key=lambda name: ratios[name])
+    table.notes.append(
+        f"Of {len(ratios)} functions that were measured, {slower} were slower than TorchMetrics'; the median ratio was "
+        f"{statistics.median(ratios.values()):.2f}, the largest {ratios[most]:.1f} (`{most}`)."
+    )
+    print("left out:", *left_out, file=sys.stderr)
+    save("compat_functions", [table], raw)
+
+
+if __name__ == "__main__":
+    main()

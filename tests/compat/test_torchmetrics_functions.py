@@ -1,0 +1,120 @@
+"""A function of a drop-in name keeps its metric for the next call; no call may notice another one."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+from assay.compat.torchmetrics.functional import (
+    accuracy,
+    auroc,
+    confusion_matrix,
+    mean_squared_error,
+    retrieval_hit_rate,
+    spearman_corrcoef,
+)
+
+from assay.compat import torchmetrics_names
+from assay.errors import InputError
+from assay.metrics import MeanSquaredError
+
+PREDS, TARGET = torch.tensor([1.0, 2.0, 4.0]), torch.tensor([1.0, 1.0, 1.0])
+
+
+def reused() -> dict:
+    return torchmetrics_names._REUSED.by_key
+
+
+@pytest.fixture(autouse=True)
+def no_metrics():
+    reused().clear()
+
+
+def test_a_metric_is_made_once_for_equal_arguments():
+    values = [mean_squared_error(PREDS, TARGET) for _ in range(2)]
+    (kept,) = reused().values()
+    values.append(mean_squared_error(PREDS, TARGET, squared=True))
+    assert list(reused().values()) == [kept]
+    assert [value.item() for value in values] == [pytest.approx(10 / 3)] * 3
+    assert mean_squared_error(PREDS, TARGET, squared=False).item() == pytest.approx((10 / 3) ** 0.5)
+    assert len(reused()) == 2
+    assert kept.meter.rows == 0
+
+
+def test_each_thread_has_its_own():
+    mean_squared_error(PREDS, TARGET)
+    of_thread = []
+    thread = threading.Thread(target=lambda: of_thread.extend([mean_squared_error(PREDS, TARGET), dict(reused())]))
+    thread.start()
+    thread.join()
+    assert of_thread[0].item() == pytest.approx(10 / 3)
+    assert set(map(id, of_thread[1].values())).isdisjoint(map(id, reused().values()))
+
+
+def test_a_call_inside_of_a_call_gets_another_one(monkeypatch):
+    inner, compute = [], MeanSquaredError.compute
+
+    def calls_again(self, counts):
+        if len(inner) % 2 == 0:
+            inner.append(None)
+            inner[-1:] = [mean_squared_error(PREDS, PREDS).item(), 0.0]
+        return compute(self, counts)
+
+    monkeypatch.setattr(MeanSquaredError, "compute", calls_again)
+    assert mean_squared_error(PREDS, TARGET).item() == pytest.approx(10 / 3)
+    assert mean_squared_error(PREDS, TARGET).item() == pytest.approx(10 / 3)
+    assert set(inner) == {0.0}
+
+
+def test_a_call_that_raises_leaves_none():
+    labels = torch.tensor([0, 1])
+    assert accuracy(labels, labels, "multiclass", num_classes=2).item() == 1
+    assert len(reused()) == 1
+    with pytest.raises(InputError):
+        accuracy(torch.tensor([0, 7]), labels, "multiclass", num_classes=2)
+    assert not reused()
+
+
+def test_only_plain_arguments_name_a_metric():
+    scores, labels = torch.tensor([0.2, 0.7, 0.4]), torch.tensor([0, 1, 1])
+    auroc(scores, labels, "binary", thresholds=torch.tensor([0.1, 0.5]))
+    assert not reused()
+    auroc(scores, labels, "binary", thresholds=[0.1, 0.5])
+    auroc(scores, labels, "binary", thresholds=2)
+    assert len(reused()) == 2
+
+
+def test_dtypes_devices_and_shapes_may_change_from_call_to_call():
+    half = torch.tensor([1.0, 2.0], dtype=torch.float16)
+    assert mean_squared_error(PREDS, TARGET).dtype == torch.float32
+    assert mean_squared_error(half, half).item() == 0
+    assert mean_squared_error(PREDS[:, None].expand(3, 2), TARGET[:, None].expand(3, 2), num_outputs=2).shape == (2,)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert mean_squared_error(PREDS.double(), TARGET.double()).dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert mean_squared_error(PREDS, TARGET).dtype == torch.float32
+    with torch.device("meta"):
+        kept = list(reused())
+        assert mean_squared_error(PREDS, TARGET).item() == pytest.approx(10 / 3)
+    assert list(reused()) == kept
+
+
+def test_much_memory_is_not_kept():
+    labels = torch.tensor([3])
+    assert confusion_matrix(labels, labels, "multiclass", num_classes=1000).sum() == 1
+    assert not reused()
+
+
+def test_a_function_has_no_buffer_to_warn_of(recwarn):
+    for _ in range(2):
+        assert spearman_corrcoef(PREDS, PREDS).item() == 1
+    assert not recwarn.list
+
+
+def test_a_query_function_keeps_its_metric_too():
+    scores, relevant = torch.tensor([0.5, 0.2, 0.9]), torch.tensor([1, 0, 0])
+    assert [retrieval_hit_rate(scores, relevant, top_k=k).item() for k in (1, 2, 1)] == [0, 1, 0]
+    assert len(reused()) == 2
