@@ -8,6 +8,7 @@
 # make clean   remove what make made
 # make test-regressions   the audit on old releases of other libraries, which it downloads
 # make test-cuda-build   pretend devices on torch's build for CUDA, which it downloads (gigabytes)
+# make test-torch TORCH=2.14.1   what every release of torch must pass, with that one, which it downloads
 # make test-compat   every name of TorchMetrics and Ignite in assay.compat, with random calls, against theirs
 # make test-integrations   assay inside libraries that are heavy: Composer, lm-eval, MLflow, Ray, Weights & Biases
 
@@ -18,7 +19,7 @@ PIP    := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-
 STAMPS := $(VENV)/.stamps
 JOBS   ?= auto
 
-.PHONY: demo test test-all test-slow test-compat test-gpu test-regressions test-integrations test-cuda-build lint types bench bench-gpu docs screenshots clean
+.PHONY: demo test test-all test-slow test-compat test-gpu test-regressions test-integrations test-cuda-build test-torch lint types bench bench-gpu docs screenshots clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/demo
@@ -44,6 +45,9 @@ test-integrations: $(STAMPS)/hosts
 
 test-cuda-build: $(STAMPS)/cuda-build
 	ASSAY_CUDA_BUILD=$(abspath $(CUDA_BUILD))/bin/python $(BIN)/python -m pytest -q tests/pretend/test_cuda_build.py
+
+test-torch: $(STAMPS)/torch-$(TORCH)
+	$(OTHER_TORCH)/bin/python -m pytest -q -m "not slow" $(TORCH_TESTS)
 
 test-compat: $(STAMPS)/test
 	$(BIN)/python -m pytest -q -n $(JOBS) tests/compat
@@ -127,6 +131,20 @@ $(STAMPS)/cuda-build: $(STAMPS)/test
 	@echo "installing $(CUDA_TORCH) for CUDA"
 	@$(PYTHON) -m venv --clear $(CUDA_BUILD)
 	@$(CUDA_BUILD)/bin/python -m pip install --quiet --no-input --disable-pip-version-check $(CUDA_TORCH) .
+	@touch $@
+
+# Another release of torch in an environment of its own, which sees everything else of the first one. Where the index has
+# builds for the CPU, PIP_INDEX_URL names it; a build for CUDA takes gigabytes, and cuda is not pretended on it.
+TORCH       ?= 2.14.1
+OTHER_TORCH := $(VENV)/torch-$(TORCH)
+TORCH_TESTS ?= tests/test_torch_release.py tests/tally tests/stats tests/report
+
+$(STAMPS)/torch-$(TORCH): $(STAMPS)/test
+	@echo "installing torch $(TORCH)"
+	@$(PYTHON) -m venv --clear $(OTHER_TORCH)
+	@$(OTHER_TORCH)/bin/python -m pip install --quiet --no-input --disable-pip-version-check torch==$(TORCH)
+	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+		> $$(echo $(OTHER_TORCH)/lib/python*/site-packages)/assay_sees_the_other_environment.pth
 	@touch $@
 
 clean:

@@ -15,6 +15,7 @@ from assay.pretend import pretend
 from assay.pretend.errors import PretendError
 from assay.pretend.native_engine.build import why_not
 from assay.pretend.session import PretendDevice
+from assay.pretend.torch_patches import real_devices
 from thinning import one_of_each
 
 ENGINES = ("native", "python")
@@ -45,6 +46,8 @@ def opened(*kinds: str):
     def device(request: pytest.FixtureRequest) -> Iterator[PretendDevice]:
         kind, engine = request.param.split("-")
         need(engine)
+        if kind in real_devices():
+            pytest.skip(f"this build of torch has {kind} itself")
         with pretend(kind, count=COUNTS[kind], engine=engine) as machine:
             yield machine
 

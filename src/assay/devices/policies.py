@@ -12,6 +12,7 @@ import torch
 
 from assay.devices.capabilities import Fact, device_type, supports
 from assay.devices.selftest import SelfTest, self_test
+from assay.devices.torch_releases import report_untried
 
 T = TypeVar("T")
 
@@ -116,6 +117,7 @@ def integer_product(device: torch.device) -> Literal["int8", "float32", "float64
 
 def available() -> list[torch.device]:
     """The devices of this machine: the CPU first, then every accelerator that torch can use."""
+    report_untried()
     devices = [torch.device("cpu")]
     if torch.accelerator.is_available():  # without one, `current_accelerator` of torch 2.6 raises
         accelerator = torch.accelerator.current_accelerator()

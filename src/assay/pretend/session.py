@@ -14,6 +14,7 @@ from assay.devices.operators.overloads import overloads
 from assay.devices.operators.releases import VARIABLE, as_of
 from assay.devices.operators.rules import Rules, rules
 from assay.devices.pretend_state import set_pretended_kind
+from assay.devices.torch_releases import report_untried
 from assay.errors import ConfigError, describe
 from assay.pretend.errors import PretendError
 from assay.pretend.events import Event, Recorder
@@ -148,6 +149,7 @@ def current() -> PretendDevice | None:
 def _open(stack: ExitStack, kind: str, count: int, engine: str, release: str | None) -> PretendDevice:
     from assay.pretend.torch_patches import patch_torch, refuse_real
 
+    report_untried()
     refuse_real(kind)
     engine = _choose_engine(engine)
     overloads()  # it asks the dispatcher which kernels a device has, and the engines are about to add theirs

@@ -44,9 +44,9 @@ def patch_torch(
     machine = DeviceState(device, count, get, set, recorder, generators or (lambda index: torch.Generator()))
     with Patches() as patches:
         try:
-            for owner, names in replacements(machine).items():
-                for name, value in names.items():
-                    patches.put(owner_of(owner), name, value)
+            for path, names in replacements(machine).items():
+                for name, value in names.items() if (owner := _owner_if_there(path)) is not None else ():
+                    patches.put(owner, name, value)
             empty_answer_caches()
             machine.begin()
             yield
@@ -135,6 +135,14 @@ def _wrong_build(what: str, expected: str, instead: str) -> PretendError:
     )
     do = f"{instead} torch's build for the CPU in an environment of its own: {install}"
     return PretendError(describe(what, got, expected, do))
+
+
+def _owner_if_there(path: str) -> Any:
+    """The module or class of that name; ``None`` where this release of torch lacks it (graphs of XPU before 2.11)."""
+    try:
+        return owner_of(path)
+    except AttributeError:
+        return None
 
 
 def owner_of(path: str) -> Any:
