@@ -43,6 +43,10 @@ class Collector:
     named: bool = False
     # whether a tensor was seen on the wrong device, of which a second run may tell where it was made
     strayed: bool = False
+    # whether something that the device refused ended a phase: what comes after it was not seen
+    stopped: bool = False
+    # whether the program goes on after that, in a second run, of which all is sent
+    goes_on: bool = False
     _numbers: dict[Key, int] = field(default_factory=dict)
     _counts: dict[int, int] = field(default_factory=dict)
     _sent: dict[int, int] = field(default_factory=dict)
@@ -86,7 +90,8 @@ class Collector:
         self.strayed |= observation.kind in ("result", "state") or (
             observation.kind == "devices" and observation.raised
         )
-        if self.origins is not None and not observation.run.replaced:
+        self.stopped |= observation.kind in REFUSED and observation.raised
+        if self.origins is not None and not observation.run.replaced and not self.goes_on:
             if not observation.origins:
                 return
             key, observation = (*key, "origins"), replace(observation, count=0)
@@ -134,6 +139,14 @@ class Collector:
             self.unrun(self.run, f"cannot be simulated: {error}")
         elif refusal is None and isinstance(error, Exception):
             self._unexplained(error)
+
+    def explained(self, error: BaseException) -> str:
+        """Explain an error after which the program goes on; the kind of the refusal it came from, or ``""``."""
+        refusal = next((event for event in reversed(self._refused) if _came_from(error, event)), None)
+        if refusal is None or refusal.kind == UNSUPPORTED:
+            return ""
+        self.failed(error)
+        return refusal.kind
 
     def _names_another(self, error: BaseException) -> bool:
         """Whether the error is that of a device which the program names and which is not there; then it is sent."""
@@ -210,7 +223,7 @@ class Collector:
 
     def unrun(self, run: AuditRun, why: str, *, known: bool = False) -> None:
         """Say that a part was not audited; of a second run only if it is to see more than the first."""
-        if self.origins is not None and not run.replaced:
+        if self.origins is not None and not run.replaced and not self.goes_on:
             return
         why = f"after the hard-coded device was replaced: {why}" if run.replaced else why
         self.send(to_line("unrun", unrun=vars(Unrun(run.subject, run.device, run.usage, why, known))))

@@ -138,6 +138,8 @@ class _Worker:
     _stopped: bool = False
     _incarnation: int = 0
     _again: str = ""
+    _seen: set[tuple[object, ...]] = field(default_factory=set)  # in this run and those before
+    _seen_before: set[tuple[int, int]] = field(default_factory=set)
 
     def run(self) -> None:
         """Run until the target is through, on as many processes as it takes."""
@@ -201,10 +203,11 @@ class _Worker:
     def _take(self, message: dict[str, Any]) -> bool:
         kind = message["message"]
         if kind == "observation":
-            self.observations[self._incarnation, message["number"]] = unpack(message["observation"])
+            self._observe(message["number"], unpack(message["observation"]))
         elif kind == "count":
             key = self._incarnation, message["number"]
-            self.observations[key] = replace(self.observations[key], count=message["count"])
+            if key not in self._seen_before:
+                self.observations[key] = replace(self.observations[key], count=message["count"])
         elif kind == "unrun":
             self.unrun.append(Unrun(**message["unrun"]))
         elif kind == "again":
@@ -224,6 +227,17 @@ class _Worker:
             self._finished = True
             self.unrun.append(Unrun(self.job.target, self.job.device, "", message["why"]))
         return kind in ("begin", "end")
+
+    def _observe(self, number: int, observation: Observation) -> None:
+        """Keep an observation; of what an earlier run saw as well, the next one tells no more than where it began."""
+        like = (observation.kind, observation.operator, observation.stack, observation.raised)
+        if self.job.second and like in self._seen:
+            self._seen_before.add((self._incarnation, number))
+            if not observation.origins:
+                return
+            observation = replace(observation, count=0)
+        self._seen.add(like)
+        self.observations[self._incarnation, number] = observation
 
     def _report(self, done: int, subject: str) -> None:
         if self.progress is not None:

@@ -24,7 +24,7 @@ from assay.pretend.session import PretendDevice, pretend
 
 HOW = "Let it choose by torch.accelerator, take it from its arguments (--args), or define audit(device)"
 REPLACED = "other devices that the script names are taken for the one there is"
-TRACED = "tensors on the wrong device are followed to where they were made"
+TRACED = "the script goes on after what is refused, and tensors are followed to where they were made"
 MAX_EVENTS = 10_000  # events of a script that are kept in memory: they are sent at once
 
 
@@ -131,8 +131,10 @@ def _run_program(job: Job, target: Target, collector: Collector) -> None:
             collector.unrun(run, f"no tensor was seen on {pretended.device}: does it use that device? {HOW}")
         del outcome
     collector.send(to_line("end", number=0))
-    if not job.second and (collector.named or collector.strayed):
-        collector.send(to_line("again", how=REPLACED if collector.named else TRACED))
+    if collector.named and job.second != REPLACED:
+        collector.send(to_line("again", how=REPLACED))
+    elif not job.second and (collector.strayed or collector.stopped):
+        collector.send(to_line("again", how=TRACED))
 
 
 @contextmanager
@@ -140,6 +142,7 @@ def _observing(
     job: Job, pretended: PretendDevice, collector: Collector, availability: dict[str, tuple[Frame, ...]]
 ) -> Iterator[None]:
     """What is observed besides events: in a first run where devices are asked for, in a second one what follows."""
+    from assay.audit.going_on import GoingOn
     from assay.audit.hard_coded import watch_availability
     from assay.audit.origins import Origins
     from assay.audit.replaced_devices import replace_devices
@@ -154,6 +157,8 @@ def _observing(
             if job.second == REPLACED:
                 opened.enter_context(replace_devices(pretended, collector.named_again))
             collector.origins = opened.enter_context(Origins())
+            collector.goes_on = True
+            opened.enter_context(GoingOn(pretended, collector.explained))
         yield
 
 
