@@ -223,7 +223,7 @@ class Collector:
 
     def unrun(self, run: AuditRun, why: str, *, known: bool = False) -> None:
         """Say that a part was not audited; of a second run only if it is to see more than the first."""
-        if self.origins is not None and not run.replaced and not self.goes_on:
+        if self.origins is not None and not run.replaced and (known or not self.goes_on):
             return
         why = f"after the hard-coded device was replaced: {why}" if run.replaced else why
         self.send(to_line("unrun", unrun=vars(Unrun(run.subject, run.device, run.usage, why, known))))
