@@ -242,7 +242,7 @@ class Metric(metaclass=MetricType):
         With an encoder, its rows are the `preds` of the tally, and there is no target.
         """
 
-    def check(self, layout: BatchLayout) -> None:  # noqa: B027  most have nothing to refuse
+    def check(self, layout: BatchLayout) -> None:
         """Raise an `InputError` for a batch whose metadata contradict the arguments; its tally can count it."""
 
     @property
