@@ -41,7 +41,7 @@ test-regressions: $(STAMPS)/old-releases
 	ASSAY_OLD_RELEASES=$(OLD_RELEASES) $(BIN)/python -m pytest -q tests/regressions/test_releases.py
 
 test-integrations: $(STAMPS)/hosts
-	ASSAY_OLD_RELEASES=$(OLD_RELEASES) $(HOSTS)/bin/python -m pytest -q -n $(JOBS) tests/integrations tests/tables tests/evaluation/test_streams_of_libraries.py tests/test_examples.py
+	ASSAY_OLD_RELEASES=$(OLD_RELEASES) $(HOSTS)/bin/python -m pytest -q -n $(JOBS) tests/integrations tests/scoring tests/evaluation/test_streams_of_libraries.py tests/test_examples.py
 
 test-cuda-build: $(STAMPS)/cuda-build
 	ASSAY_CUDA_BUILD=$(abspath $(CUDA_BUILD))/bin/python $(BIN)/python -m pytest -q tests/pretend/test_cuda_build.py

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from assay.meter import Meter
-from assay.tally.totals import Totals
+from assay.tally.sums.totals import Totals
 from benchmarks.harness import Candidate, Table, measure, metric, save, titled
 
 OUTPUTS, ROWS = 1_000, 512

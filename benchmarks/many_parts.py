@@ -1,4 +1,4 @@
-"""Parts of a table that were counted apart, added up: CPU seconds of `assay.tables.merge`, in memory and from files.
+"""Parts of a table that were counted apart, added up: CPU seconds of `assay.scoring.merge`, in memory and from files.
 
 Each part has 100 rows. Parts are counted once and renamed, as counting is not what is measured.
 "As a tree": the same files merged 100 at a time, the sums written, and these merged; "longest way" is the time of that
@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from assay.tables import Partial, count, merge
+from assay.scoring import Partial, count, merge
 
 ROWS = 100
 DISTINCT = 50

@@ -47,7 +47,7 @@ LAYERS = (
     ("huggingface",),
     ("compat",),
     ("integrations", "migrate", "quantize"),
-    ("language", "tables"),
+    ("language", "scoring"),
     ("evaluation",),
     ("audit", "report", "wrappers"),
     ("meter",),

@@ -20,7 +20,7 @@ from assay.cli import app
 from assay.errors import ConfigError, MissingDependencyError, StateError
 from assay.evaluation import Variant, compare_variants
 from assay.report import Report, Section, Value, history
-from assay.tables import Partial, count
+from assay.scoring import Partial, count
 from assay.wrappers import Tracker
 
 fsspec = pytest.importorskip("fsspec")
@@ -149,8 +149,8 @@ def test_an_evaluation_resumes_from_checkpoints_at_a_url(request, monkeypatch, s
             raise KeyboardInterrupt
         written.append(write_whole(path, fill))
 
-    monkeypatch.setattr("assay.evaluation.checkpoint.write_whole", ends)
-    monkeypatch.setattr("assay.evaluation.checkpoint.MOST_OF_THE_TIME", 1e9)
+    monkeypatch.setattr("assay.evaluation.resume.checkpoint.write_whole", ends)
+    monkeypatch.setattr("assay.evaluation.resume.checkpoint.MOST_OF_THE_TIME", 1e9)
     with pytest.raises(KeyboardInterrupt):
         run(NET, folder)
     monkeypatch.undo()

@@ -6,7 +6,7 @@ python examples/engines/daft_fragments.py
 import daft
 from _table import METRICS, OPTIONS, PATH, check
 
-from assay.tables import Partial, count, fragments_of, merge
+from assay.scoring import Partial, count, fragments_of, merge
 
 
 @daft.func(return_dtype=daft.DataType.binary())

@@ -6,7 +6,7 @@ python examples/engines/dask_fragments.py
 import dask
 from _table import METRICS, OPTIONS, PATH, check
 
-from assay.tables import count, fragments_of, merge
+from assay.scoring import count, fragments_of, merge
 
 tasks = [dask.delayed(count)(PATH, METRICS, [name], **OPTIONS) for name in fragments_of(PATH)]
 check(merge(dask.compute(*tasks, scheduler="threads")).report(), PATH)

@@ -9,7 +9,7 @@ from _table import METRICS, OPTIONS, PATH, check
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from assay.tables import Partial, count, merge
+from assay.scoring import Partial, count, merge
 
 
 def counted(batches):

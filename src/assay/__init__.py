@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         Recall,
         SpearmanCorrCoef,
     )
-    from assay.tables import score
+    from assay.scoring import score
 
 __all__ = [
     "AUROC",
@@ -75,7 +75,7 @@ _HOMES = {
         "Recall",
         "SpearmanCorrCoef",
     ),
-    "tables": ("score",),
+    "scoring": ("score",),
 }
 
 __getattr__, __dir__ = attach(

@@ -14,7 +14,7 @@ import assay
 from assay import Accuracy, ConfusionMatrix, Mean, Meter
 from assay.errors import AssayWarning, ConfigError, ShapeError
 from assay.evaluation import BatchError, evaluate
-from assay.evaluation.options import EvaluateOptions
+from assay.evaluation.arguments.options import EvaluateOptions
 from assay.metrics import ClassReport, StatScores
 
 CLASSES = 3

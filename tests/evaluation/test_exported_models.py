@@ -7,7 +7,7 @@ from torch.utils.data import TensorDataset
 
 from assay import Accuracy, evaluate
 from assay.errors import DtypeError, ShapeError
-from assay.evaluation.exported_models import ExportedModel, as_model
+from assay.evaluation.model.exported_models import ExportedModel, as_model
 from assay.pretend import pretend
 
 DIM = torch.export.Dim

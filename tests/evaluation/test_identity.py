@@ -19,8 +19,8 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset
 from assay import Accuracy, evaluate
 from assay.errors import ConfigError, StateError
 from assay.evaluation import BatchError
-from assay.evaluation.exported_models import as_model
-from assay.evaluation.stable_digest import NoDigestError, stable_digest
+from assay.evaluation.model.exported_models import as_model
+from assay.evaluation.resume.stable_digest import NoDigestError, stable_digest
 
 SCALE = 2
 X = torch.eye(3).repeat(20, 1)
@@ -312,8 +312,8 @@ sys.path.insert(0, sys.argv[1])
 import numpy as np, torch, transformers
 from torch import nn
 import test_identity as t
-from assay.evaluation.exported_models import as_model
-from assay.evaluation.stable_digest import stable_digest
+from assay.evaluation.model.exported_models import as_model
+from assay.evaluation.resume.stable_digest import stable_digest
 torch.manual_seed(0)
 layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
 net = t.hooked(t.Net(activation=functools.partial(t.helper, x=re.compile("a"))), lambda *parts: None)

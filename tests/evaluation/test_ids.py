@@ -8,7 +8,7 @@ import torch
 
 from assay import Accuracy, evaluate
 from assay.errors import ConfigError
-from assay.evaluation.known_ids import KnownIds
+from assay.evaluation.data.known_ids import KnownIds
 from assay.evaluation.nested_batch import row_marks
 
 METRIC = Accuracy(num_classes=3)

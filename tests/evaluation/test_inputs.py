@@ -19,7 +19,7 @@ import assay.cli
 from assay import AUROC, Accuracy, F1Score, Meter, evaluate
 from assay.errors import AssayError, ConfigError, ShapeError
 from assay.evaluation import BatchError
-from assay.evaluation.estimators import method_for
+from assay.evaluation.model.estimators import method_for
 from assay.metrics import HammingDistance, LogLoss, MeanSquaredError
 from assay.report import Report
 

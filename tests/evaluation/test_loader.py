@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 from assay import Accuracy, evaluate
 from assay.errors import ConfigError, ShapeError
 from assay.evaluation import BatchError
-from assay.evaluation.stated_length import StatedLength
+from assay.evaluation.data.stated_length import StatedLength
 from thinning import one_of_each
 
 METRIC = Accuracy(num_classes=2)

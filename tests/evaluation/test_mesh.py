@@ -22,7 +22,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset, TensorDataset
 
 from assay import Accuracy, evaluate
-from assay.evaluation.mesh.guard import CommunicationGuard
+from assay.evaluation.processes.guard import CommunicationGuard
 from assay.report import Report
 from evaluation.stopping import Counters
 from ranks import PRELOADED, as_torchrun, processes

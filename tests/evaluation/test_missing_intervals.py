@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from assay import AUROC, Accuracy, MeanSquaredError, Meter, PearsonCorrCoef, R2Score, evaluate, score
-from assay.evaluation import bootstrap_groups
-from assay.evaluation.missing_intervals import MissingInterval, missing_interval_notes
+from assay.evaluation.observe import bootstrap_groups
+from assay.evaluation.results.missing_intervals import MissingInterval, missing_interval_notes
 from assay.meter.intervals import intervals_or_reasons, replicate_interval
 from assay.metrics import (
     MatthewsCorrCoef,

@@ -11,7 +11,7 @@ from sklearn.metrics import matthews_corrcoef, roc_auc_score
 from torch.utils.data import DataLoader, TensorDataset
 
 from assay import AUROC, Accuracy, evaluate
-from assay.evaluation import bootstrap_groups
+from assay.evaluation.observe import bootstrap_groups
 from assay.metrics import MatthewsCorrCoef
 from assay.report import Report, compare, gate
 

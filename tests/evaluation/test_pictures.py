@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from assay import evaluate
 from assay.errors import ConfigError, ShapeError
-from assay.evaluation.pictures import LONG_SIDE, box_marks, draw, find_image
+from assay.evaluation.data.pictures import LONG_SIDE, box_marks, draw, find_image
 from assay.metrics import Accuracy, LogLoss, MeanAveragePrecision, MeanIoU
 from assay.render.html import to_html
 from assay.render.pictures import Picture, PictureBox, to_png

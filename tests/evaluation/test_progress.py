@@ -10,7 +10,7 @@ from torch.utils.data import TensorDataset
 
 from assay import AUROC, Accuracy, Meter, progress
 from assay.evaluation import evaluate
-from assay.evaluation.progress import EvaluationProgress
+from assay.evaluation.loop.progress import EvaluationProgress
 
 DATA = TensorDataset(torch.eye(3).repeat(20, 1), torch.arange(3).repeat(20))
 METRIC = Accuracy(num_classes=3)

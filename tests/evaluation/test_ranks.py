@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, Su
 
 from assay import AUROC, Accuracy, F1Score
 from assay.evaluation import evaluate
-from assay.evaluation.model_digest import ModelDigest
+from assay.evaluation.processes.model_digest import ModelDigest
 from assay.metrics import LogLoss
 from assay.report import Report
 from ranks import processes
@@ -319,7 +319,7 @@ def test_processes_meet_again_after_torchrun_has_restarted_them(tmp_path):
         "import os\n"
         "import torch\n"
         "import torch.distributed as dist\n"
-        "from assay.evaluation.ranks import process_group\n"
+        "from assay.evaluation.processes.ranks import process_group\n"
         "with process_group():\n"
         "    total = torch.ones(())\n"
         "    dist.all_reduce(total)\n"

@@ -22,8 +22,9 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from assay import AUROC, Accuracy, F1Score
 from assay.errors import ConfigError, StateError
-from assay.evaluation import BatchError, checkpoint, evaluate
-from assay.evaluation.termination import saves_on_sigterm
+from assay.evaluation import BatchError, evaluate
+from assay.evaluation.resume import checkpoint
+from assay.evaluation.resume.termination import saves_on_sigterm
 from assay.meter import Meter
 from assay.meter.file import checksum
 from assay.report import Report

@@ -41,10 +41,10 @@ def limits(patch, segment=64, most=50):
     """As if `most` samples were too many for JSON, and files had `segment` samples or a few more."""
     for module in ("report.sample_files", "evaluation.preparation", "evaluation.per_sample"):
         patch.setattr(f"assay.{module}.MOST_SAMPLES", most)
-    patch.setattr("assay.evaluation.per_sample.SEGMENT_ROWS", segment)
+    patch.setattr("assay.evaluation.observe.per_sample.SEGMENT_ROWS", segment)
     for module in ("evaluation.sample_segments", "report.packed_array", "report.sample_files"):
         patch.setattr(f"assay.{module}.CHUNK_ROWS", 70)
-    patch.setattr("assay.evaluation.observers.FIRST_ROWS", 16)
+    patch.setattr("assay.evaluation.observe.observers.FIRST_ROWS", 16)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def in_memory(monkeypatch):
 
     def evaluated(**options):
         with monkeypatch.context() as patch:
-            patch.setattr("assay.evaluation.per_sample.SEGMENT_ROWS", 10**9)
+            patch.setattr("assay.evaluation.observe.per_sample.SEGMENT_ROWS", 10**9)
             return measured(**options)
 
     return evaluated

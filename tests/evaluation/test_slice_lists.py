@@ -14,7 +14,7 @@ from assay.cli import app
 from assay.errors import ConfigError
 from assay.evaluation import evaluate
 from assay.report import Report, compare
-from assay.tables import count, merge
+from assay.scoring import count, merge
 
 RANDOM = np.random.default_rng(3)
 N = 400
@@ -110,7 +110,7 @@ def halves(table):
 
 def test_merged_parts_of_a_table_have_the_same_slices():
     pa = pytest.importorskip("pyarrow")
-    from assay.tables import count, merge
+    from assay.scoring import count, merge
 
     table = pa.table({"p": P, "y": Y, "tags": TAGS, "sex": SEX, "id": np.arange(N)})
     options = {"preds": "p", "target": "y", "ids": "id", "slices": SLICES}

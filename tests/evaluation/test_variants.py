@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from assay import Accuracy
 from assay.errors import ConfigError
 from assay.evaluation import Variant, compare_variants
-from assay.evaluation.observers import SampleRows
+from assay.evaluation.observe.observers import SampleRows
 from assay.evaluation.variants import OutputDifference, _FirstOutputs, _OutputComparer, file_name
 from assay.meter.arguments import Arguments
 from assay.report import Comparison, Report

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from assay import Accuracy, evaluate
 from assay.errors import ConfigError
-from assay.evaluation import query_recorder, worst_queries
+from assay.evaluation.observe import query_recorder, worst_queries
 from assay.metrics import (
     RankBiasedPrecision,
     RetrievalFallOut,

@@ -15,7 +15,7 @@ import assay
 from assay.errors import ConfigError, MissingDependencyError
 from assay.integrations import ray_aggregate, score_on_ray
 from assay.metrics import Accuracy
-from assay.tables import BadRowsError
+from assay.scoring import BadRowsError
 from killing import BATCHES, KillingMean
 
 OPTIONS = {"preds": "p", "ids": "id", "slices": ["g"], "n_resamples": 25, "diagnostics": False}

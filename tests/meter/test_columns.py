@@ -18,8 +18,8 @@ from assay.errors import ConfigError, DtypeError, ShapeError
 from assay.metrics.base import Metric, number
 from assay.metrics.per_sample import SampleTerms, per_sample_values, predictions
 from assay.tally.base import Batch, BatchLayout, Rule, State, Tally
-from assay.tally.sums import Sums
-from assay.tally.terms import PREDS
+from assay.tally.sums.sums import Sums
+from assay.tally.sums.terms import PREDS
 from assay.wrappers import Bootstrap, Multitask, Running
 
 

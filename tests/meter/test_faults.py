@@ -26,10 +26,10 @@ from assay.metrics.classification.ranking import AUROC
 from assay.metrics.classification.rates import Accuracy
 from assay.metrics.regression.errors import MeanSquaredError
 from assay.metrics.regression.rank_correlation import SpearmanCorrCoef
-from assay.tally import sample_store
-from assay.tally.confusion import Confusion
-from assay.tally.samples import SampleTally
-from assay.tally.sums import Sums
+from assay.tally.stores import sample_store
+from assay.tally.labels.confusion import Confusion
+from assay.tally.stores.samples import SampleTally
+from assay.tally.sums.sums import Sums
 from laws import bits
 
 STAGES = pytest.mark.parametrize("stage_bytes", [0, 256, 1 << 21])

@@ -51,7 +51,7 @@ from assay.metrics.classification.ratio import Ratio
 from assay.metrics.classification.ratio_metric import RatioMetric
 from assay.metrics.per_sample import per_sample_values
 from assay.native.library import MISSING, library
-from assay.tally.sums import Sums
+from assay.tally.sums.sums import Sums
 
 LABELS = torch.tensor([0, 1, 2, 2]), torch.tensor([0, 1, 1, 2])
 

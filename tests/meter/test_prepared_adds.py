@@ -22,9 +22,9 @@ from assay.metrics import (
 )
 from assay.native.library import MISSING, library
 from assay.native.sums import PreparedSums
-from assay.tally.huge_pages import HUGE_PAGE
-from assay.tally.sample_store import SampleStore
-from assay.tally.sums import Sums
+from assay.tally.stores.huge_pages import HUGE_PAGE
+from assay.tally.stores.sample_store import SampleStore
+from assay.tally.sums.sums import Sums
 
 pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
 

@@ -29,7 +29,7 @@ from assay.metrics.classification.rates import (
     Recall,
     Specificity,
 )
-from assay.tally.confusion import FEW_CLASSES, ClassCounts, Confusion
+from assay.tally.labels.confusion import FEW_CLASSES, ClassCounts, Confusion
 from metrics.labelled_samples import (
     CLASSES,
     LABELS,

@@ -36,7 +36,7 @@ from assay.metrics import (
     Specificity,
 )
 from assay.stats.intervals import area_interval, delong_error, fisher_z, on_logit_scale, order_statistics, wilson
-from assay.tally.curves import of_samples
+from assay.tally.scores.curves import of_samples
 from laws import CASES, CLASSES, value
 
 LEVELS = st.floats(0.5, 0.999)

@@ -23,7 +23,7 @@ from assay.metrics import (
     RelativeSquaredError,
     WeightedMeanAbsolutePercentageError,
 )
-from assay.tally.totals import Totals
+from assay.tally.sums.totals import Totals
 
 OUTPUTS = 12
 METRICS = {

@@ -29,7 +29,7 @@ from assay.metrics.regression.errors import (
     WeightedMeanAbsolutePercentageError,
 )
 from assay.metrics.regression.explained_variance import ExplainedVariance, R2Score, RelativeSquaredError
-from assay.tally.totals import Totals
+from assay.tally.sums.totals import Totals
 
 
 def normal(seed: int, *shape: int) -> torch.Tensor:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from assay.native.library import MISSING, library
-from assay.tally.audio_terms import EnergyRatio, PermutedRatio
+from assay.tally.rows.audio_terms import EnergyRatio, PermutedRatio
 
 pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
 

@@ -12,8 +12,8 @@ from assay import Meter
 from assay.metrics import AUROC, ROC, AveragePrecision, PrecisionRecallCurve
 from assay.native.library import MISSING, library
 from assay.native.rankings import rank_scores
-from assay.tally import scores as tally_of_scores
-from assay.tally.curves import of_samples
+from assay.tally.scores import scores as tally_of_scores
+from assay.tally.scores.curves import of_samples
 
 pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
 

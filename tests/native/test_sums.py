@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from assay.metrics import MeanAbsoluteError
 from assay.native.library import MISSING, library, takes
 from assay.native.sums import ProductSums
-from assay.tally import exact
+from assay.tally.sums import exact
 
 needs_library = pytest.mark.skipif(library() is None, reason=MISSING)
 

@@ -25,10 +25,10 @@ from assay.metrics.classification.rates import (
     Recall,
     Specificity,
 )
-from assay.tally import confusion
+from assay.tally.labels import confusion
 from assay.tally.base import Batch
-from assay.tally.confusion import ClassCounts, Confusion, class_tally
-from assay.tally.labels import Labels
+from assay.tally.labels.confusion import ClassCounts, Confusion, class_tally
+from assay.tally.labels.labels import Labels
 from counting import counted
 
 CPU = torch.device("cpu")

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from assay.tally import curves
-from assay.tally.curves import Ranking
-from assay.tally.integer_weights import integer_weights
+from assay.tally.scores import curves
+from assay.tally.scores.curves import Ranking
+from assay.tally.sums.integer_weights import integer_weights
 
 samples = st.lists(
     st.tuples(st.integers(0, 6).map(lambda k: k / 4), st.booleans(), st.sampled_from([0, 0.1, 1.0, 3.0, 1e-30, 1e30])),

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.tally import exact
+from assay.tally.sums import exact
 
 FLOAT32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
 FLOAT64 = st.floats(allow_nan=False, allow_infinity=False)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assay.errors import DtypeError
 from assay.tally.base import Batch, BatchLayout, TensorLayout, merge
-from assay.tally.extremes import Extremes
+from assay.tally.sums.extremes import Extremes
 
 CPU = torch.device("cpu")
 NUMBERS = {

@@ -10,10 +10,10 @@ import torch
 
 from assay.devices import policies
 from assay.errors import ConfigError, InvalidValuesError
-from assay.tally import feature_moments
+from assay.tally.points import feature_moments
 from assay.tally.base import Batch, merge
-from assay.tally.feature_moments import FeatureMoments
-from assay.tally.integer_products import LARGEST, LIMB_BITS, add_products, padded, slabs, table_size
+from assay.tally.points.feature_moments import FeatureMoments
+from assay.tally.sums.integer_products import LARGEST, LIMB_BITS, add_products, padded, slabs, table_size
 
 KERNELS = pytest.mark.parametrize("kernel", ["int8", "float32", "float64"])
 

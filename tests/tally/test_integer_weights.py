@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.tally.integer_weights import integer_weights
+from assay.tally.sums.integer_weights import integer_weights
 
 
 @given(st.lists(st.floats(0, 2.0**127, width=32), max_size=20))

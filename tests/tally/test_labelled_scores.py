@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.tally.labelled_scores import log_odds
+from assay.tally.scores.labelled_scores import log_odds
 
 INF = math.inf
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.tally.base import Batch, merge
-from assay.tally.largest_error import LargestError
+from assay.tally.sums.largest_error import LargestError
 
 FLOATS = st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=20)
 INTEGERS = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20)

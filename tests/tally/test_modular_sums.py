@@ -11,11 +11,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.tally import exact, modular_sums, sums
+from assay.tally.sums import exact, modular_sums, sums
 from assay.tally.base import Batch
-from assay.tally.float_terms import SquaredLogError
-from assay.tally.sums import Sums
-from assay.tally.terms import PREDS, TARGET, AbsoluteError, AbsoluteValue, Product, Term
+from assay.tally.sums.float_terms import SquaredLogError
+from assay.tally.sums.sums import Sums
+from assay.tally.sums.terms import PREDS, TARGET, AbsoluteError, AbsoluteValue, Product, Term
 
 CPU = torch.device("cpu")
 XX, XY, YY = Product(PREDS, PREDS), Product(PREDS, TARGET), Product(TARGET, TARGET)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from assay.decide import Argmax, Threshold
 from assay.tally.base import Batch
-from assay.tally.labels import Labels
-from assay.tally.sample_hits import SampleHits
+from assay.tally.labels.labels import Labels
+from assay.tally.labels.sample_hits import SampleHits
 
 POSITIONS = 3
 samples = st.lists(

@@ -6,7 +6,7 @@ import torch
 
 from assay.errors import DtypeError, ShapeError
 from assay.tally.base import Batch, BatchLayout, TensorLayout, merge
-from assay.tally.samples import SampleTally
+from assay.tally.stores.samples import SampleTally
 
 CPU = torch.device("cpu")
 

@@ -10,7 +10,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.tally.score_bins import ScoreBins
+from assay.tally.scores.score_bins import ScoreBins
 
 probabilities = st.one_of(
     st.floats(0, 1, width=32),

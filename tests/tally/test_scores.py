@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.tally.base import Batch, merge
-from assay.tally.labelled_scores import score_spec
-from assay.tally.scores import ScoreTally
+from assay.tally.scores.labelled_scores import score_spec
+from assay.tally.scores.scores import ScoreTally
 
 HOST = torch.device("cpu")
 

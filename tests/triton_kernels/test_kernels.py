@@ -15,17 +15,18 @@ from assay.decide import Argmax, TopK
 from assay.devices.policies import _triton
 from assay.errors import KernelWarning
 from assay.meter import device_counts
-from assay.tally import exact, triton_check
+from assay.tally import triton_check
+from assay.tally.sums import exact
 from assay.tally.base import Batch, State, Tally
-from assay.tally.confusion import ClassCounts, Confusion
-from assay.tally.labelled_scores import score_spec
-from assay.tally.labels import Labels
-from assay.tally.row_sums import RowSums
-from assay.tally.row_terms import RowNumbers
-from assay.tally.sample_store import SampleStore
-from assay.tally.scores import ScoreTally
-from assay.tally.sums import Sums
-from assay.tally.terms import PREDS, TARGET, AbsoluteError, AbsoluteValue, Product
+from assay.tally.labels.confusion import ClassCounts, Confusion
+from assay.tally.scores.labelled_scores import score_spec
+from assay.tally.labels.labels import Labels
+from assay.tally.sums.row_sums import RowSums
+from assay.tally.rows.row_terms import RowNumbers
+from assay.tally.stores.sample_store import SampleStore
+from assay.tally.scores.scores import ScoreTally
+from assay.tally.sums.sums import Sums
+from assay.tally.sums.terms import PREDS, TARGET, AbsoluteError, AbsoluteValue, Product
 from assay.triton_kernels import launch
 
 pytest.importorskip("triton")

@@ -20,8 +20,8 @@ from assay.cli.loaders.variants import VariantRequest, parse_variants
 from assay.cli.measurement import arguments_of, measure_and_show
 from assay.cli.options import EvaluateCommand
 from assay.evaluation import Variant, VariantComparison, compare_variants, evaluate
-from assay.evaluation.columns import Columns
-from assay.evaluation.worst_queries import ranking_metric
+from assay.evaluation.data.columns import Columns
+from assay.evaluation.observe.worst_queries import ranking_metric
 from assay.metrics.base import Metric
 from assay.metrics.parsing import open_metrics
 from assay.report import Report

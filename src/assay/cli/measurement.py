@@ -14,7 +14,7 @@ from assay.cli.options import ReportCommand, ReportOutput
 from assay.cli.output import write_report, write_then_show
 from assay.errors import AssayWarning
 from assay.evaluation import VariantComparison
-from assay.evaluation.ranks import process_group
+from assay.evaluation.processes.ranks import process_group
 from assay.report import Report
 
 

@@ -11,7 +11,7 @@ from assay._remote import RemotePath
 from assay.cli.options import MergeCommand
 from assay.cli.score import measure_table
 from assay.errors import ConfigError, describe
-from assay.tables.partial import merge
+from assay.scoring.partial import merge
 
 
 def run(options: MergeCommand) -> None:

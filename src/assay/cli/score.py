@@ -12,10 +12,10 @@ from assay.cli.options import ReportOutput, ScoreCommand
 from assay.cli.output import print_path
 from assay.errors import ConfigError, describe
 from assay.report import Report
-from assay.tables.bad_rows import BadRowsError
-from assay.tables.counting import Engine
-from assay.tables.options import ScoreOptions
-from assay.tables.stored_predictions import count_part, score_table
+from assay.scoring.bad_rows import BadRowsError
+from assay.scoring.counting import Engine
+from assay.scoring.options import ScoreOptions
+from assay.scoring.stored_predictions import count_part, score_table
 
 
 def run(options: ScoreCommand) -> None:

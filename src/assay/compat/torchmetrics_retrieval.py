@@ -18,9 +18,9 @@ from assay.integrations.optional_packages import import_package
 from assay.metrics.base import Metric
 from assay.metrics.retrieval.base import QueryMean, RetrievalMetric
 from assay.tally.base import Tally
-from assay.tally.queries import QueryBlocks, QueryDocuments
-from assay.tally.query_terms import QueryTerm
-from assay.tally.ranked_queries import RankedQueries, row_total
+from assay.tally.queries.queries import QueryBlocks, QueryDocuments
+from assay.tally.queries.query_terms import QueryTerm
+from assay.tally.queries.ranked_queries import RankedQueries, row_total
 
 _base: Any = import_package("torchmetrics.retrieval.base", "metrics of its names")
 _curves: Any = import_package("torchmetrics.retrieval.precision_recall_curve", "metrics of its names")

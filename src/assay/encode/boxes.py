@@ -18,8 +18,8 @@ from assay.encode.instance_masks import check_masks, count_pixels
 from assay.errors import ConfigError, DeviceError, DtypeError, InvalidValuesError, ShapeError, describe
 from assay.tally.inputs import type_name
 from assay.tally.ragged import Ragged
-from assay.tally.ragged_store import Groups
-from assay.tally.sample_store import FLOATS, WHOLE, common_dtype
+from assay.tally.stores.ragged_store import Groups
+from assay.tally.stores.sample_store import FLOATS, WHOLE, common_dtype
 
 BoxFormat: TypeAlias = Literal["xyxy", "xywh", "cxcywh"]
 BOX_FORMATS: Mapping[str, str] = {

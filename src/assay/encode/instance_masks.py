@@ -16,7 +16,7 @@ from assay.devices.placement import to_host
 from assay.devices.policies import reads_compiled
 from assay.errors import DtypeError, InvalidValuesError, ShapeError, describe
 from assay.tally.inputs import type_name
-from assay.tally.sample_store import WHOLE
+from assay.tally.stores.sample_store import WHOLE
 
 Size: TypeAlias = tuple[int, int]
 Indices: TypeAlias = NDArray[np.int64]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from assay.devices.placement import move
 from assay.errors import ConfigError, describe
-from assay.evaluation.batch import Reader, Selector, as_column
+from assay.evaluation.data.batch import Reader, Selector, as_column
 from assay.integrations.optional_packages import import_package
 from assay.meter import Meter
 from assay.metrics.base import Metric

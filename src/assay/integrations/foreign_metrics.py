@@ -15,7 +15,7 @@ from assay.errors import ConfigError, describe
 from assay.integrations.optional_packages import import_package
 from assay.metrics.base import Metric, number
 from assay.tally.base import Tally
-from assay.tally.row_store import RowStore
+from assay.tally.stores.row_store import RowStore
 
 torchmetrics: Any = import_package("torchmetrics", "metrics that it takes for its own")
 

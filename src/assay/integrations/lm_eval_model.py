@@ -21,9 +21,9 @@ from assay.devices.assign import assign
 from assay.devices.modules import locations
 from assay.devices.placement import to_host
 from assay.errors import AssayWarning, ConfigError, InputError, InvalidValuesWarning, describe, warn
-from assay.evaluation.forward import ready
-from assay.evaluation.identity import Identity
-from assay.evaluation.termination import saves_on_sigterm
+from assay.evaluation.model.forward import ready
+from assay.evaluation.resume.identity import Identity
+from assay.evaluation.resume.termination import saves_on_sigterm
 from assay.integrations.lm_eval import read_lm_eval
 from assay.integrations.lm_eval_answers import AnswerStore, digest_of
 from assay.integrations.lm_eval_samples import check_finite

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from assay.errors import ConfigError, StateError, describe
-from assay.evaluation.options import Metrics
+from assay.evaluation.arguments.options import Metrics
 from assay.integrations.optional_packages import import_package
 from assay.progress import ProgressBar
 from assay.report import Report
-from assay.tables.arrow import arrow
-from assay.tables.counting import CountTask
-from assay.tables.options import ScoreOptions
-from assay.tables.partial import Partial, merge
-from assay.tables.stored_predictions import count, score_table
+from assay.scoring.arrow import arrow
+from assay.scoring.counting import CountTask
+from assay.scoring.options import ScoreOptions
+from assay.scoring.partial import Partial, merge
+from assay.scoring.stored_predictions import count, score_table
 
 TASKS_A_CPU = 4
 MERGED_AT_ONCE = 16

@@ -16,7 +16,7 @@ from assay.devices.cost import cost
 from assay.devices.modules import locations
 from assay.devices.placement import to_host
 from assay.errors import AssayError, ConfigError, InvalidValuesError, describe
-from assay.evaluation.forward import ready
+from assay.evaluation.model.forward import ready
 from assay.language.causal import CausalModel, logits_of, positions_of, takes
 from assay.language.tokens import ByteTokenizer, Tokenizer
 

@@ -17,7 +17,7 @@ from assay.metrics.exact_arithmetic import means, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, BatchLayout, Tally, shown
 from assay.tally.layout_checks import shown_or_nothing
-from assay.tally.row_sums import RowSums, RowTerm, RowTotals, RowValues
+from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals, RowValues
 
 
 class TokenLosses(nn.Module):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.evaluation import evaluate
-from assay.evaluation.stable_digest import stable_digest
+from assay.evaluation.resume.stable_digest import stable_digest
 from assay.language.causal import CausalModel, vocabulary_of
 from assay.language.losses import MeanLoss, TokenLosses, check_vocabulary
 from assay.language.strips import token_strips

@@ -10,7 +10,7 @@ import torch
 from assay.devices.assign import assign
 from assay.devices.modules import locations
 from assay.devices.placement import to_host
-from assay.evaluation.forward import ready
+from assay.evaluation.model.forward import ready
 from assay.language.losses import TokenLosses
 from assay.language.tokens import Tokenizer
 from assay.language.windows import IGNORED, Windows

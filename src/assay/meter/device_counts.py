@@ -20,7 +20,7 @@ from assay.meter.prepared_adds import PreparedAdds
 from assay.native.library import library
 from assay.tally.base import Batch, State, Tally
 from assay.tally.inputs import readable
-from assay.tally.sample_store import SampleStore
+from assay.tally.stores.sample_store import SampleStore
 from assay.tally.triton_check import uses_triton
 
 AT_ONCE_BYTES = 1 << 19

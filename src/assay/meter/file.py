@@ -26,7 +26,7 @@ from assay.errors import AssayError, StateError, describe
 from assay.meter.options import RESERVED
 from assay.metrics.base import Metric
 from assay.tally.base import State, Tally
-from assay.tally.sample_store import SampleStore
+from assay.tally.stores.sample_store import SampleStore
 
 SCHEMA = 1
 ABOUT = "about"  # the name of the description among the tensors of a state dictionary

@@ -8,7 +8,7 @@ import torch
 
 from assay.meter.flat_states import FlatStates
 from assay.tally.base import State, Tally, merge, merge_into
-from assay.tally.sample_store import SampleStore
+from assay.tally.stores.sample_store import SampleStore
 
 
 class MergedCounts:

@@ -18,7 +18,7 @@ from torch import Tensor
 from assay.stats.bootstrap import LEAST, Whole
 from assay.tally.base import State, Tally, merge
 from assay.tally.composite import CompositeTally
-from assay.tally.sample_store import SampleStore
+from assay.tally.stores.sample_store import SampleStore
 
 CHUNK_BYTES = 1 << 26  # of the states of replicates that are there at a time
 READ_ELEMENTS = 1 << 24

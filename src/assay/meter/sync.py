@@ -23,7 +23,7 @@ from assay.devices.collective import collective_device
 from assay.devices.placement import to_host
 from assay.errors import SyncError, describe
 from assay.tally.base import Rule, State, Tally, merge
-from assay.tally.sample_store import SampleStore
+from assay.tally.stores.sample_store import SampleStore
 
 FIRST_WORDS = 1 << 15  # 256 KiB of counts in the first collective
 RANK_WORDS = 1 << 8  # and 2 KiB for each rank

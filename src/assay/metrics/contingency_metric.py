@@ -14,10 +14,10 @@ from assay.decide import Argmax
 from assay.errors import InvalidValuesError, describe
 from assay.metrics.base import Metric, number
 from assay.tally.base import Tally
-from assay.tally.confusion import Confusion, Counts
-from assay.tally.contingency import ContingencyTable, LabelPairs
-from assay.tally.labels import Labels
-from assay.tally.samples import SampleArrays
+from assay.tally.labels.confusion import Confusion, Counts
+from assay.tally.labels.contingency import ContingencyTable, LabelPairs
+from assay.tally.labels.labels import Labels
+from assay.tally.stores.samples import SampleArrays
 
 
 @dataclass(frozen=True, kw_only=True)

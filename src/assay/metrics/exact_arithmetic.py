@@ -10,10 +10,10 @@ from typing import Literal
 from torch import Tensor
 
 from assay.metrics.base import number, vector
-from assay.tally.exact import Number
-from assay.tally.polynomials import QuotientOfSums, SumOf
-from assay.tally.row_sums import RowTotals
-from assay.tally.totals import Totals
+from assay.tally.sums.exact import Number
+from assay.tally.sums.polynomials import QuotientOfSums, SumOf
+from assay.tally.sums.row_sums import RowTotals
+from assay.tally.sums.totals import Totals
 
 _SMALL, _LARGE = 2.0**-900, 2.0**900  # two floats have 106 bits of what lies between
 _BITS = 128  # of the integer under the root: its root has 64, which is more than float64 keeps

@@ -18,12 +18,12 @@ from assay.metrics.exact_arithmetic import mean_of_pairs, pair, quotient, quotie
 from assay.metrics.per_sample import SampleTerms, single
 from assay.native.quotients import Quotients
 from assay.tally.base import Batch, Tally
-from assay.tally.exact import Number
-from assay.tally.float_terms import as_float, difference
-from assay.tally.polynomials import QuotientOfSums, SumOf
-from assay.tally.sums import Sums
-from assay.tally.terms import PREDS, TARGET, FloatTerm, Product, Term
-from assay.tally.totals import Totals
+from assay.tally.sums.exact import Number
+from assay.tally.sums.float_terms import as_float, difference
+from assay.tally.sums.polynomials import QuotientOfSums, SumOf
+from assay.tally.sums.sums import Sums
+from assay.tally.sums.terms import PREDS, TARGET, FloatTerm, Product, Term
+from assay.tally.sums.totals import Totals
 
 XX, XY, YY = Product(PREDS, PREDS), Product(PREDS, TARGET), Product(TARGET, TARGET)
 WEIGHT = SumOf()

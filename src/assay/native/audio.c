@@ -1,4 +1,4 @@
-/* Ratios of the energies of signals and errors on the CPU, as tally/audio_terms.py defines them: the same operations in the
+/* Ratios of the energies of signals and errors on the CPU, as tally/rows/audio_terms.py defines them: the same operations in the
  * same order, a signal at a time, so that what they give in between stays in the cache.
  */
 #include <math.h>

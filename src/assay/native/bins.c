@@ -1,4 +1,4 @@
-/* Scores and confidences into bins on the CPU, as tally/score_bins.py, tally/labelled_scores.py and tally/histogram.py define
+/* Scores and confidences into bins on the CPU, as tally/scores/score_bins.py, tally/scores/labelled_scores.py and tally/scores/histogram.py define
  * them. */
 #include <fenv.h>
 #include <stdint.h>

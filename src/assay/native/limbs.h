@@ -1,4 +1,4 @@
-/* Limbs, as tally/exact.py has them: int64 words of 32 bits each, the first bit of which weighs 2 ** origin. */
+/* Limbs, as tally/sums/exact.py has them: int64 words of 32 bits each, the first bit of which weighs 2 ** origin. */
 #include <stdint.h>
 #include <string.h>
 

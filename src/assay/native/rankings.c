@@ -1,4 +1,4 @@
-/* Scores in falling order, with how many positives and negatives have each: what tally/curves.py does by NumPy. */
+/* Scores in falling order, with how many positives and negatives have each: what tally/scores/curves.py does by NumPy. */
 #include <stdint.h>
 #include <string.h>
 

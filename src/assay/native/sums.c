@@ -1,4 +1,4 @@
-/* Exact sums of products of float32 numbers on the CPU: the same limbs as tally/exact.py, some twenty times as fast.
+/* Exact sums of products of float32 numbers on the CPU: the same limbs as tally/sums/exact.py, some twenty times as fast.
  *
  * The columns are read once, a block of rows at a time, and all products are formed from that block. A product of two
  * float32 numbers has 48 bits and is exact in a double. A block of doubles is summed in windows: adding and subtracting a

@@ -1,4 +1,4 @@
-/* Exact sums as integers, for values: what tally/exact.py does with limbs word by word. */
+/* Exact sums as integers, for values: what tally/sums/exact.py does with limbs word by word. */
 #include "limbs.h"
 
 /* The 32-bit digits of sums in two's complement, `words + 1` of each, from limbs in any form. `range` becomes the first
@@ -50,7 +50,7 @@ void assay_add_integers(int64_t columns, int64_t words, int64_t origin, int64_t 
     }
 }
 
-/* Count rows into the table of tally/confusion.py by their true labels and their predicted ones, in -1 ... classes. */
+/* Count rows into the table of tally/labels/confusion.py by their true labels and their predicted ones, in -1 ... classes. */
 void assay_count_labels(int64_t *table, const int64_t *predicted, const int64_t *target, int64_t rows, int64_t classes,
                         int64_t ignores, int64_t ignored)
 {

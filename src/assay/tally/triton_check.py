@@ -13,12 +13,12 @@ from assay.devices.policies import policy
 from assay.devices.selftest import SelfTest, SelfTestOutcome
 from assay.errors import KernelWarning
 from assay.tally.base import Batch, State, Tally
-from assay.tally.confusion import ClassCounts, Confusion
-from assay.tally.labelled_scores import score_spec
-from assay.tally.labels import Labels
-from assay.tally.scores import ScoreTally
-from assay.tally.sums import Sums
-from assay.tally.terms import PREDS, TARGET, AbsoluteError, Product
+from assay.tally.labels.confusion import ClassCounts, Confusion
+from assay.tally.scores.labelled_scores import score_spec
+from assay.tally.labels.labels import Labels
+from assay.tally.scores.scores import ScoreTally
+from assay.tally.sums.sums import Sums
+from assay.tally.sums.terms import PREDS, TARGET, AbsoluteError, Product
 from assay.triton_kernels.launch import failures
 
 _ROWS = 1100  # more than one program of each kernel, and not a multiple of their blocks

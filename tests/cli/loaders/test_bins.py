@@ -10,7 +10,7 @@ from assay.cli.loaders.batch_parts import parse_slices, slice_columns
 from assay.cli.loaders.column_roles import features
 from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError
-from assay.evaluation.column_bins import ColumnBins
+from assay.evaluation.observe.column_bins import ColumnBins
 
 
 def test_every_sample_is_in_one_bin_and_bins_are_about_as_large():

@@ -30,7 +30,7 @@ from assay.metrics import (
 from assay.metrics.clustering import pairs
 from assay.metrics.clustering.information import expected_information
 from assay.metrics.contingency_metric import log_quotient
-from assay.tally.confusion import Confusion
+from assay.tally.labels.confusion import Confusion
 
 METHODS = ("arithmetic", "geometric", "min", "max")
 

@@ -16,8 +16,8 @@ from torchmetrics.functional import clustering as theirs
 from assay import Meter
 from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarning, ShapeError
 from assay.metrics import CalinskiHarabaszScore, DaviesBouldinScore, DunnIndex, SilhouetteScore, distances
-from assay.tally import finite_rows
-from assay.tally.cluster_sums import ClusterSums
+from assay.tally.points import finite_rows
+from assay.tally.points.cluster_sums import ClusterSums
 
 KINDS = (CalinskiHarabaszScore, DaviesBouldinScore, DunnIndex, SilhouetteScore)
 EVERY = pytest.mark.parametrize("kind", KINDS)

@@ -9,7 +9,7 @@ import torch
 
 from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarning, ShapeError
 from assay.metrics import CohenKappa, FleissKappa
-from assay.tally.ratings import MOST_RATINGS
+from assay.tally.labels.ratings import MOST_RATINGS
 
 PAPER = [
     *([0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1]),

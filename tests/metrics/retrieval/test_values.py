@@ -29,7 +29,7 @@ from assay.metrics import (
     RetrievalRPrecision,
 )
 from assay.metrics.retrieval.base import RetrievalMetric
-from assay.tally.query_terms import GAINS, power_of_two
+from assay.tally.queries.query_terms import GAINS, power_of_two
 from metrics.retrieval import orders
 
 CASES = {

@@ -18,7 +18,7 @@ from assay.cli.loaders.columns import Data, check_lengths, loader
 from assay.cli.loaders.labels import tensor
 from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, describe
-from assay.evaluation.columns import Columns
+from assay.evaluation.data.columns import Columns
 
 _MOST_DEFLATED = 1032  # bytes that one byte can stand for (https://zlib.net/zlib_tech.html)
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from assay.cli.loaders.python_objects import import_object
 from assay.errors import ConfigError, describe
-from assay.evaluation.column_bins import ColumnBins
-from assay.evaluation.columns import Columns
+from assay.evaluation.observe.column_bins import ColumnBins
+from assay.evaluation.data.columns import Columns
 from assay.metrics.base import Metric
-from assay.tables.columns import split_unquoted, unquoted
-from assay.tables.slice_ranges import parse_ranges
+from assay.scoring.columns import split_unquoted, unquoted
+from assay.scoring.slice_ranges import parse_ranges
 
 
 def parse_part(text: str) -> Any:

@@ -14,7 +14,7 @@ from assay.cli.loaders.batch_parts import slice_columns
 from assay.cli.loaders.labels import check_ids, class_note, to_target
 from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, describe
-from assay.evaluation.batch import TARGETS
+from assay.evaluation.data.batch import TARGETS
 
 AS_NUMBERS = " as numbers"
 """After the name of a column of strings: the part of a batch that has their numbers."""

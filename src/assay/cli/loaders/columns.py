@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from assay.errors import ConfigError, ShapeError, describe
-from assay.evaluation.columns import Columns, as_is
+from assay.evaluation.data.columns import Columns, as_is
 
 
 @dataclass(frozen=True)

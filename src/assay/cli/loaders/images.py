@@ -16,7 +16,7 @@ from assay.cli.loaders.columns import Data, loader
 from assay.cli.loaders.labels import class_note, number_classes
 from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, MissingDependencyError, ShapeError, describe
-from assay.evaluation.columns import Columns
+from assay.evaluation.data.columns import Columns
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 MODES = {"RGB": 3, "L": 1}

@@ -24,8 +24,8 @@ from assay.cli.loaders.python_objects import call_factory, construct_module, imp
 from assay.cli.loaders.safe_program import screen
 from assay.cli.options import ModelOptions
 from assay.errors import ConfigError, StateError, describe
-from assay.evaluation.estimators import is_estimator
-from assay.evaluation.exported_models import as_model
+from assay.evaluation.model.estimators import is_estimator
+from assay.evaluation.model.exported_models import as_model
 
 _PICKLE = b"\x80"  # how pickles begin
 IDENTITY = "identity"

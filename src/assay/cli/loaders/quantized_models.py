@@ -10,7 +10,7 @@ from torch import nn
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.python_objects import construct_module
 from assay.errors import ConfigError, describe
-from assay.evaluation.exported_models import ExportedModel, ScriptedModel
+from assay.evaluation.model.exported_models import ExportedModel, ScriptedModel
 
 
 def open_quantized(path: Path, factory: str, seed: int) -> Model:

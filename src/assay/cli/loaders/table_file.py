@@ -1,4 +1,4 @@
-"""A file of columns (Parquet, Arrow, CSV, JSON lines) as `assay.tables` opens it, read as columns are needed."""
+"""A file of columns (Parquet, Arrow, CSV, JSON lines) as `assay.scoring` opens it, read as columns are needed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from torch import Tensor
 from assay._atomic import reading
 from assay.cli.loaders.labels import rows_at
 from assay.errors import ConfigError, ShapeError, describe
-from assay.tables.arrow import arrow
-from assay.tables.source import FORMATS, TableSource, blank_as_missing, csv_options, open_table
+from assay.scoring.arrow import arrow
+from assay.scoring.source import FORMATS, TableSource, blank_as_missing, csv_options, open_table
 
 SUFFIXES = tuple(FORMATS)
 

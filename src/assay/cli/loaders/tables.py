@@ -18,8 +18,8 @@ from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.table_file import TableFile
 from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, ShapeError, describe
-from assay.evaluation.batch import TARGETS
-from assay.evaluation.columns import Columns
+from assay.evaluation.data.batch import TARGETS
+from assay.evaluation.data.columns import Columns
 
 _TEXTS = ("text", "sentence")
 

@@ -11,10 +11,10 @@ from torch import Tensor
 from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.tally.base import Tally
-from assay.tally.float_terms import IsZero, LogValue
-from assay.tally.sums import Sums
-from assay.tally.terms import FloatTerm
-from assay.tally.totals import Totals
+from assay.tally.sums.float_terms import IsZero, LogValue
+from assay.tally.sums.sums import Sums
+from assay.tally.sums.terms import FloatTerm
+from assay.tally.sums.totals import Totals
 
 __all__ = ["GeometricMean"]
 

@@ -18,7 +18,7 @@ from assay.metrics.base import Metric, number, plain, vector
 from assay.metrics.exact_arithmetic import rounded
 from assay.stats.intervals import Ends, order_statistics
 from assay.tally.base import Tally
-from assay.tally.samples import SampleArrays, SampleTally
+from assay.tally.stores.samples import SampleArrays, SampleTally
 
 __all__ = ["Quantile"]
 

@@ -14,11 +14,11 @@ from assay.metrics.base import Examples, Metric, number, plain
 from assay.metrics.exact_arithmetic import quotient, rounded, value_of_sums
 from assay.metrics.per_sample import SampleTerms, single
 from assay.tally.base import Batch, NanPolicy, Tally
-from assay.tally.extremes import Extremes, Range
-from assay.tally.polynomials import QuotientOfSums, SumOf
-from assay.tally.sums import Sums
-from assay.tally.terms import PREDS, Product, Term
-from assay.tally.totals import Totals
+from assay.tally.sums.extremes import Extremes, Range
+from assay.tally.sums.polynomials import QuotientOfSums, SumOf
+from assay.tally.sums.sums import Sums
+from assay.tally.sums.terms import PREDS, Product, Term
+from assay.tally.sums.totals import Totals
 
 __all__ = ["Max", "Mean", "Min", "Sum", "Variance"]
 

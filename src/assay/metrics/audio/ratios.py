@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from assay.metrics.audio.base import SignalRatioMetric
 from assay.metrics.base import Change, Examples
-from assay.tally.audio_terms import EnergyRatio
+from assay.tally.rows.audio_terms import EnergyRatio
 
 __all__ = [
     "ComplexScaleInvariantSignalNoiseRatio",

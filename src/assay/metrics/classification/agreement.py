@@ -15,7 +15,7 @@ from assay.metrics.base import CORRELATION, number
 from assay.metrics.classification.label_metrics import LabelMetric
 from assay.metrics.exact_arithmetic import over_root, rounded
 from assay.tally.base import Tally
-from assay.tally.confusion import ClassTotals, Confusion, Counts
+from assay.tally.labels.confusion import ClassTotals, Confusion, Counts
 
 __all__ = ["CohenKappa", "MatthewsCorrCoef"]
 

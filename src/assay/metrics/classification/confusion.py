@@ -28,9 +28,9 @@ from assay.metrics.exact_arithmetic import means, quotient, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
-from assay.tally.confusion import ClassTotals, Confusion, Counts
-from assay.tally.row_sums import RowSums, RowTotals
-from assay.tally.sample_hits import SampleHits, SampleTotals
+from assay.tally.labels.confusion import ClassTotals, Confusion, Counts
+from assay.tally.sums.row_sums import RowSums, RowTotals
+from assay.tally.labels.sample_hits import SampleHits, SampleTotals
 
 __all__ = ["ClassReport", "ConfusionMatrix", "ExactMatch", "StatScores"]
 

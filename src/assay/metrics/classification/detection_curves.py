@@ -13,8 +13,8 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import plain
 from assay.metrics.classification.ranking import AveragedRankingMetric, RankingMetric, Rankings, roc_points
-from assay.tally import curves
-from assay.tally.curves import Array, BoundedEstimate, Ranking
+from assay.tally.scores import curves
+from assay.tally.scores.curves import Array, BoundedEstimate, Ranking
 
 __all__ = ["DETCurve", "LogAUC"]
 

@@ -17,8 +17,8 @@ from assay.metrics.base import Metric
 from assay.metrics.classification.ratio import Array
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
-from assay.tally.confusion import ClassTotals, Counts, class_tally
-from assay.tally.labels import Labels, true_labels
+from assay.tally.labels.confusion import ClassTotals, Counts, class_tally
+from assay.tally.labels.labels import Labels, true_labels
 
 Average = Literal["micro", "macro", "weighted"]
 AverageField: TypeAlias = Annotated[

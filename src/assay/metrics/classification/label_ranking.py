@@ -13,7 +13,7 @@ from assay.metrics.base import NOT_NEGATIVE, SHARE, Examples, Metric
 from assay.metrics.exact_arithmetic import means, result
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
-from assay.tally.label_rankings import (
+from assay.tally.scores.label_rankings import (
     Criterion,
     LabelCoverage,
     LabelPairsWrong,
@@ -21,8 +21,8 @@ from assay.tally.label_rankings import (
     LabelRows,
     TopLabels,
 )
-from assay.tally.labelled_scores import ScoreSpec, score_spec
-from assay.tally.row_sums import RowSums, RowTotals
+from assay.tally.scores.labelled_scores import ScoreSpec, score_spec
+from assay.tally.sums.row_sums import RowSums, RowTotals
 
 __all__ = [
     "MultilabelCoverageError",

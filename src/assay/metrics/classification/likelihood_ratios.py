@@ -18,7 +18,7 @@ from assay.metrics.classification.label_metrics import (
     averaged,
 )
 from assay.metrics.classification.ratio import Array, Ratio
-from assay.tally.confusion import ClassTotals, Counts
+from assay.tally.labels.confusion import ClassTotals, Counts
 
 __all__ = ["NegativeLikelihoodRatio", "PositiveLikelihoodRatio"]
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import vector
 from assay.metrics.classification.ranking import RankingMetric, Rankings, first_number, roc_points
-from assay.tally import curves
-from assay.tally.curves import Array, Ranking
+from assay.tally.scores import curves
+from assay.tally.scores.curves import Array, Ranking
 
 __all__ = [
     "PrecisionAtFixedRecall",

@@ -19,10 +19,10 @@ from assay.metrics.exact_arithmetic import means, quotient, result, root, rounde
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends, calibration_interval
 from assay.tally.base import Batch, Tally
-from assay.tally.histogram import BinTotals, Confidence
-from assay.tally.labelled_scores import ScoreSpec, probabilities, score_spec
-from assay.tally.losses import Hinge, NegativeLogLikelihood, SquaredProbabilities
-from assay.tally.row_sums import RowSums, RowTotals
+from assay.tally.scores.histogram import BinTotals, Confidence
+from assay.tally.scores.labelled_scores import ScoreSpec, probabilities, score_spec
+from assay.tally.scores.losses import Hinge, NegativeLogLikelihood, SquaredProbabilities
+from assay.tally.sums.row_sums import RowSums, RowTotals
 
 __all__ = ["BrierScore", "CalibrationCurve", "CalibrationError", "HingeLoss", "LogLoss"]
 

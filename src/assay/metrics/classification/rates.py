@@ -20,7 +20,7 @@ from assay.metrics.classification.label_metrics import Answers, Average, LabelMe
 from assay.metrics.classification.ratio import SHARE_OF_SAMPLES, Ratio, ShareInterval
 from assay.metrics.classification.ratio_metric import RatioMetric
 from assay.metrics.per_sample import SampleTerms
-from assay.tally.confusion import ClassTotals, Counts
+from assay.tally.labels.confusion import ClassTotals, Counts
 
 __all__ = [
     "Accuracy",

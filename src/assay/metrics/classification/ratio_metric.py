@@ -29,8 +29,8 @@ from assay.metrics.classification.samplewise import ONE, MultidimField, SampleSh
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
-from assay.tally.confusion import ClassTotals, Counts
-from assay.tally.row_sums import RowSums, RowTotals
+from assay.tally.labels.confusion import ClassTotals, Counts
+from assay.tally.sums.row_sums import RowSums, RowTotals
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ import numpy as np
 from assay.errors import CapacityError, ConfigError, describe
 from assay.metrics.base import AT_MOST_1, SHARE
 from assay.metrics.contingency_metric import ContingencyMetric, entropy, log_quotient, mutual_information
-from assay.tally.contingency import ContingencyTable
+from assay.tally.labels.contingency import ContingencyTable
 
 __all__ = [
     "AdjustedMutualInfoScore",

@@ -9,7 +9,7 @@ from assay.errors import CapacityError, describe
 from assay.metrics.base import AT_MOST_1, SHARE
 from assay.metrics.contingency_metric import ContingencyMetric
 from assay.metrics.exact_arithmetic import over_root
-from assay.tally.contingency import ContingencyTable
+from assay.tally.labels.contingency import ContingencyTable
 
 __all__ = ["AdjustedRandScore", "ClusterAccuracy", "FowlkesMallowsIndex", "RandScore"]
 

@@ -16,8 +16,8 @@ from assay.metrics.base import Examples, Metric, number
 from assay.metrics.distances import chunks, squared_distances
 from assay.metrics.exact_arithmetic import rounded
 from assay.tally.base import Tally
-from assay.tally.cluster_sums import ClusterSums, ClusterTotals
-from assay.tally.finite_rows import FiniteRows, PointArrays, totals_of_points
+from assay.tally.points.cluster_sums import ClusterSums, ClusterTotals
+from assay.tally.points.finite_rows import FiniteRows, PointArrays, totals_of_points
 
 __all__ = ["CalinskiHarabaszScore", "DaviesBouldinScore", "DunnIndex", "SilhouetteScore"]
 

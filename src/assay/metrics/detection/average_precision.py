@@ -21,7 +21,7 @@ from assay.metrics.detection.matching import AREAS, Array, DetectionMatches, mat
 from assay.native import matching as native
 from assay.native.library import library
 from assay.tally.ragged import Ragged
-from assay.tally.ragged_store import RaggedArrays
+from assay.tally.stores.ragged_store import RaggedArrays
 
 __all__ = ["MeanAveragePrecision"]
 

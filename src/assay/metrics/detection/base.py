@@ -13,7 +13,7 @@ from assay.encode.boxes import DETECTIONS, TRUTHS, BoxEncoder, BoxFormat, IouTyp
 from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.metrics.base import Metric
 from assay.tally.base import Tally
-from assay.tally.ragged_store import RaggedArrays, RaggedStore
+from assay.tally.stores.ragged_store import RaggedArrays, RaggedStore
 
 __all__: list[str] = []
 

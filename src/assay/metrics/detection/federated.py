@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from assay.encode.boxes import DETECTIONS, NEGATIVES, PAIRS, TRUTHS, UNFINISHED
 from assay.metrics.detection.base import ImageBoxes
-from assay.tally.ragged_store import RaggedArrays
+from assay.tally.stores.ragged_store import RaggedArrays
 
 UNKNOWN = "unknown"
 """The field of detections: whether one that no truth matches may be right, as not all of its class are annotated."""

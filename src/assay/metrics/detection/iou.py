@@ -15,7 +15,7 @@ from assay.encode.boxes import DETECTIONS, TRUTHS
 from assay.errors import ConfigError, describe
 from assay.metrics.base import CORRELATION, SHARE, Examples, number
 from assay.metrics.detection.base import BoxMetric, ImageBoxes
-from assay.tally.ragged_store import RaggedArrays
+from assay.tally.stores.ragged_store import RaggedArrays
 
 __all__ = [
     "CompleteIntersectionOverUnion",

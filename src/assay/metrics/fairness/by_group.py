@@ -17,8 +17,8 @@ from assay.metrics.classification.rates import Recall
 from assay.metrics.composition import WrapperMetric
 from assay.metrics.fairness.rates import NumGroups
 from assay.tally.base import Tally
-from assay.tally.confusion import ClassCounts, Confusion
-from assay.tally.groups import GroupCounts, group_tally
+from assay.tally.labels.confusion import ClassCounts, Confusion
+from assay.tally.labels.groups import GroupCounts, group_tally
 
 __all__ = ["ByGroup", "GroupDifference"]
 

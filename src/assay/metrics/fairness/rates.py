@@ -18,8 +18,8 @@ from assay.metrics.classification.label_metrics import Average, LabelMetric, Out
 from assay.metrics.classification.ratio import SHARE_OF_SAMPLES, Ratio
 from assay.metrics.classification.ratio_metric import RatioMetric
 from assay.tally.base import Tally
-from assay.tally.confusion import Counts
-from assay.tally.groups import GroupCounts, group_tally
+from assay.tally.labels.confusion import Counts
+from assay.tally.labels.groups import GroupCounts, group_tally
 
 __all__ = [
     "DemographicParityDifference",

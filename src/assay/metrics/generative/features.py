@@ -10,7 +10,7 @@ import numpy as np
 from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.metrics.base import Examples, Metric
 from assay.tally.base import Tally
-from assay.tally.finite_rows import FeatureGroups
+from assay.tally.points.finite_rows import FeatureGroups
 
 __all__: list[str] = []
 

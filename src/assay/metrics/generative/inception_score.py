@@ -14,7 +14,7 @@ from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import means, rounded
 from assay.tally.base import Batch, BatchLayout, Tally, shown
 from assay.tally.layout_checks import check_weights
-from assay.tally.row_sums import RowSums, RowTerm, RowTotals, RowValues, SumShape, sum_each_row
+from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals, RowValues, SumShape, sum_each_row
 
 __all__ = ["InceptionScore"]
 

@@ -16,7 +16,7 @@ from assay.metrics.base import Examples, number
 from assay.metrics.distances import chunks, squared_distances
 from assay.metrics.generative.features import FeatureMetric, RowsMetric, repetitions
 from assay.tally.base import Tally
-from assay.tally.finite_rows import FiniteRows, PointArrays
+from assay.tally.points.finite_rows import FiniteRows, PointArrays
 
 __all__ = ["HSIC", "KernelInceptionDistance", "MaximumMeanDiscrepancy"]
 

@@ -15,7 +15,7 @@ from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import rounded
 from assay.metrics.generative.features import repetitions
 from assay.tally.base import Tally
-from assay.tally.samples import SampleArrays, SampleTally
+from assay.tally.stores.samples import SampleArrays, SampleTally
 
 __all__ = ["PerceptualPathLength"]
 

@@ -16,8 +16,8 @@ from assay.metrics.base import Examples, Metric
 from assay.metrics.exact_arithmetic import means, result
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, BatchLayout, Tally
-from assay.tally.image_terms import MEAN_BITS, ImageTerm
-from assay.tally.row_sums import RowSums, RowTotals
+from assay.tally.rows.image_terms import MEAN_BITS, ImageTerm
+from assay.tally.sums.row_sums import RowSums, RowTotals
 
 _LEAST = {"window_size": 1, "block_size": 2, "kernel_size": 2, "p": 1, "norm_order": 1}
 """Arguments that are integers, and the smallest that each may be."""

@@ -15,7 +15,7 @@ from assay.metrics.image.base import ImageMetric
 from assay.metrics.output_metrics import MEAN_SQUARED_ERROR, SQUARES
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
-from assay.tally.image_terms import (
+from assay.tally.rows.image_terms import (
     BlockedPeakRatio,
     ImageTerm,
     PeakRatio,
@@ -25,10 +25,10 @@ from assay.tally.image_terms import (
     WindowError,
     WindowSpectralError,
 )
-from assay.tally.row_sums import RowTotals
-from assay.tally.sums import Sums
-from assay.tally.totals import Totals
-from assay.tally.windows import Window
+from assay.tally.sums.row_sums import RowTotals
+from assay.tally.sums.sums import Sums
+from assay.tally.sums.totals import Totals
+from assay.tally.rows.windows import Window
 
 __all__ = [
     "ErrorRelativeGlobalDimensionlessSynthesis",

@@ -8,9 +8,9 @@ from typing import Annotated
 
 from assay.errors import ConfigError, describe
 from assay.metrics.image.base import ImageMetric
-from assay.tally.image_terms import ImageTerm
-from assay.tally.pansharpening_terms import SpatialDistortion, SpectralDistortion, UnreferencedQuality
-from assay.tally.windows import Window
+from assay.tally.rows.image_terms import ImageTerm
+from assay.tally.rows.pansharpening_terms import SpatialDistortion, SpectralDistortion, UnreferencedQuality
+from assay.tally.rows.windows import Window
 
 __all__ = ["QualityWithNoReference", "SpatialDistortionIndex", "SpectralDistortionIndex"]
 

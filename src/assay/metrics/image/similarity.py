@@ -8,15 +8,15 @@ from typing import Annotated, ClassVar
 
 from assay.errors import ConfigError, describe
 from assay.metrics.image.base import ImageMetric
-from assay.tally.fidelity_terms import VisualInformation
-from assay.tally.image_terms import (
+from assay.tally.rows.fidelity_terms import VisualInformation
+from assay.tally.rows.image_terms import (
     HighPassCorrelation,
     ImageTerm,
     MultiscaleSimilarity,
     Similarity,
     StructuralSimilarity,
 )
-from assay.tally.windows import Window
+from assay.tally.rows.windows import Window
 
 __all__ = [
     "MultiScaleStructuralSimilarityIndexMeasure",

@@ -12,7 +12,7 @@ from assay.metrics.base import SHARE, Examples
 from assay.metrics.contingency_metric import ContingencyMetric, entropy, mutual_information
 from assay.metrics.exact_arithmetic import root
 from assay.tally.base import Tally
-from assay.tally.contingency import ContingencyTable, LabelPairs, NanStrategy
+from assay.tally.labels.contingency import ContingencyTable, LabelPairs, NanStrategy
 
 __all__ = ["CramersV", "PearsonsContingencyCoefficient", "TheilsU", "TschuprowsT"]
 

@@ -12,7 +12,7 @@ from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.tally.base import Tally
-from assay.tally.ratings import RatingMode, Ratings, RatingSums
+from assay.tally.labels.ratings import RatingMode, Ratings, RatingSums
 
 __all__ = ["FleissKappa"]
 

@@ -33,8 +33,8 @@ from assay.metrics.output_metrics import (
 from assay.metrics.per_sample import single
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
-from assay.tally.exact import Number
-from assay.tally.float_terms import (
+from assay.tally.sums.exact import Number
+from assay.tally.sums.float_terms import (
     AbsolutePower,
     Exceeds,
     LogCosh,
@@ -44,10 +44,10 @@ from assay.tally.float_terms import (
     TweedieDeviance,
     difference,
 )
-from assay.tally.largest_error import LargestError
-from assay.tally.polynomials import QuotientOfSums
-from assay.tally.terms import PREDS, TARGET, AbsoluteError, AbsoluteValue, FloatTerm, Term
-from assay.tally.totals import Totals
+from assay.tally.sums.largest_error import LargestError
+from assay.tally.sums.polynomials import QuotientOfSums
+from assay.tally.sums.terms import PREDS, TARGET, AbsoluteError, AbsoluteValue, FloatTerm, Term
+from assay.tally.sums.totals import Totals
 
 __all__ = [
     "CriticalSuccessIndex",

@@ -10,10 +10,10 @@ from typing import Annotated, ClassVar
 from assay.errors import ConfigError, describe
 from assay.metrics.base import AT_MOST_1, NOT_NEGATIVE
 from assay.metrics.output_metrics import SQUARED_ERROR, TARGET_SPREAD, WEIGHT, OverOutputs, share_left
-from assay.tally.exact import Number
-from assay.tally.polynomials import QuotientOfSums, SumOf
-from assay.tally.terms import PREDS, TARGET
-from assay.tally.totals import Totals
+from assay.tally.sums.exact import Number
+from assay.tally.sums.polynomials import QuotientOfSums, SumOf
+from assay.tally.sums.terms import PREDS, TARGET
+from assay.tally.sums.totals import Totals
 
 __all__ = ["ExplainedVariance", "R2Score", "RelativeSquaredError"]
 

@@ -25,9 +25,9 @@ from assay.metrics.output_metrics import (
 )
 from assay.tally.base import Tally
 from assay.tally.composite import combine
-from assay.tally.exact import Number
-from assay.tally.extremes import Extremes, Range
-from assay.tally.float_terms import (
+from assay.tally.sums.exact import Number
+from assay.tally.sums.extremes import Extremes, Range
+from assay.tally.sums.float_terms import (
     CanberraTerm,
     Equal,
     FractionalBiasTerm,
@@ -37,9 +37,9 @@ from assay.tally.float_terms import (
     difference,
 )
 from assay.tally.output import of_output
-from assay.tally.polynomials import QuotientOfSums, SumOf
-from assay.tally.terms import PREDS, TARGET, FloatTerm, Term
-from assay.tally.totals import Totals
+from assay.tally.sums.polynomials import QuotientOfSums, SumOf
+from assay.tally.sums.terms import PREDS, TARGET, FloatTerm, Term
+from assay.tally.sums.totals import Totals
 
 __all__ = [
     "CanberraDistance",

@@ -17,7 +17,7 @@ from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import FEWEST, Ends, mean_interval, order_statistics
 from assay.tally.base import Batch, Tally
-from assay.tally.queries import (
+from assay.tally.queries.queries import (
     QueryBlocks,
     QueryDocuments,
     QueryMeasure,
@@ -26,9 +26,9 @@ from assay.tally.queries import (
     QueryValues,
     RowQueries,
 )
-from assay.tally.query_terms import EmptyTargetAction, QueryTerm
-from assay.tally.row_sums import RowSums, RowTotals
-from assay.tally.row_terms import RowNumbers
+from assay.tally.queries.query_terms import EmptyTargetAction, QueryTerm
+from assay.tally.sums.row_sums import RowSums, RowTotals
+from assay.tally.rows.row_terms import RowNumbers
 
 Aggregation = Literal["mean", "median", "min", "max"]
 INTERVALS: Mapping[str, str] = {

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from assay.errors import ConfigError, describe
 from assay.metrics.retrieval.base import QueryMean, TopKQueryMetric
-from assay.tally.query_terms import (
+from assay.tally.queries.query_terms import (
     EmptyTargetAction,
     QueryAUROC,
     QueryAveragePrecision,

@@ -13,8 +13,8 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import number, vector
 from assay.metrics.retrieval.base import RetrievalMetric
-from assay.tally.queries import QueryBlocks
-from assay.tally.query_terms import QueryCurve, QueryTerm
+from assay.tally.queries.queries import QueryBlocks
+from assay.tally.queries.query_terms import QueryCurve, QueryTerm
 
 __all__ = ["RetrievalPrecisionRecallCurve", "RetrievalRecallAtFixedPrecision"]
 

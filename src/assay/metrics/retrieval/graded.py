@@ -7,7 +7,7 @@ from typing import Annotated
 
 from assay.errors import ConfigError, describe
 from assay.metrics.retrieval.base import TopKQueryMetric
-from assay.tally.query_terms import Gain, QueryExpectedReciprocalRank, QueryNormalizedDCG, QueryTerm
+from assay.tally.queries.query_terms import Gain, QueryExpectedReciprocalRank, QueryNormalizedDCG, QueryTerm
 
 __all__ = ["ExpectedReciprocalRank", "RetrievalNormalizedDCG"]
 

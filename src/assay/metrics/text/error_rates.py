@@ -17,8 +17,8 @@ from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.metrics.text.base import TextMetric, TextQuotient
 from assay.tally.base import Batch
-from assay.tally.exact import Number
-from assay.tally.row_sums import RowTotals
+from assay.tally.sums.exact import Number
+from assay.tally.sums.row_sums import RowTotals
 
 __all__ = [
     "CharErrorRate",

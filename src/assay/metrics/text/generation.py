@@ -14,9 +14,9 @@ from assay.metrics.base import SHARE
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.output_metrics import ElementwiseMetric, MeanTermMetric, Of, of_term
 from assay.tally.base import Batch
-from assay.tally.exact import Number
-from assay.tally.terms import PREDS, TARGET, FloatTerm, Term
-from assay.tally.totals import Totals
+from assay.tally.sums.exact import Number
+from assay.tally.sums.terms import PREDS, TARGET, FloatTerm, Term
+from assay.tally.sums.totals import Totals
 
 __all__ = ["BitsPerByte", "PassAtK"]
 

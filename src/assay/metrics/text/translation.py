@@ -25,8 +25,8 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import NOT_NEGATIVE, SHARE, number
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.text.base import TextMetric, TextQuotient
-from assay.tally.exact import Number
-from assay.tally.row_sums import RowTotals
+from assay.tally.sums.exact import Number
+from assay.tally.sums.row_sums import RowTotals
 
 __all__ = ["BLEUScore", "CHRFScore", "SacreBLEUScore", "TranslationEditRate"]
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import torch
 
-from assay.evaluation.batch import Selector
+from assay.evaluation.data.batch import Selector
 from assay.language import Tokenizer
 from assay.language.windows import IGNORED
 

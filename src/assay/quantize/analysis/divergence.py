@@ -12,7 +12,7 @@ from assay.decide import first_largest
 from assay.devices.policies import policy
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
 from assay.quantize.analysis.data_spec import DataSpec, Outputs
-from assay.tally.float_terms import as_float
+from assay.tally.sums.float_terms import as_float
 
 KL, AGREES, LOSS_BEFORE, LOSS_AFTER = "KL divergence", "agreement", "loss before", "loss after"
 ERROR, SIZE = "squared error", "squared size"

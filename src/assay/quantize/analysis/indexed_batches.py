@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 
 from assay.errors import ConfigError, describe
-from assay.evaluation.data_source import check_iterable, is_dataset
+from assay.evaluation.data.data_source import check_iterable, is_dataset
 from assay.evaluation.nested_batch import row_count, structure
 
 NUMBER, BATCH = "number", "batch"

@@ -18,7 +18,7 @@ from assay.devices.modules import locations
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.evaluation import evaluate
-from assay.evaluation.batch import Reader
+from assay.evaluation.data.batch import Reader
 from assay.language import CausalModel, Tokens, Windows, tokens_of
 from assay.language.scoring import BATCH_SIZE
 from assay.language.windows import sizes

@@ -14,8 +14,8 @@ from assay.devices.modules import locations
 from assay.devices.placement import move
 from assay.errors import ConfigError, describe
 from assay.evaluation import evaluate
-from assay.evaluation.batch import Reader
-from assay.evaluation.forward import autocast_dtype, ready
+from assay.evaluation.data.batch import Reader
+from assay.evaluation.model.forward import autocast_dtype, ready
 from assay.language import ByteTokenizer, CausalModel, Tokenizer, Windows
 from assay.language.scoring import sentence_of, table_of
 from assay.metrics.base import Metric

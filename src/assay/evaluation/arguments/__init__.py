@@ -1,0 +1,1 @@
+"""What `evaluate` is given, as the loop takes it."""

@@ -1,0 +1,61 @@
+"""What `evaluate` is given, as the loop takes it: a function, batches, and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from assay.evaluation.model.data_parallel import unwrapped
+from assay.evaluation.model.estimators import DECISIONS, PROBABILITIES, EstimatorModel, classes_of, is_estimator
+from assay.evaluation.model.exported_models import as_model
+from assay.evaluation.model.forward import float_dtype
+from assay.evaluation.arguments.in_memory import ModelNeeds, class_label_names, open_in_memory
+from assay.evaluation.arguments.options import EvaluateOptions
+from assay.evaluation.arguments.preparation import meter_of
+from assay.metrics.parsing import as_metrics
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """A model, data, metrics and options."""
+
+    model: Callable[..., Any]
+    data: Any
+    metrics: Any
+    options: EvaluateOptions
+
+
+def open_inputs(model: Any, data: Any, metrics: Any, options: EvaluateOptions) -> Inputs:
+    """Make an estimator a function, arrays and frames a loader, and strings metrics; all else stays as it is.
+
+    Of `DistributedDataParallel` the model inside is evaluated.
+
+    Metrics that are written as strings are of as many classes as an estimator, a data set of Hugging Face or `classes`
+    names, where these are more than two.
+
+    Raises:
+        ConfigError: something of it cannot be understood.
+    """
+    model = unwrapped(model)
+    labels = classes_of(model) if is_estimator(model) else ()
+    names = tuple(options.classes) or tuple(map(str, labels)) or class_label_names(data, options.target)
+    defaults: dict[str, Any] = {"num_classes": len(names)} if len(names) > 2 else {}
+    if is_estimator(model) and hasattr(model, DECISIONS) and not hasattr(model, PROBABILITIES):
+        defaults["logits"] = True
+    metrics = as_metrics(metrics, None, defaults)
+    meter = meter_of(metrics, options.weights is not None)
+    options = replace(options, classes=names)
+    needs = ModelNeeds(
+        None if is_estimator(model) else float_dtype(model),
+        tuple(getattr(model, "feature_names_in_", ())) if is_estimator(model) else (),
+        labels or names,
+        meter.columns,
+        meter.takes_raw,
+        is_estimator(model),
+    )
+    data, options = open_in_memory(data, options, needs)
+    if is_estimator(model):
+        options = replace(options, device="cpu" if options.device == "auto" else options.device)
+        return Inputs(EstimatorModel(model, list(meter.metrics.values())), data, metrics, options)
+    return Inputs(as_model(model), data, metrics, options)

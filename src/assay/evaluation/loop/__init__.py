@@ -1,0 +1,1 @@
+"""Every batch once through the model and into the meter, in step with other processes."""

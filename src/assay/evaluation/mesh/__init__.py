@@ -1,1 +1,0 @@
-"""Models whose parts lie on several processes: which processes need the same samples, and which call it as often."""

@@ -1,0 +1,1 @@
+"""How a model is called: one step, its memory, estimators, exported and distributed models."""

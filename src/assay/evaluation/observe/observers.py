@@ -1,0 +1,358 @@
+"""What follows the samples besides the meter: rows are staged on their device, and handed over some thousand at a time.
+
+An observer counts or keeps something of every sample: its share of the metrics, the meters of its slices, those of its
+group. No observer is asked for in an evaluation that wants none of it, and then nothing of this costs anything.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from assay._atomic import link_or_copy
+from assay.devices.placement import to_host
+from assay.errors import ShapeError, describe
+from assay.evaluation.data.batch import Reader
+from assay.evaluation.model.forward import Predicted
+from assay.evaluation.nested_batch import structure
+from assay.evaluation.processes.ranks import Ranks
+from assay.meter.arguments import Arguments, layout_of
+from assay.stats.sampling import numbers_of, row_numbers
+from assay.tally.base import Batch
+
+Array: TypeAlias = NDArray[Any]
+Tensors: TypeAlias = Mapping[str, Tensor]
+
+STAGE_BYTES = 1 << 24
+FIRST_ROWS = 1 << 8
+"""Rows handed over the first time; sixteen times as many each time, so that what cannot be counted is found early."""
+MOST_ROWS = 1 << 18
+MOST_RAW_ROWS = 1 << 14
+"""Of raw samples, which are held as they are until their rows are handed over."""
+MOST_TARGET_BYTES = 4096
+"""Of the target of one sample, up to which it is hashed."""
+
+
+@dataclass(frozen=True)
+class SampleRows:
+    """Samples that were counted.
+
+    Attributes:
+        batch: the tensors, `(N, ...)`, on their device.
+        index: `(N,)`, where the data set has indices.
+        ids: `(N,)`, where batches bring some: integers or strings.
+        first: how many samples this process had counted before; with neither index nor ids, what tells them apart.
+        parts: by the names of what slices are made of, the values of the samples, batch by batch.
+        raw: prediction and target of each, of raw samples such as strings; None for tensors.
+        numbers: what `numbers_of` makes of their ids, `(N,)`, where that is known already.
+        chunks: the rows as tallies count them, with what the tallies needed of them, for all observers.
+        places: which of the samples since `first` they are; None where they are all of them.
+    """
+
+    batch: Arguments
+    index: Array | None
+    ids: list[Any] | None
+    first: int
+    parts: Mapping[str, Sequence[Any]]
+    raw: list[tuple[Any, Any]] | None = None
+    numbers: Array | None = None
+    chunks: dict[Any, list[Batch]] = field(default_factory=dict, repr=False)
+    places: Array | None = None
+
+    @property
+    def preds(self) -> Tensor:
+        return self.batch.preds
+
+    @property
+    def target(self) -> Tensor | None:
+        return self.batch.tensors[1]
+
+    def __len__(self) -> int:
+        return len(self.preds)
+
+    @property
+    def are_single(self) -> bool:
+        """Whether a row is one sample, and not an image of many, say."""
+        values = self.preds if self.target is None else self.target
+        return math.prod(values.shape[1:]) == 1
+
+    @property
+    def positions(self) -> Array:
+        """Their positions among all samples that this process counts."""
+        return self.first + (np.arange(len(self)) if self.places is None else self.places)
+
+    def take(self, order: Array) -> SampleRows:
+        """The samples at these positions, some of them several times; without ids and parts."""
+        raw = None if self.raw is None else [self.raw[k] for k in order.tolist()]
+        numbers = None if self.id_numbers is None else self.id_numbers[order]
+        return SampleRows(self.batch.select(order), None, None, self.first, {}, raw, numbers, places=order)
+
+    @cached_property
+    def id_numbers(self) -> Array | None:
+        """Their ids or indices as integers of 64 bits; None where they have neither."""
+        if self.numbers is not None:
+            return self.numbers
+        return self.index if self.ids is None else numbers_of(self.ids)
+
+    @cached_property
+    def target_numbers(self) -> Array | None:
+        """An integer of 64 bits for each target, on the CPU; None where there are none, or too large ones."""
+        if self.raw is not None:
+            return numbers_of(target if isinstance(target, str) else repr(target) for _, target in self.raw)
+        if self.target is None or self.target[0].nbytes > MOST_TARGET_BYTES:
+            return None
+        wide = torch.float64 if self.target.is_floating_point() else torch.int64
+        return row_numbers(to_host(self.target).to(wide).numpy())
+
+
+@dataclass(frozen=True)
+class RowMetadata:
+    """What the CPU knows of the rows of a batch; see `SampleRows`."""
+
+    index: Array | None
+    ids: list[Any] | None
+    parts: Mapping[str, Any]
+    raw: tuple[Sequence[Any], Sequence[Any]] | None = None
+
+
+class Observer(Protocol):
+    """What counts or keeps something of the samples. Parts of the samples may be counted apart, and are then joined.
+
+    One that has an attribute `idle` gets no more rows once that is true. One that keeps files has `files` and `fetch`,
+    as `PerSampleRecorder` has: its state names the files, and does not hold what is in them.
+    """
+
+    def count(self, rows: SampleRows) -> None:
+        """Count rows; nothing may be kept of their tensors, which are overwritten."""
+
+    def state(self) -> dict[str, Tensor]:
+        """What was counted, as tensors on the CPU."""
+
+    def add_state(self, tensors: Tensors) -> None:
+        """Add what `state` gave, on any process."""
+
+    def empty(self) -> Observer:
+        """An observer of the same kind that has counted nothing."""
+
+
+@runtime_checkable
+class _KeepsFiles(Protocol):
+    """An observer whose state names files."""
+
+    def files(self) -> dict[str, Path]:
+        """The files, by name."""
+
+    def fetch(self, fetch: Callable[[str, Path], None]) -> None:
+        """Get the files of the states that were added."""
+
+
+class Observers:
+    """All that follow the samples of an evaluation; false where nothing does, or none wants more rows.
+
+    Args:
+        reader: finds ids and slices in a batch.
+        observers: by name.
+        stage_bytes: how much of a device's memory staged rows may take.
+    """
+
+    def __init__(self, reader: Reader, observers: Mapping[str, Observer], stage_bytes: int = STAGE_BYTES) -> None:
+        self._reader, self._observers, self._stage_bytes = reader, dict(observers), stage_bytes
+        self._busy = list(self._observers.values())
+        self._layout: tuple[Any, ...] = ()
+        self._columns: tuple[Any, ...] = ()
+        self._buffers: list[Tensor] = []
+        self._capacity, self._limit, self._staged, self._first = 0, FIRST_ROWS, 0, 0
+        self._known: list[RowMetadata] = []
+        self._most_rows = MOST_RAW_ROWS if reader.raw else MOST_ROWS
+        self.broken, self._was_shown = False, False
+
+    def __bool__(self) -> bool:
+        return bool(self._busy)
+
+    def metadata(self, index: Array | None, ids: list[Any] | None, batch: Any, predicted: Predicted) -> RowMetadata:
+        """What the CPU knows of a batch; read before anything of it is counted.
+
+        Raises:
+            ConfigError: the batch has no such part.
+            ShapeError: a part has not one value for each sample.
+        """
+        parts = self._reader.slices(batch)
+        if not self._was_shown:  # a name that is wrong is an error now, and not when all is counted
+            self._reader.shown(batch)
+            self._was_shown = True
+        for name, values in parts.items():
+            if len(values) != predicted.rows:
+                got = f"{len(values)} values for {predicted.rows} samples ({structure(batch)})"
+                raise ShapeError(describe(f"slices: {name}", got, "one value a sample", "Correct the name or function"))
+        raw = None
+        if self._reader.raw:
+            target = [""] * predicted.rows if predicted.target is None else predicted.target
+            raw = [_without_values(each) for each in predicted.preds], target
+        return RowMetadata(index, ids, parts, raw)
+
+    def push(self, metadata: RowMetadata, first: int, batch: Arguments) -> None:
+        """Take the rows of a batch that was counted; its tensors may be overwritten afterwards."""
+        if not batch.preds.ndim:
+            batch = batch.map(lambda tensor: tensor.reshape(1))
+        rows = len(batch.preds)
+        if not rows:
+            return
+        layout = layout_of(batch)
+        if layout != self._layout:
+            self._expect(batch)
+            self._layout = layout
+        if self._staged + rows > self._capacity:
+            self.flush()
+        if not self._staged:
+            self._first = first
+        self._known.append(metadata)
+        if rows > self._capacity:
+            self._hand_over(batch)
+            return
+        for into, tensor in zip(self._buffers, _present(batch), strict=True):
+            into.narrow(0, self._staged, rows).copy_(tensor)
+        self._staged += rows
+        if self._staged >= self._limit:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand over what is staged."""
+        if self._staged:
+            buffers, (columns, names) = iter(self._buffers), self._columns
+            tensors = [None if column is None else next(buffers)[: self._staged] for column in columns]
+            self._staged = 0
+            self._hand_over(Arguments(tensors, names))
+            self._limit = min(16 * self._limit, self._capacity)
+
+    def state(self) -> dict[str, Tensor]:
+        """All that was counted, as tensors on the CPU."""
+        self.flush()
+        tensors = {}
+        for name, observer in self._observers.items():
+            tensors.update(prefixed(name, observer.state()))
+        return tensors
+
+    def add_state(self, tensors: Tensors) -> None:
+        """Add what `state` gave."""
+        for name, observer in self._observers.items():
+            observer.add_state(part_of(name, tensors))
+
+    def files(self) -> dict[str, Path]:
+        """By name, the files that states name."""
+        keeping = [each for each in self._observers.values() if isinstance(each, _KeepsFiles)]
+        return {name: path for observer in keeping for name, path in observer.files().items()}
+
+    def fetch(self, fetch: Callable[[str, Path], None]) -> None:
+        """Get the files of the states that were added.
+
+        Args:
+            fetch: puts the file of a name at a path.
+        """
+        _fetch(self._observers.values(), fetch)
+
+    def gathered(self, ranks: Ranks) -> dict[str, Any]:
+        """The observers with what all ranks counted, on the first rank; empty ones on the others."""
+        self.flush()
+        if ranks.alone:
+            return dict(self._observers)
+        everything = {name: observer.empty() for name, observer in self._observers.items()}
+        with tempfile.TemporaryDirectory(prefix="assay-") as folder:
+            files = ranks.files_to_first(self.files(), Path(folder))
+            for tensors in ranks.gather_to_first(self.state):
+                for name, observer in everything.items():
+                    observer.add_state(part_of(name, tensors))
+            _fetch(everything.values(), lambda name, into: link_or_copy(files[name], into))
+        return everything
+
+    def _expect(self, batch: Arguments) -> None:
+        """Stage rows of this layout from now on."""
+        columns = tuple(None if t is None else (t.dtype, t.shape[1:], t.device) for t in batch.tensors), batch.names
+        if columns == self._columns:
+            return
+        self.flush()
+        tensors = _present(batch)
+        row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in tensors)
+        self._capacity = 0 if batch.ragged else min(self._most_rows, self._stage_bytes // max(1, row_bytes))
+        self._columns = columns
+        with torch.inference_mode(False):
+            self._buffers = [t.new_empty((self._capacity, *t.shape[1:])) for t in tensors]
+
+    def _hand_over(self, batch: Arguments) -> None:
+        metadata, self._known = self._known, []
+        index = (
+            None
+            if metadata[0].index is None
+            else np.concatenate([each.index for each in metadata if each.index is not None])
+        )
+        ids = None if metadata[0].ids is None else [key for each in metadata for key in each.ids or ()]
+        parts = {name: [each.parts[name] for each in metadata] for name in metadata[0].parts}
+        raw = [pair for each in metadata if each.raw is not None for pair in zip(*each.raw, strict=True)]
+        rows = SampleRows(batch, index, ids, self._first, parts, raw or None)
+        with self._whole(), torch.no_grad():
+            for observer in self._busy:
+                observer.count(rows)
+        self._busy = [observer for observer in self._busy if not getattr(observer, "idle", False)]
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Rows are counted by all or, as far as anyone may go on from it, by none."""
+        self.broken, before = True, self.broken
+        yield
+        self.broken = before
+
+
+def _fetch(observers: Iterable[Observer], fetch: Callable[[str, Path], None]) -> None:
+    for observer in observers:
+        if isinstance(observer, _KeepsFiles):
+            observer.fetch(fetch)
+
+
+def _without_values(sample: Any) -> Any:
+    """A raw sample, or the shape of a tensor: an image is not held until rows are handed over."""
+    return str(tuple(sample.shape)) if isinstance(sample, Tensor | np.ndarray) else sample
+
+
+def _present(batch: Arguments) -> list[Tensor]:
+    return [tensor for tensor in batch.tensors if tensor is not None]
+
+
+def prefixed(name: str, tensors: Tensors) -> dict[str, Tensor]:
+    """Tensors under names that begin with another."""
+    return {f"{name}/{each}": tensor for each, tensor in tensors.items()}
+
+
+def part_of(name: str, tensors: Tensors) -> dict[str, Tensor]:
+    """The tensors that `prefixed` named so."""
+    start = f"{name}/"
+    return {each.removeprefix(start): tensor for each, tensor in tensors.items() if each.startswith(start)}
+
+
+def parts_of(tensors: Tensors) -> dict[str, dict[str, Tensor]]:
+    """By the name that `prefixed` was given, the tensors that it named so."""
+    parts: dict[str, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        start, _, rest = name.partition("/")
+        parts.setdefault(start, {})[rest] = tensor
+    return parts
+
+
+def as_bytes(value: Any) -> Tensor:
+    """Plain values as a tensor of their JSON."""
+    return torch.from_numpy(np.frombuffer(json.dumps(value, separators=(",", ":")).encode(), np.uint8).copy())
+
+
+def from_bytes(tensor: Tensor) -> Any:
+    """What `as_bytes` was given."""
+    return json.loads(tensor.numpy().tobytes())

@@ -1,0 +1,114 @@
+"""Rows assigned to meters by a label: those of slices, and those of the groups that intervals come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.evaluation.observe.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, parts_of, prefixed
+from assay.meter import Meter
+from assay.meter.cells import CellCounts, CellMeters
+
+Label: TypeAlias = tuple[str, ...]
+
+MOST_CODES = 1 << 22
+"""Codes below are looked up in a table."""
+
+
+class Partition:
+    """Equal meters, one a label, each of which counts the rows with that label.
+
+    Args:
+        like: the meter that they are made like.
+    """
+
+    def __init__(self, like: Meter) -> None:
+        self.like = like
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was counted."""
+        self._counted = CellMeters(self.like)
+        self._cells: dict[Label, int] = {}
+        self._cell_of_code = np.full(0, -1, np.int64)
+        self._read: dict[Label, Meter] = {}
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def count(self, rows: SampleRows, codes: Array, label_of: Callable[[int], Label]) -> None:
+        """Count rows.
+
+        Args:
+            rows: the rows.
+            codes: integers `(N,)`, one for each label.
+            label_of: the label of a number.
+        """
+        self._read = {}
+        cells = self._cells_of(codes, label_of)
+        self._counted.count(rows.batch, cells, len(self._cells), rows.chunks)
+
+    def _cells_of(self, codes: Array, label_of: Callable[[int], Label]) -> Array:
+        """The cell of each row."""
+        last = int(codes.max(initial=-1))
+        if last >= MOST_CODES:
+            present, where = np.unique(codes, return_inverse=True)
+            cells: Array = np.array([self._cell(label_of(int(code))) for code in present], np.int64)[where]
+            return cells
+        if last >= len(self._cell_of_code):
+            more = np.full(last + 1 - len(self._cell_of_code), -1, np.int64)
+            self._cell_of_code = np.concatenate([self._cell_of_code, more])
+        cells = self._cell_of_code[codes]
+        if cells.min(initial=0) < 0:
+            for code in np.unique(codes[cells < 0]).tolist():
+                self._cell_of_code[code] = self._cell(label_of(code))
+            cells = self._cell_of_code[codes]
+        return cells
+
+    def _cell(self, label: Label) -> int:
+        return self._cells.setdefault(label, len(self._cells))
+
+    @property
+    def meters(self) -> dict[Label, Meter]:
+        """By label, what was counted."""
+        if not self._read:
+            self._read = {label: self._counted.meter(cell) for label, cell in self._cells.items()}
+        return self._read
+
+    def total(self) -> Meter:
+        """A meter with what was counted of all labels."""
+        return self._counted.total()
+
+    def state(self) -> dict[str, Tensor]:
+        """What was counted, as tensors on the CPU."""
+        counts = self._counted.counts()
+        tensors = {"labels": as_bytes(list(self._cells)), "rows": torch.tensor(counts.rows, device="cpu")}
+        for number, tables in enumerate(counts.tables):
+            tensors.update(prefixed(f"tables/{number}", tables))
+        for number, packed in enumerate(counts.states):
+            tensors.update(prefixed(f"states/{number}", packed))
+        for cell, meter in counts.meters.items():
+            tensors.update(prefixed(f"meters/{cell}", meter.state_dict()))
+        return tensors
+
+    def add_state(self, tensors: Tensors) -> None:
+        """Add what `state` gave."""
+        self._read = {}
+        cells = np.array([self._cell(tuple(label)) for label in from_bytes(tensors["labels"])], np.int64)
+        tables = parts_of(part_of("tables", tensors))
+        meters = {}
+        for cell, each in parts_of(part_of("meters", tensors)).items():
+            meters[int(cell)] = self._counted.meter_of_others()
+            meters[int(cell)].load_state_dict(each)
+        states = parts_of(part_of("states", tensors))
+        counts = CellCounts(tensors["rows"].numpy(), _in_order(tables), _in_order(states), meters)
+        self._counted.add(counts, cells, len(self._cells))
+
+
+def _in_order(parts: Mapping[str, dict[str, Tensor]]) -> list[dict[str, Tensor]]:
+    """Parts that are called by their numbers."""
+    return [parts[str(number)] for number in range(len(parts))]

@@ -1,0 +1,1 @@
+"""Processes that evaluate together, and models whose parts lie on several of them."""

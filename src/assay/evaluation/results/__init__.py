@@ -1,0 +1,1 @@
+"""What is reported: values with intervals, diagnostics, decisions."""

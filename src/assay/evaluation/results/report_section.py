@@ -1,0 +1,150 @@
+"""The section of a report: values with their intervals, slices, what each sample contributed, and the details."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from assay.errors import plural
+from assay.evaluation.observe.bootstrap_groups import BootstrapGroups, Resampled, resamples_of_slices
+from assay.evaluation.results.diagnostics import Diagnostics, residuals
+from assay.evaluation.results.missing_intervals import MissingInterval, missing_interval_notes
+from assay.evaluation.arguments.options import ReportOptions
+from assay.evaluation.observe.per_sample import PerSampleValues
+from assay.evaluation.results.report_values import IntervalSources, rest_of, values_of
+from assay.evaluation.observe.slices import Slicer, SliceResult
+from assay.meter import Meter
+from assay.meter.intervals import intervals_or_reasons
+from assay.meter.resample import READ_ELEMENTS
+from assay.metrics.base import Metric
+from assay.report import Section, Slice, Table, Value
+from assay.report.packed_array import PackedArray
+from assay.report.worst_slices import slices_of
+
+SECTION = "Evaluation"  # the same of every model and title: reports are compared section by section
+
+
+def build_section(
+    total: Meter,
+    results: Mapping[str, Any],
+    metrics: Mapping[str, Metric],
+    diagnostics: Diagnostics,
+    observed: Mapping[str, Any],
+    per_sample: PerSampleValues,
+    options: ReportOptions,
+    tables: Sequence[Table],
+) -> tuple[Section, list[str]]:
+    """Lay out what was counted.
+
+    Args:
+        total: the meter of all processes.
+        results: what the metrics compute from it.
+        metrics: those that were asked for.
+        diagnostics: what else is shown.
+        observed: what observed the samples, of all processes.
+        per_sample: what each of them contributed.
+        options: how it was run.
+        tables: tables that come last.
+
+    Returns:
+        The section, and what a reader must know of it.
+    """
+    groups: BootstrapGroups | None = observed.get("groups")
+    sources = IntervalSources(options.confidence_level, per_sample.samples, per_sample.terms)
+    if options.confidence_level is not None:
+        drawn = Resampled()
+        if groups is not None:
+            drawn = groups.resampled(options.confidence_level, options.n_resamples, per_sample.terms)
+        closed = intervals_or_reasons(total, options.confidence_level, options.n_resamples, options.seed)
+        sources = replace(sources, closed=closed, drawn=drawn)
+    missing: list[MissingInterval] = []
+    values = _values(results, metrics, total.rows, sources, missing)
+    slicer: Slicer | None = observed.get("slices")
+    slices: tuple[Slice, ...] = ()
+    if slicer is not None:
+        slices = _slices(slicer.results(per_sample.order), results, metrics, sources, options.n_resamples, missing)
+    own_tables, own_plots, omitted = rest_of(results, metrics, diagnostics.classes)
+    more_tables, more_plots, notes = diagnostics.figures(total)
+    if options.diagnostics:
+        more_plots += residuals(per_sample.samples, metrics)
+    section = Section(
+        SECTION,
+        values,
+        (*own_tables, *more_tables, *tables),
+        (*own_plots, *more_plots),
+        note=f"{plural(total.rows, 'sample')}." + (f" Not shown here: {', '.join(omitted)}." if omitted else ""),
+        samples=per_sample.samples,
+        slices=slices,
+        min_slice_size=options.min_slice_size,
+        resampling=sources.drawn.resampling,
+    )
+    notes += per_sample.notes
+    if slicer is not None and slicer.lists:
+        names = ", ".join(slicer.lists)
+        notes.append(
+            f"A sample is in the slices of all its values of {names}, so slices add up to more than all samples."
+        )
+    return section, notes + _worst(section) + missing_interval_notes(missing)
+
+
+def _values(
+    results: Mapping[str, Any],
+    metrics: Mapping[str, Metric],
+    rows: int,
+    sources: IntervalSources,
+    missing: list[MissingInterval],
+    slice_name: str = "",
+) -> tuple[Value, ...]:
+    """Values with their intervals; those without one are added to `missing`."""
+    values = []
+    for name, number in values_of(results, metrics, rows):
+        value = sources.with_interval(number, metrics[name].value_range)
+        if reason := sources.refusal(value, name, metrics[name]):
+            missing.append(MissingInterval(value.name, reason, slice_name))
+        values.append(value)
+    return tuple(values)
+
+
+def _slices(
+    results: Sequence[SliceResult],
+    whole: Mapping[str, Any],
+    metrics: Mapping[str, Metric],
+    of_all: IntervalSources,
+    n_resamples: int,
+    missing: list[MissingInterval],
+) -> tuple[Slice, ...]:
+    """The slices with the values that the section has, and their intervals."""
+    names = list(dict.fromkeys(name for name, _ in values_of(whole, metrics, 0)))
+    slices = []
+    level, n_resamples = of_all.confidence_level, resamples_of_slices(n_resamples, len(results))
+    for each in results:
+        rows = each.meter.rows
+        terms = of_all.terms if each.members is not None else {}
+        sources = replace(of_all, members=each.members, closed={}, drawn=Resampled(), terms=terms)
+        if level is not None:
+            drawn = each.resampled(level, n_resamples, terms, READ_ELEMENTS // len(results))
+            closed = intervals_or_reasons(each.meter, level, n_resamples)
+            sources = replace(sources, closed=closed, drawn=drawn)
+        values = _values(each.values(names), metrics, rows, sources, missing, each.name)
+        members = None if each.members is None else PackedArray.of(each.members)
+        slices.append(Slice(each.name, rows, values, members, sources.drawn.resampling))
+    return tuple(slices)
+
+
+def _worst(section: Section) -> list[str]:
+    """The slices in which a metric is worst, among those of some size."""
+    table = slices_of(section)
+    if table is None:
+        return []
+    notes = []
+    for row in table.rows:
+        each = zip(table.metrics, row.values, row.is_worst, strict=True)
+        numbers = [f"{name} {value.value:.4f}" for name, value, is_worst in each if is_worst and value is not None]
+        if numbers:
+            notes.append(f"Worst slice: {row.name} ({row.count:,} samples): {', '.join(numbers)}.")
+    small = sum(row.is_small for row in table.rows)
+    if small:
+        few = f"{small} of {len(table.rows)} slices have fewer than {table.least} samples"
+        notes.append(f"{few} and are not compared.")
+    return notes

@@ -1,0 +1,1 @@
+"""How a run is saved, and what must be the same when it resumes."""

@@ -1,9 +1,0 @@
-"""Stored predictions: tables of any size, on this machine or counted apart and added up, become a report."""
-
-from __future__ import annotations
-
-from assay.tables.bad_rows import BadRowsError
-from assay.tables.partial import Partial, merge
-from assay.tables.stored_predictions import count, fragments_of, score
-
-__all__ = ["BadRowsError", "Partial", "count", "fragments_of", "merge", "score"]

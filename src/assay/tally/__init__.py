@@ -1,0 +1,1 @@
+"""What is counted: frozen descriptions of additive integer states."""

@@ -1,0 +1,1 @@
+"""Tallies of labels: confusion and contingency tables, groups, raters."""

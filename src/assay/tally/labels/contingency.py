@@ -1,0 +1,140 @@
+"""Contingency tables: how often each pair of labels occurs, for labels that may be any numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from assay.errors import DtypeError, describe
+from assay.tally.base import BatchLayout, InvalidValues, State
+from assay.tally.labels.confusion import Counts
+from assay.tally.sums.integer_weights import integer_weights
+from assay.tally.stores.samples import SampleArrays, SampleTally
+
+Whole = np.ndarray[Any, Any]
+NanStrategy = Literal["drop", "replace"]
+
+
+@dataclass(frozen=True, eq=False)
+class ContingencyTable:
+    """The cells of a contingency table that have counts, as Python integers in units of `2 ** unit`.
+
+    Attributes:
+        counts: of each cell.
+        preds: the row of each cell, an index of `preds_totals`.
+        target: the column of each cell, an index of `target_totals`.
+        preds_totals: the sum of each row.
+        target_totals: the sum of each column.
+        unit: 0 where the samples had no weights; the counts are then numbers of samples.
+    """
+
+    counts: Whole
+    preds: Whole
+    target: Whole
+    preds_totals: Whole
+    target_totals: Whole
+    unit: int = 0
+
+    @property
+    def size(self) -> int:
+        """The sum of all counts."""
+        return int(self.counts.sum()) if len(self.counts) else 0
+
+    def matrix(self) -> Whole:
+        """The whole table, of shape `(clusters, classes)`."""
+        matrix = np.zeros((len(self.preds_totals), len(self.target_totals)), dtype=object)
+        matrix[self.preds, self.target] = self.counts
+        return matrix
+
+    @classmethod
+    def of(cls, counts: Counts | SampleArrays) -> ContingencyTable:
+        """The table of a confusion matrix, or of labels that were kept."""
+        return cls.of_matrix(counts) if isinstance(counts, Counts) else cls.of_samples(counts)
+
+    @classmethod
+    def of_samples(cls, samples: SampleArrays) -> ContingencyTable:
+        """The table of labels that were kept."""
+        preds, target = samples["preds"].reshape(-1), samples["target"].reshape(-1)
+        weights, unit = None, 0
+        if samples.weights is not None:
+            has_weight = samples.weights.reshape(-1) > 0
+            preds, target = preds[has_weight], target[has_weight]
+            weights, unit = integer_weights(samples.weights.reshape(-1)[has_weight])
+        row, column = (np.unique(labels, return_inverse=True)[1] for labels in (preds, target))
+        columns = int(column.max(initial=-1)) + 1
+        cell = row * columns + column
+        if weights is None:
+            cell, counts = np.unique(cell, return_counts=True)
+        else:
+            cell, place = np.unique(cell, return_inverse=True)
+            counts = _sums(place, weights, len(cell))
+        return cls.of_cells(cell // max(columns, 1), cell % max(columns, 1), counts, unit)
+
+    @classmethod
+    def of_matrix(cls, counts: Counts) -> ContingencyTable:
+        """The table of a confusion matrix, without what does not occur."""
+        target, preds = np.nonzero(counts.values[0])
+        row, column = (np.unique(labels, return_inverse=True)[1] for labels in (preds, target))
+        return cls.of_cells(row, column, counts.values[0][target, preds], counts.unit)
+
+    @classmethod
+    def of_cells(cls, preds: Whole, target: Whole, counts: Whole, unit: int) -> ContingencyTable:
+        """The table of these cells, in the largest unit."""
+        if unit and len(counts):
+            shift = min((int(count) & -int(count)).bit_length() - 1 for count in counts)
+            counts, unit = counts >> shift, unit + shift
+        rows, columns = (_sums(labels, counts, int(labels.max(initial=-1)) + 1) for labels in (preds, target))
+        return cls(counts.astype(object), preds, target, rows.astype(object), columns.astype(object), unit)
+
+
+def _sums(index: Whole, values: Whole, size: int) -> Whole:
+    """The sum of the values of each index."""
+    sums = np.zeros(size, dtype=values.dtype)
+    np.add.at(sums, index, values)
+    return sums
+
+
+@dataclass(frozen=True)
+class LabelPairs(SampleTally):
+    """The two labels of every sample, kept: labels are any integers, and nobody said how many there are.
+
+    Args:
+        floats: labels may be floats, too.
+        nan_strategy: what is done with a sample that has a NaN: it is an error, dropped, or the NaN is replaced,
+        nan_replace_value: by this label.
+    """
+
+    floats: bool = False
+    nan_strategy: NanStrategy | None = None
+    nan_replace_value: float = 0.0
+
+    def check(self, layout: BatchLayout) -> None:
+        super().check(layout)
+        for name, column in (("preds", layout.preds), ("target", layout.target)):
+            if column is not None and column.dtype.is_floating_point and not self.floats:
+                do = f"Pass {name}.long(), or {name}.argmax(1) of scores"
+                raise DtypeError(describe(name, column.dtype, "labels of an integer dtype", do))
+
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
+        nan = InvalidValues("labels are NaN", 0)
+        return [
+            each if each.fatal else replace(nan, count=each.count)
+            for each in super().invalid_values(state)
+            if each.fatal or self.nan_strategy is None
+        ]
+
+    def compute(self, state: State) -> SampleArrays:
+        """The labels, without NaN."""
+        samples = super().compute(state)
+        preds, target, weights = samples["preds"], samples["target"], samples.weights
+        if self.nan_strategy == "replace":
+            value = self.nan_replace_value
+            preds, target = (np.where(np.isnan(labels), value, labels) for labels in (preds, target))
+        elif self.nan_strategy == "drop":
+            labelled = ~(np.isnan(preds) | np.isnan(target))
+            preds, target = preds[labelled], target[labelled]
+            weights = None if weights is None else weights[labelled]
+        return SampleArrays({"preds": preds, "target": target}, weights)

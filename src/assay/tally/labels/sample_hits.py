@@ -1,0 +1,85 @@
+"""How many samples have every label right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.tally.sums import exact
+from assay.tally.base import Batch, BatchLayout, State
+from assay.tally.labels.confusion import LabelTally
+from assay.tally.labels.labels import Labels
+from assay.tally.layout_checks import check_weights
+
+IGNORED, RIGHT, WRONG, BAD_TARGET, BAD_PREDICTION = range(5)
+
+
+def sample_results(labels: Labels, batch: Batch) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """Whether each sample is `IGNORED`, `RIGHT` or `WRONG`, and which targets and predictions are invalid, as 1."""
+    last = labels.num_classes
+    row = labels.rows(batch)
+    column = labels.predicted(batch) + 1
+    ignored = row.clamp(min=last + 1).sub_(last + 1)
+    result = torch.ne(column, row, out=torch.empty_like(row)).add_(RIGHT).sub_(ignored, alpha=WRONG)
+    known = row.clamp(1, last).eq_(row)
+    bad_target = (1 - known).sub_(ignored)
+    bad_prediction = column.clamp(1, last).ne_(column).mul_(known)
+    result = result.view(batch.needed_target.shape)
+    if labels.num_labels is not None:
+        result = result.amax(1)
+    elif result.ndim > 1:
+        result = result.flatten(1).amax(1)
+    return result, (bad_target, bad_prediction)
+
+
+@dataclass(frozen=True)
+class SampleTotals:
+    """How many samples are all right, and how many have a wrong label, as Python integers of any one unit."""
+
+    right: Any
+    wrong: Any
+
+
+@dataclass(frozen=True)
+class SampleHits(LabelTally):
+    """Samples whose labels are all right, counted apart from those with a wrong one and those that are all ignored.
+
+    A sample is a row of dimension 0 with all its positions; for multilabel data `(N, num_labels, ...)` it is a
+    position with all its labels. Ignored labels are neither right nor wrong. The last two cells of the table of shape
+    `(5,)` count labels out of range, of targets and of predictions.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (5,)
+
+    def check(self, layout: BatchLayout) -> None:
+        super().check(layout)
+        check_weights(layout.weights)
+
+    def add(self, state: State, batch: Batch) -> None:
+        if not batch.needed_target.numel():
+            return
+        sample, invalid = sample_results(self.labels, batch)
+        counts = state["counts"]
+        counts.scatter_add_(0, sample.reshape(-1), torch.ones_like(sample).view(-1))
+        counts[BAD_TARGET:] += torch.stack([each.sum() for each in invalid])
+        if self.weighted:
+            weights = self._sample_weights(batch, sample)
+            exact.add_to(state["weights"], self._finite(state, weights), sample.reshape(-1))
+
+    def _sample_weights(self, batch: Batch, sample: Tensor) -> Tensor:
+        assert batch.weights is not None, "the layout was checked"
+        return batch.weights.view(-1, *(1,) * (sample.ndim - 1)).expand(sample.shape).reshape(-1)
+
+    def count_invalid(self, counts: np.ndarray) -> tuple[int, int]:
+        return int(counts[BAD_TARGET]), int(counts[BAD_PREDICTION])
+
+    def compute(self, state: State) -> SampleTotals:
+        """The samples that are all right, and the others that are not all ignored."""
+        values, _ = self._values(state)
+        return SampleTotals(int(values[RIGHT]), int(values[WRONG]))

@@ -1,0 +1,1 @@
+"""Tallies of points: of clusters, and of features."""

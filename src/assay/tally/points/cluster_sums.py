@@ -1,0 +1,155 @@
+"""Exact sums of the points of each cluster, which centroids and variances are computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.errors import ConfigError, DtypeError, ShapeError, describe
+from assay.tally.sums import exact
+from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights, shown
+from assay.tally.layout_checks import check_real, check_weights
+
+NOT_FINITE = "points are NaN or infinite"
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterTotals:
+    """Exact sums on the CPU, of the clusters that have weight.
+
+    Attributes:
+        weights: of each cluster; without weights the number of its points.
+        sums: for each cluster the sum of every feature, in units of `2 ** unit`.
+        unit: of the sums.
+        squares: the sum of the squares of all features of all points.
+    """
+
+    weights: Sequence[Fraction]
+    sums: Sequence[Sequence[int]]
+    unit: int
+    squares: Fraction
+
+    def centroids(self) -> np.ndarray:
+        """The mean of each cluster, each number of it rounded once."""
+        scale = exact.fraction(1, self.unit)
+        return np.array([[float(x * scale / w) for x in row] for row, w in zip(self.sums, self.weights, strict=True)])
+
+    def spread(self) -> tuple[Fraction, Fraction]:
+        """The sums of squared distances between the centroids and the mean, and between points and their centroids."""
+        scale = exact.fraction(1, 2 * self.unit)
+        each = sum((_squared(row) / w for row, w in zip(self.sums, self.weights, strict=True)), Fraction(0)) * scale
+        mean = _squared([sum(column) for column in zip(*self.sums, strict=True)]) / sum(self.weights) * scale
+        return each - mean, self.squares - each
+
+
+def _squared(values: Sequence[int]) -> Fraction:
+    return Fraction(sum(value * value for value in values))
+
+
+@dataclass(frozen=True)
+class ClusterSums(Tally):
+    """The exact sum of `preds (N, num_features)` of each cluster, `target (N,)`, and the sum of all squares.
+
+    State, all int64: `count` of shape `(num_classes,)`; `invalid` of shape `(3,)`, the numbers of points that are not
+    finite, of labels out of range, and of invalid weights; `sums`, limbs of shape `(num_classes, num_features, words)`;
+    `squares`, limbs of one sum; weighted also `weights`, limbs of shape `(num_classes, words)`. Size: 0.6 KiB for each
+    feature of each cluster, and 1.1 weighted.
+    """
+
+    num_classes: int
+    num_features: int
+    weighted: bool = False
+
+    def __post_init__(self) -> None:
+        for name, least in (("num_classes", 2), ("num_features", 1)):
+            if getattr(self, name) < least:
+                do = f"Give the number of {'clusters' if least == 2 else 'features of a point'}"
+                raise ConfigError(describe(name, getattr(self, name), f"{least} or more", do))
+
+    @property
+    def fields(self) -> Mapping[str, Rule]:
+        return dict.fromkeys(["count", "invalid", "sums", "squares", *["weights"] * self.weighted], "sum")
+
+    def check(self, layout: BatchLayout) -> None:
+        check_points(layout, self.num_features)
+
+    def zero(self, device: torch.device) -> State:
+        def zeros(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.int64, device=device)
+
+        order = 1 + self.weighted
+        state = {
+            "count": zeros(self.num_classes),
+            "invalid": zeros(3),
+            "sums": zeros(self.num_classes, self.num_features, exact.num_limbs(order)),
+            "squares": zeros(1, exact.num_limbs(order + 1)),
+        }
+        return state | ({"weights": zeros(self.num_classes, exact.num_limbs(1))} if self.weighted else {})
+
+    def add(self, state: State, batch: Batch) -> None:
+        points, labels = batch.preds, batch.needed_target.to(torch.int64)
+        cluster = labels.clamp(0, self.num_classes - 1)
+        outside, infinite = labels != cluster, ~finite_rows(points)
+        counted, bad = ~(outside | infinite), torch.zeros_like(outside)
+        factors = []
+        if self.weighted and batch.weights is not None:
+            bad = bad_weights(batch.weights)
+            counted = counted & ~bad & (batch.weights != 0)
+            weights = torch.where(counted, batch.weights, 0)
+            exact.add_to(state["weights"], exact.parts(weights), cluster)
+            factors = [exact.parts(weights[:, None].expand_as(points).contiguous())]
+        state["invalid"] += torch.stack([infinite.sum(), outside.sum(), bad.sum()])
+        state["count"].scatter_add_(0, cluster, counted.to(torch.int64))
+        value = exact.parts(torch.where(counted[:, None], points, 0))
+        weighted = value
+        for factor in factors:
+            weighted = exact.product(value, factor)
+        channel = cluster[:, None] * self.num_features + torch.arange(self.num_features, device=points.device)
+        exact.add_to(state["sums"].view(-1, state["sums"].shape[-1]), weighted, channel)
+        exact.add_to(state["squares"], exact.product(weighted, value), torch.zeros_like(channel))
+
+    def canonicalize(self, state: State, rows: int) -> State:
+        limbs = ("sums", "squares", *["weights"] * self.weighted)
+        return state | {name: exact.canonical(state[name]) for name in limbs}
+
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
+        whats = NOT_FINITE, f"labels are outside 0 ... {self.num_classes - 1}", BAD_WEIGHTS
+        counts = zip(whats, state["invalid"].tolist(), strict=True)
+        return [InvalidValues(what, count) for what, count in counts if count]
+
+    def compute(self, state: State) -> ClusterTotals:
+        occupied = np.flatnonzero(state["count"].numpy())
+        order = 1 + self.weighted
+        weights = exact.fractions(state["weights"], 1) if self.weighted else [*map(Fraction, state["count"].tolist())]
+        sums, unit = exact.integers(state["sums"], order)
+        rows = [sums[k * self.num_features : (k + 1) * self.num_features] for k in occupied]
+        (squares,) = exact.fractions(state["squares"], order + 1)
+        return ClusterTotals([weights[k] for k in occupied], rows, unit, squares)
+
+
+def check_points(layout: BatchLayout, num_features: int) -> None:
+    """Raise where `preds` are no points of so many features, or `target` is no integer for each."""
+    preds, target = layout.preds, layout.target
+    check_real("preds", preds)
+    if preds.tail != (num_features,):
+        expected = f"shape (N, {num_features}), a point each row"
+        raise ShapeError(describe("preds", f"shape {shown(preds.tail)}", expected, "Check num_features"))
+    if target is None or target.tail:
+        got = "nothing" if target is None else f"shape {shown(target.tail)}"
+        do = "Pass the cluster of each point, or whether features are real (1) or generated (0)"
+        raise ShapeError(describe("target", got, "shape (N,)", do))
+    if target.dtype.is_floating_point or target.dtype.is_complex:
+        raise DtypeError(describe("target", target.dtype, "an integer dtype: the clusters", "Pass target.long()"))
+    check_weights(layout.weights)
+
+
+def finite_rows(values: Tensor) -> Tensor:
+    """Which rows have finite numbers only: booleans of shape `(N,)`."""
+    if not values.dtype.is_floating_point:
+        return torch.ones(len(values), dtype=torch.bool, device=values.device)
+    return (values - values == 0).all(1)

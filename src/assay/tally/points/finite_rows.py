@@ -1,0 +1,117 @@
+"""Kept rows of finite numbers: points with their clusters, features of two groups, and pairs of points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from assay.tally.sums import exact
+from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, State, bad_weights, compute_batches
+from assay.tally.points.cluster_sums import NOT_FINITE, ClusterSums, ClusterTotals, check_points, finite_rows
+from assay.tally.layout_checks import check_weights
+from assay.tally.stores.row_store import RowStore
+
+_SLICE_BYTES = 1 << 26
+"""Of the sums of kept points that are there at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class PointArrays:
+    """Rows that have weight, in one order for all ways in which they may have come.
+
+    Attributes:
+        preds: float64 of shape `(N, D)`.
+        target: float64 of shape `(N, E)`, or the number of each row's cluster, int64 of shape `(N,)`.
+        weights: float64 of shape `(N,)`; None where there are none.
+    """
+
+    preds: np.ndarray
+    target: np.ndarray
+    weights: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class FiniteRows(RowStore):
+    """Every row of `preds (N, D)`, and of `target`: `(N, E)`, or the cluster of each row, an integer.
+
+    State: that of `RowStore`. Rows that are not finite are invalid.
+    """
+
+    def check(self, layout: BatchLayout) -> None:
+        if self.target == ():
+            check_points(layout, *self.preds)
+        else:
+            super().check(layout)
+            check_weights(layout.weights)
+
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
+        store = state["rows"]
+        finite = finite_rows(store.column("preds"))
+        if self.target:
+            finite = finite & finite_rows(store.column("target"))
+        problems = [InvalidValues(NOT_FINITE, int((~finite).sum()))]
+        if self.weighted:
+            problems.append(InvalidValues(BAD_WEIGHTS, int(bad_weights(store.column("weights")).sum())))
+        return [problem for problem in problems if problem.count]
+
+    def compute(self, state: State) -> PointArrays:  # type: ignore[override]  # the columns as arrays
+        """The rows, sorted by their values in float64, with numbers from 0 on as their clusters."""
+        points = self._sorted_rows(state)
+        if self.target == ():
+            return replace(points, target=np.unique(points.target, return_inverse=True)[1])
+        return points
+
+    def _sorted_rows(self, state: State) -> PointArrays:
+        columns = dict(zip(self._tails, super().compute(state), strict=True))
+        arrays = {
+            name: (each if name == "target" and not self.target else each.double()).numpy()
+            for name, each in columns.items()
+        }
+        if self.weighted:
+            has_weight = arrays["weights"] > 0
+            arrays = {name: each[has_weight] for name, each in arrays.items()}
+        order = np.lexsort([key for each in reversed(arrays.values()) for key in np.atleast_2d(each.T)[::-1]])
+        arrays = {name: each[order] for name, each in arrays.items()}
+        return PointArrays(arrays["preds"], arrays["target"], arrays.get("weights"))
+
+
+TARGET_RANGE = "target is neither 0 (generated) nor 1 (real)"
+
+
+@dataclass(frozen=True)
+class FeatureGroups(FiniteRows):
+    """The features of generated and of real samples: `target` is 0 and 1."""
+
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
+        target = state["rows"].column("target").to(torch.int64)
+        wrong = int((target != target.clamp(0, 1)).sum())
+        return [*super().invalid_values(state), *[InvalidValues(TARGET_RANGE, wrong)] * (wrong > 0)]
+
+    def compute(self, state: State) -> tuple[PointArrays, PointArrays]:  # type: ignore[override]  # one for each group
+        """The generated and the real samples."""
+        points = self._sorted_rows(state)
+        first, second = (
+            PointArrays(
+                points.preds[rows], points.target[rows], None if points.weights is None else points.weights[rows]
+            )
+            for rows in (points.target == 0, points.target == 1)
+        )
+        return first, second
+
+
+def totals_of_points(points: PointArrays) -> Iterator[ClusterTotals]:
+    """The sums of kept points and their clusters, for some features after the others, so that memory is bounded."""
+    weighted, clusters = points.weights is not None, max(2, int(points.target.max(initial=0)) + 1)
+    width = max(1, _SLICE_BYTES // (8 * exact.num_limbs(1 + weighted) * clusters))
+    cluster = torch.from_numpy(points.target)
+    weights = None if points.weights is None else torch.from_numpy(points.weights)
+    for start in range(0, points.preds.shape[1], width):
+        some = torch.from_numpy(np.ascontiguousarray(points.preds[:, start : start + width]))
+        tally = ClusterSums(clusters, some.shape[1], weighted)
+        step = max(1, (1 << 20) // some.shape[1])
+        parts = (slice(first, first + step) for first in range(0, len(some), step))
+        batches = (Batch(some[rows], cluster[rows], None if weights is None else weights[rows]) for rows in parts)
+        yield compute_batches(tally, *batches)

@@ -1,0 +1,1 @@
+"""Tallies of queries with their documents."""

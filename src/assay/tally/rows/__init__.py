@@ -1,0 +1,1 @@
+"""What single rows give, to be summed: vectors, images, masks, signals."""

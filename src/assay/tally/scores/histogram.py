@@ -1,0 +1,174 @@
+"""Bins of confidence: how sure predictions were, and how often they were right."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import torch
+from torch import Tensor
+
+from assay.decide import first_largest
+from assay.native import bins as native
+from assay.native import labels as native_labels
+from assay.native.library import takes
+from assay.tally.sums import exact
+from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole
+from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
+from assay.tally.row_cells import RowCells
+from assay.tally.sums.row_sums import add_invalid
+
+
+@dataclass(frozen=True)
+class BinTotals:
+    """For each bin: how many samples, their weight (their number, without weights), that of those that were right, and
+    the exact sum of the confidences, each times its weight."""
+
+    count: list[int]
+    weight: list[Fraction]
+    right: list[Fraction]
+    confidence: list[Fraction]
+
+
+@dataclass(frozen=True)
+class Confidence(Tally):
+    """Counts and exact sums of confidences in `num_bins` bins of equal width.
+
+    The confidence is the score (binary; right means that the target is 1), or the highest score of a row (multiclass;
+    right means that it is the target's, the lowest class among equals). Logits go through a sigmoid or a softmax in
+    float32 (float64 for float64 inputs). Bin k holds the confidences c with `floor(c * num_bins) == k`, the product
+    rounded as floats are: closed below, open above, and the last bin holds 1.
+
+    State, int64: `counts (bins, 2)` (all, right), `invalid`, and limbs of the sums of confidences, of 0.6 KiB a bin;
+    weighted, also of the weights.
+    """
+
+    data: ScoreSpec
+    num_bins: int = 15
+    weighted: bool = False
+
+    @property
+    def fields(self) -> Mapping[str, Rule]:
+        names = ["counts", "invalid", "confidence"] + (["weights"] if self.weighted else [])
+        return dict.fromkeys(names, "sum")
+
+    def check(self, layout: BatchLayout) -> None:
+        self.data.check(layout)
+
+    def zero(self, device: torch.device) -> State:
+        def zeros(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.int64, device=device)
+
+        order = 2 if self.weighted else 1
+        state = {
+            "counts": zeros(self.num_bins, 2),
+            "invalid": zeros(len(KINDS)),
+            "confidence": zeros(self.num_bins, exact.num_limbs(order)),
+        }
+        if self.weighted:
+            state["weights"] = zeros(2 * self.num_bins, exact.num_limbs(1))
+        return state
+
+    def add(self, state: State, batch: Batch) -> None:
+        known = None if self.data.logits else self.data.add_known(state["invalid"], batch)
+        if known is not None:
+            self._add_compiled(state, batch.preds.reshape(-1), known)
+            return
+        rows = self._rows(batch)
+        compiled = batch.compiled and takes(rows.scores)
+        self.data.add_invalid(state["invalid"], rows, compiled)
+        if compiled and not self.weighted:
+            self._add_compiled(state, *self._outcomes(rows))
+        else:
+            self._add(state, rows, compiled)
+
+    @property
+    def has_cells(self) -> bool:
+        return True
+
+    def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
+        rows = self._rows(batch)
+        cells = cells.repeated(len(rows.place) // max(1, len(cells)))
+        compiled = batch.compiled and takes(rows.scores)
+        add_invalid(states["invalid"], batch, self.data.invalid_rows(rows), cells)
+        if not compiled or self.weighted:
+            self._add(states, rows, compiled, cells)
+            return
+        starts, order = cells.segments
+        confidence, outcome = (each[order] for each in self._outcomes(rows))
+        for cell, (start, stop) in enumerate(itertools.pairwise(starts.tolist())):
+            if start < stop:
+                state = {name: table[cell] for name, table in states.items()}
+                self._add_compiled(state, confidence[start:stop], outcome[start:stop])
+
+    def _rows(self, batch: Batch) -> ScoreRows:
+        """The rows of a batch, with probabilities as scores."""
+        rows = self.data.rows(batch)
+        if not self.data.logits:
+            return rows
+        return replace(rows, scores=probabilities(rows.scores, self.data.labels.multiclass))
+
+    def _outcomes(self, rows: ScoreRows) -> tuple[Tensor, Tensor]:
+        """How sure each row is, and what came of it, as compiled code takes it."""
+        known = self.data.known(rows)[:, 0]
+        confidence, right = self._decided(rows, known, compiled=True)
+        return confidence, torch.where(known < 0, -1, right).to(torch.int8)
+
+    def _add(self, state: State, rows: ScoreRows, compiled: bool, cells: RowCells | None = None) -> None:
+        """Add to the bins; with cells to those of the cell of each row."""
+        known = self.data.known(rows)[:, 0]
+        confidence, right = self._decided(rows, known, compiled)
+        counted = known.clamp(-1, 0).add_(1)
+        counted *= torch.eq(confidence - confidence, 0)  # what is not finite was found to be invalid
+        if rows.weights is not None:
+            counted *= torch.ne(rows.weights[:, 0], 0)
+        confidence = confidence.nan_to_num(0, 0, 0)
+        place = (confidence * self.num_bins).clamp_(0, self.num_bins - 1).to(torch.int64)
+        if cells is not None:
+            place += cells.numbers * self.num_bins
+        cell = 2 * place
+        state["counts"].view(-1).scatter_add_(0, cell, counted)
+        state["counts"].view(-1).scatter_add_(0, cell + 1, counted * right)
+        values = exact.parts(confidence).times_sign(counted)
+        if rows.weights is not None:
+            weights = exact.parts(rows.weights[:, 0]).times_sign(counted)
+            table = state["weights"].view(-1, exact.num_limbs(1))
+            exact.add_to(table, weights, cell)
+            exact.add_to(table, weights.times_sign(right), cell + 1)
+            values = exact.product(values, weights)
+        exact.add_to(state["confidence"].view(-1, state["confidence"].shape[-1]), values, place)
+
+    @staticmethod
+    def _add_compiled(state: State, confidence: Tensor, outcome: Tensor) -> None:
+        native.count_confidence(state["counts"], state["confidence"], exact.origin(1), confidence, outcome)
+
+    def _decided(self, rows: ScoreRows, known: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
+        """How sure each row is, and 1 where it is right."""
+        if not self.data.labels.multiclass:
+            return rows.scores[:, 0], known.clamp(min=0)
+        label = native_labels.first_largest(rows.scores) if compiled else first_largest(rows.scores)
+        confidence = rows.scores.gather(1, label.clamp(max=self.data.groups - 1)[:, None])[:, 0]
+        return confidence, torch.eq(label, known, out=torch.empty_like(label))
+
+    def canonicalize(self, state: State, rows: int) -> State:
+        limbs = [name for name in ("confidence", "weights") if name in state]
+        return state | {name: exact.canonical(state[name]) for name in limbs}
+
+    def canonicalize_cells(self, states: State, rows: Whole) -> State:
+        return self.canonicalize(states, int(rows.sum()))
+
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
+        return self.data.invalid_values(state["invalid"])
+
+    def compute(self, state: State) -> BinTotals:
+        """What the bins hold, as exact numbers."""
+        counts = state["counts"].tolist()
+        confidence = exact.fractions(state["confidence"], 2 if self.weighted else 1)
+        if self.weighted:
+            sums = exact.fractions(state["weights"], 1)
+            weight, right = sums[::2], sums[1::2]
+        else:
+            weight, right = ([Fraction(row[k]) for row in counts] for k in range(2))
+        return BinTotals([row[0] for row in counts], weight, right, confidence)

@@ -1,0 +1,140 @@
+"""Losses of scores and labels: what each row gives, to be summed exactly.
+
+Losses are computed in float32, or in float64 for float64 inputs. The rounding of each is that of the device.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from assay.decide import first_largest
+from assay.tally.base import Batch, BatchLayout
+from assay.tally.scores.labelled_scores import ScoreRows, ScoreSpec, probabilities
+from assay.tally.sums.row_sums import RowTerm, RowValues, SumShape, sum_each_row
+
+
+@dataclass(frozen=True)
+class ScoreTerm(RowTerm):
+    """A number of each row of scores and labels; invalid ones are counted."""
+
+    data: ScoreSpec
+
+    @property
+    def invalid(self) -> tuple[str, ...]:
+        return self.data.invalid[:-1]  # without weights, which the tally counts
+
+    def check(self, layout: BatchLayout) -> None:
+        self.data.check(layout)
+
+    def invalid_rows(self, rows: ScoreRows) -> list[Tensor]:
+        """For each kind of `invalid` a tensor with a row for each, which is not 0 where something is."""
+        return self.data.invalid_rows(replace(rows, weights=None))
+
+
+@dataclass(frozen=True)
+class Loss(ScoreTerm):
+    """A loss of scores and labels: positive infinity is a value, and NaN comes from invalid scores."""
+
+    def __call__(self, batch: Batch) -> RowValues:
+        rows = self.data.rows(batch)
+        classes = self.data.known(rows)
+        counted = classes[:, 0] >= 0
+        values = self.values(rows.scores, classes.clamp(min=0))
+        invalid = self.invalid_rows(rows)
+        if self.data.logits:  # infinite logits may leave no value
+            undefined = values[0].isnan().any(1) & ~rows.scores.isnan().any(1) & counted
+            invalid[1] = torch.cat([invalid[1], undefined[:, None]], 1)
+        return RowValues(*values, counted=counted, invalid=invalid)
+
+    @abstractmethod
+    def values(self, scores: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
+        """What is summed, floats of shape `(rows, columns)` for each of `sums`.
+
+        Args:
+            scores: float32 or float64 of shape `(rows, groups)`.
+            classes: int64 of shape `(rows, 1)`; any class where the row will be left out.
+        """
+
+
+@dataclass(frozen=True)
+class NegativeLogLikelihood(Loss):
+    """`-log` of the probability of the target."""
+
+    def values(self, scores: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
+        if self.data.labels.multiclass:
+            return (_cross_entropy(scores, classes) if self.data.logits else -scores.gather(1, classes).log(),)
+        sign = 1 - 2 * classes.to(scores.dtype)  # -1 for positives
+        if self.data.logits:
+            wrong = scores * sign
+            return (wrong.clamp(min=0) + torch.log1p(torch.exp(-wrong.abs())),)
+        return (torch.where(classes == 1, -scores.log(), -torch.log1p(-scores)),)
+
+
+@dataclass(frozen=True)
+class LogLossAndTarget(NegativeLogLikelihood):
+    """The log loss of each row, and its target."""
+
+    @property
+    def sums(self) -> tuple[SumShape, ...]:
+        return (SumShape(), SumShape())
+
+    def values(self, scores: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
+        return (*super().values(scores, classes), classes)
+
+
+def _cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
+    """`log(sum(exp(logits))) - logits[target]`, without a large sum that hides a small loss."""
+    best = first_largest(logits).clamp_(max=logits.shape[1] - 1)[:, None]
+    highest = logits.gather(1, best)
+    others = sum_each_row((logits - highest).exp_().scatter_(1, best, 0))  # the best itself would add 1
+    return (highest - logits.gather(1, target)) + torch.log1p(others)
+
+
+@dataclass(frozen=True)
+class SquaredProbabilities(Loss):
+    """The squares of all probabilities, the probability of the target (binary: of 1, where that is the target), and 1
+    for each row (binary: where the target is 1): what the Brier score is made of, without rounding."""
+
+    @property
+    def sums(self) -> tuple[SumShape, ...]:
+        return (SumShape(power=2), SumShape(), SumShape())
+
+    def values(self, scores: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
+        multiclass = self.data.labels.multiclass
+        if self.data.logits:
+            scores = probabilities(scores, multiclass)
+        if multiclass:
+            own = scores.gather(1, classes)
+            return scores, own, torch.ones_like(own)
+        positive = classes.to(scores.dtype)
+        return scores, scores * positive, positive
+
+
+@dataclass(frozen=True)
+class Hinge(Loss):
+    """`max(0, 1 - margin)`, or its square."""
+
+    squared: bool = False
+    one_vs_all: bool = False
+
+    @property
+    def sums(self) -> tuple[SumShape, ...]:
+        return (SumShape(self.data.groups if self.one_vs_all else 1),)
+
+    def values(self, scores: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
+        loss = (1 - self._margin(scores, classes)).clamp(min=0)
+        return (loss.square() if self.squared else loss,)
+
+    def _margin(self, scores: Tensor, classes: Tensor) -> Tensor:
+        if not self.data.labels.multiclass:
+            return scores * (2 * classes.to(scores.dtype) - 1)
+        if self.one_vs_all:
+            own = torch.eq(classes, torch.arange(self.data.groups, device=scores.device)).to(scores.dtype)
+            return scores * (2 * own - 1)
+        others = scores.scatter(1, classes, -math.inf).amax(1, keepdim=True)
+        return scores.gather(1, classes) - others

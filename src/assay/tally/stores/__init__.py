@@ -1,0 +1,1 @@
+"""Tallies that keep every sample."""

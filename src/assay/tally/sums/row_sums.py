@@ -1,0 +1,320 @@
+"""The exact sums of numbers that rows give: losses, angles, distances, counts of words.
+
+A `RowTerm` says which numbers a row gives; `RowSums` adds them up, weighted or not. A term may round when it computes
+them. The sums add no rounding, and do not depend on how the rows were split.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import torch
+from torch import Tensor
+
+from assay.native.library import takes
+from assay.native.sums import DTYPES, ProductSums
+from assay.native.values import add_integers
+from assay.tally.sums import exact
+from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole, bad_weights
+from assay.tally.sums.exact import Number
+from assay.tally.row_cells import RowCells
+from assay.triton_kernels import sums as triton_sums
+
+
+@dataclass(frozen=True)
+class SumShape:
+    """`width` sums over the rows, of a number each, or of their squares (`power` 2).
+
+    With a width of 1, a row may give several numbers; all of them go into the one sum.
+    """
+
+    width: int = 1
+    power: int = 1
+
+
+class RowValues:
+    """What the rows of a batch give.
+
+    Args:
+        values: for each `SumShape` of the term a tensor of shape `(rows, width)`, or `(rows,)` for a width of 1:
+            float32, float64 or integers.
+        counted: bool of shape `(rows,)`: the rows that count; None for all. The values of the others may be any.
+        invalid: for each text in the `invalid` of the term a tensor of shape `(rows, ...)` or `(samples, ...)` that is
+            not 0 where something is invalid.
+    """
+
+    def __init__(self, *values: Tensor, counted: Tensor | None = None, invalid: Sequence[Tensor] = ()) -> None:
+        self.values = [value if value.ndim == 2 else value.view(-1, 1) for value in values]
+        self.counted = counted
+        self.invalid = invalid
+
+
+class RowTerm(ABC):
+    """A frozen description of the numbers that a row gives, computed on the device."""
+
+    uses_target: bool = True
+    """Whether the target is counted, or only `preds`."""
+    columns: frozenset[str] = frozenset()
+    """The names of the columns, besides `preds`, `target` and `weights`, that it takes."""
+    chunk_scale: int = 16  # a softmax reads and writes its rows once, and the rest is small
+    """See `Tally.chunk_scale`."""
+    not_finite: str = ""
+    """What to warn of if numbers are NaN or infinite; empty where infinity is a value, and NaN is in `invalid`."""
+
+    @property
+    def sums(self) -> tuple[SumShape, ...]:
+        """The sums that the numbers go into."""
+        return (SumShape(),)
+
+    @property
+    def invalid(self) -> tuple[str, ...]:
+        """What invalid rows are. They raise when a metric is computed."""
+        return ()
+
+    @abstractmethod
+    def check(self, layout: BatchLayout) -> None:
+        """Raise an `InputError` when a batch of this layout has no such rows."""
+
+    @abstractmethod
+    def __call__(self, batch: Batch) -> RowValues:
+        """The numbers of every row. A sample has one row or several, which follow each other."""
+
+
+@dataclass(frozen=True)
+class RowTotals:
+    """Exact sums on the CPU.
+
+    `count` is the number of rows and `weight` the sum of their weights, which without weights is the same. `sums` has a
+    list of numbers for each `SumShape`: inf, -inf or NaN where values were not finite.
+    """
+
+    count: int
+    weight: Number
+    sums: tuple[list[Number], ...]
+
+
+@dataclass(frozen=True)
+class RowSums(Tally):
+    """Exact sums over rows.
+
+    Weighted, each number is multiplied by the weight of its row; rows of weight 0 contribute nothing, whatever their
+    numbers are.
+
+    State, all int64: `count` of shape `(1,)`; `invalid`, the counts of what the term calls invalid; for each `SumShape`
+    the limbs `sum<k>` of shape `(1, width, words)`, and in `special<k>` of shape `(width, 3)` how many values were
+    +inf, -inf and NaN; weighted also `weight`, limbs of shape `(1, 1, words)`, and `bad_weights`. Size: 0.6 KiB a sum,
+    and 0.5 KiB more for squares and for weights.
+    """
+
+    term: RowTerm
+    weighted: bool = False
+
+    @property
+    def chunk_scale(self) -> int:
+        return self.term.chunk_scale
+
+    @property
+    def uses_target(self) -> bool:
+        return self.term.uses_target
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.term.columns
+
+    @property
+    def fields(self) -> Mapping[str, Rule]:
+        numbered = [f"{name}{k}" for k in range(len(self.term.sums)) for name in ("sum", "special")]
+        return dict.fromkeys(["count", "invalid", *numbered, *["weight", "bad_weights"] * self.weighted], "sum")
+
+    def check(self, layout: BatchLayout) -> None:
+        self.term.check(layout)
+
+    def zero(self, device: torch.device) -> State:
+        def zeros(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.int64, device=device)
+
+        state = {"count": zeros(1), "invalid": zeros(len(self.term.invalid))}
+        for k, shape in enumerate(self.term.sums):
+            state[f"sum{k}"] = zeros(1, shape.width, exact.num_limbs(self._order(shape)))
+            state[f"special{k}"] = zeros(shape.width, 3)
+        return state | {"weight": zeros(1, 1, exact.num_limbs(1)), "bad_weights": zeros(1)} if self.weighted else state
+
+    def _order(self, shape: SumShape) -> int:
+        return shape.power + self.weighted
+
+    def add(self, state: State, batch: Batch) -> None:
+        self._add(state, batch)
+
+    @property
+    def has_cells(self) -> bool:
+        return True
+
+    def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
+        self._add(states, batch, cells)
+
+    def _add(self, state: State, batch: Batch, cells: RowCells | None = None) -> None:
+        rows = self.term(batch)
+        count, counted = len(rows.values[0]), rows.counted
+        if rows.invalid:
+            add_invalid(state["invalid"], batch, rows.invalid, cells)
+        if cells is not None:
+            cells = cells.repeated(count // max(1, len(cells)))
+        if counted is not None:
+            _add_counts(state["count"], counted, cells)
+        elif cells is None:
+            state["count"] += count
+        else:
+            state["count"][: cells.count] += cells.sizes[:, None]
+        weights, weighs = None, counted
+        if self.weighted and batch.weights is not None:
+            weights = _row_weights(batch.weights, count)
+            bad = bad_weights(weights)
+            _add_counts(state["bad_weights"], bad if counted is None else bad.logical_and_(counted), cells)
+            weights = torch.where((weights - weights) == 0, weights, 0)
+            weights = weights if counted is None else torch.where(counted, weights, 0)
+            _add_products(state["weight"], batch, [weights[:, None]], cells=cells)
+            weighs = weights != 0
+        for k, (shape, values) in enumerate(zip(self.term.sums, rows.values, strict=True)):
+            if weighs is not None:
+                values = torch.where(weighs[:, None], values, 0)
+            factors = [values.reshape(-1, shape.width)] * shape.power
+            if weights is not None:
+                factors.append(weights[:, None].expand_as(values).reshape(-1, shape.width))
+            special = state[f"special{k}"] if values.dtype.is_floating_point else None
+            _add_products(state[f"sum{k}"], batch, factors, special, cells)
+
+    def canonicalize(self, state: State, rows: int) -> State:
+        state = state | ({"weight": exact.canonical(state["weight"])} if self.weighted else {})
+        for k in range(len(self.term.sums)):
+            state[f"sum{k}"] = exact.canonical(state[f"sum{k}"])
+            if exact.has_nonzero(state[f"special{k}"]):
+                finite = (state[f"special{k}"].sum(1) == 0).to(torch.int64)
+                state[f"sum{k}"] = state[f"sum{k}"] * finite[:, None]
+        return state
+
+    def canonicalize_cells(self, states: State, rows: Whole) -> State:
+        if any(exact.has_nonzero(states[f"special{k}"]) for k in range(len(self.term.sums))):
+            return super().canonicalize_cells(states, rows)
+        return self.canonicalize(states, int(rows.sum()))
+
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
+        counts = dict(zip(self.term.invalid, state["invalid"].tolist(), strict=True))
+        if self.weighted:
+            counts[BAD_WEIGHTS] = int(state["bad_weights"])
+        problems = [InvalidValues(what, count) for what, count in counts.items() if count]
+        special = [state[f"special{k}"] for k in range(len(self.term.sums) if self.term.not_finite else 0)]
+        if any(map(exact.has_nonzero, special)):
+            count = sum(int(each.sum()) for each in special)
+            problems.append(InvalidValues(self.term.not_finite, count, fatal=False))
+        return problems
+
+    def compute(self, state: State) -> RowTotals:
+        """The sums as exact numbers."""
+        count = int(state["count"])
+        weight = exact.fractions(state["weight"], 1)[0] if self.weighted else Fraction(count)
+        count = count if weight else 0  # rows of weight 0 are no data
+        return RowTotals(count, weight, tuple(self._sums(state, k, s) for k, s in enumerate(self.term.sums)))
+
+    def _sums(self, state: State, k: int, shape: SumShape) -> list[Number]:
+        finite = exact.fractions(state[f"sum{k}"], self._order(shape))
+        special = state[f"special{k}"].tolist()
+        return [_number(value, shape, *each) for value, each in zip(finite, special, strict=True)]
+
+
+def _number(value: Number, shape: SumShape, above: int, below: int, nan: int) -> Number:
+    """A sum in which there were infinite values and NaN, as IEEE 754 has it."""
+    if shape.power == 2:
+        above, below = above + below, 0
+    if nan or (above and below):
+        return math.nan
+    return math.inf if above else -math.inf if below else value
+
+
+def _row_weights(weights: Tensor, rows: int) -> Tensor:
+    """One weight per row, from one each or one per sample of several rows."""
+    flat = weights.reshape(-1)
+    if weights.dtype.is_floating_point and weights.dtype.itemsize < 4:
+        flat = flat.float()
+    return flat if len(flat) == rows else flat.view(-1, 1).expand(-1, rows // len(flat)).reshape(-1)
+
+
+def _add_counts(counts: Tensor, rows: Tensor, cells: RowCells | None) -> None:
+    """Add how many rows there are, given as booleans: to one count, or to that of the cell of each."""
+    if cells is None:
+        counts += rows.sum()
+    else:
+        cells.add_to(counts, rows)
+
+
+def add_invalid(counts: Tensor, batch: Batch, invalid: Sequence[Tensor], cells: RowCells | None) -> None:
+    """Add how many numbers of each tensor are not 0: to the counts of a batch, or to those of the cell of each row."""
+    found = torch.stack([torch.count_nonzero(each) for each in invalid])
+    if cells is None:
+        counts[: len(found)] += found
+    elif not batch.compiled or found.any():  # in host memory it costs nothing to see that there is none
+        for k, each in enumerate(invalid):
+            by_row = torch.ne(each, 0).reshape(len(each), -1).sum(1)
+            cells.repeated(len(each) // max(1, len(cells))).add_to(counts, by_row, k)
+
+
+def _add_products(
+    limbs: Tensor,
+    batch: Batch,
+    factors: Sequence[Tensor],
+    special: Tensor | None = None,
+    cells: RowCells | None = None,
+) -> None:
+    """Add the sums over the rows of the products of `factors`, each of shape `(rows, columns)`, from a batch.
+
+    In `special` is counted how many values of the first factor are +inf, -inf and NaN. With cells, limbs and counts
+    have a first dimension for them, and each row goes to those of its cell.
+    """
+    if cells is not None:
+        cells = cells.repeated(len(factors[0]) // max(1, len(cells)))
+    elif batch.triton and _add_in_triton(limbs, factors, special):
+        return
+    if batch.compiled and takes(*factors, dtypes=DTYPES):
+        sums = ProductSums()
+        if special is not None:
+            sums.count_special(factors[0], special)
+        sums.add(limbs, factors, exact.origin(len(factors)))
+        sums.run(None if cells is None else cells.segments)
+        return
+    if cells is None and batch.compiled and len(factors) == 1 and takes(factors[0], dtypes=(torch.int64,)):
+        add_integers(limbs[0], factors[0].contiguous(), exact.origin(1))
+        return
+    if special is not None:
+        kinds = torch.stack([factors[0] == math.inf, factors[0] == -math.inf, factors[0].isnan()], -1)
+        if cells is None:
+            special += kinds.sum(0)
+        else:
+            cells.add_to(special, kinds)
+    product = exact.parts(factors[0])
+    for factor in factors[1:]:
+        product = exact.product(product, exact.parts(factor.contiguous()))
+    if cells is None:
+        exact.add_columns(limbs, [[product]])
+    else:
+        exact.add_to(limbs.view(-1, limbs.shape[-1]), product, cells.places(limbs.shape[-2]))
+
+
+def _add_in_triton(limbs: Tensor, factors: Sequence[Tensor], special: Tensor | None) -> bool:
+    """The same in kernels on the device; false where they do not take these factors, and then nothing was counted."""
+    if not triton_sums.takes_columns(factors):
+        return False
+    order, places = len(factors), range(len(factors))
+    product = (0, 0, exact.first_bit(order, order), *places)
+    counted = limbs.new_empty(0, limbs.shape[1], 3) if special is None else special[None]
+    return exact.add_in_triton(factors, [product], [limbs], counted)
+
+
+def sum_each_row(x: Tensor) -> Tensor:
+    """The sum of each row of a contiguous `(rows, columns)`, in floating point, of shape `(rows, 1)`.
+
+    A single long row torch adds up in several threads, in another order than it has among other rows.
+    """
+    return x.expand(2, -1).sum(1, keepdim=True)[:1] if len(x) == 1 else x.sum(1, keepdim=True)

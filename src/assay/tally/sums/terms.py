@@ -1,0 +1,222 @@
+"""What exact sums are of: the arguments of an update, products of them, and numbers computed from them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from assay.tally.sums import exact
+from assay.tally.base import Batch
+
+Argument = Literal["preds", "target", "weights"]
+
+
+class Factor(ABC):
+    """A frozen description of a column of floats that compiled code multiplies."""
+
+    @abstractmethod
+    def values(self, batch: Batch) -> Tensor:
+        """The float of every row, of shape `(rows, outputs)`."""
+
+
+class Term(ABC):
+    """A frozen description of what is summed: one exact number per sample and output."""
+
+    @property
+    def order(self) -> int:
+        """How many floats are multiplied in it."""
+        return 1
+
+    @property
+    @abstractmethod
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The floats that it is made of; it is finite where they are."""
+
+    @abstractmethod
+    def parts(self, batch: Batch) -> exact.Parts:
+        """The term of every row, exactly, of shape `(rows, outputs)`."""
+
+    @property
+    @abstractmethod
+    def addends(self) -> tuple[tuple[Factor, ...], ...]:
+        """The same for compiled code: the term as a sum of products of at most three columns."""
+
+
+class Leaf(Term, Factor):
+    """A term that is one float, which may be infinite or NaN."""
+
+    def parts(self, batch: Batch) -> exact.Parts:
+        return batch.memoize(("parts", self), lambda b: exact.parts(self.values(b)))
+
+    @property
+    def addends(self) -> tuple[tuple[Factor, ...], ...]:
+        return ((self,),)
+
+
+@dataclass(frozen=True)
+class ArgumentValue(Leaf):
+    """The argument itself."""
+
+    argument: Argument = "preds"
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (self,)
+
+    def values(self, batch: Batch) -> Tensor:
+        return column(batch, self.argument)
+
+
+PREDS, TARGET, WEIGHTS = ArgumentValue("preds"), ArgumentValue("target"), ArgumentValue("weights")
+
+
+class FloatTerm(Leaf):
+    """A term that is computed in floating point, sample by sample, and then summed exactly.
+
+    It is computed in float32, or in float64 where an argument is float64. The rounding of each term is that of the
+    device; the sum adds none.
+    """
+
+    needs: str = "preds and target for which it is defined"
+
+    @abstractmethod
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        """The term of every row, of the shape of `preds`, from floats of one dtype."""
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (self, PREDS, TARGET)
+
+    def values(self, batch: Batch) -> Tensor:
+        return batch.memoize(self, self._values)
+
+    def _values(self, batch: Batch) -> Tensor:
+        preds, target = column(batch, "preds"), column(batch, "target")
+        dtype = torch.float64 if torch.float64 in (preds.dtype, target.dtype) else torch.float32
+        return self(preds.to(dtype).contiguous(), target.to(dtype).contiguous())
+
+
+@dataclass(frozen=True)
+class Product(Term):
+    """The product of two terms."""
+
+    left: Term
+    right: Term
+
+    @property
+    def order(self) -> int:
+        return self.left.order + self.right.order
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (*self.left.leaves, *self.right.leaves)
+
+    def parts(self, batch: Batch) -> exact.Parts:
+        product = batch.memoize(self, lambda b: exact.product(self.left.parts(b), self.right.parts(b)))
+        return product
+
+    @property
+    def addends(self) -> tuple[tuple[Factor, ...], ...]:
+        return tuple(a + b for a in self.left.addends for b in self.right.addends)
+
+
+@dataclass(frozen=True)
+class AbsoluteValue(Term):
+    """`|argument|`."""
+
+    argument: Argument = "target"
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (ArgumentValue(self.argument),)
+
+    def parts(self, batch: Batch) -> exact.Parts:
+        return batch.memoize(self, self._parts)
+
+    def _parts(self, batch: Batch) -> exact.Parts:
+        # The pieces of a large integer may differ in sign, so the sign is that of the value and not of each piece.
+        sign = torch.sign(column(batch, self.argument)).to(torch.int64)
+        return ArgumentValue(self.argument).parts(batch).times_sign(sign)
+
+    @property
+    def addends(self) -> tuple[tuple[Factor, ...], ...]:
+        return ((Sign(self.argument), ArgumentValue(self.argument)),)
+
+
+@dataclass(frozen=True)
+class Sign(Factor):
+    """-1, 0 or 1: the sign of an argument."""
+
+    argument: Argument
+
+    def values(self, batch: Batch) -> Tensor:
+        return torch.sign(column(batch, self.argument))
+
+
+@dataclass(frozen=True)
+class AbsoluteError(Term):
+    """`|preds - target|`, exactly: the sign of the difference is a comparison, and sums of signed values are exact."""
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (PREDS, TARGET)
+
+    def parts(self, batch: Batch) -> exact.Parts:
+        return batch.memoize(self, self._parts)
+
+    def _parts(self, batch: Batch) -> exact.Parts:
+        sign = sign_of_difference(column(batch, "preds"), column(batch, "target"))
+        return exact.both(PREDS.parts(batch).times_sign(sign), TARGET.parts(batch).times_sign(-sign))
+
+    @property
+    def addends(self) -> tuple[tuple[Factor, ...], ...]:
+        return ((SignOfDifference("preds", "target"), PREDS), (SignOfDifference("target", "preds"), TARGET))
+
+
+@dataclass(frozen=True)
+class SignOfDifference(Factor):
+    """-1, 0 or 1: the sign of the exact difference of two arguments."""
+
+    left: Argument
+    right: Argument
+
+    def values(self, batch: Batch) -> Tensor:
+        left, right = column(batch, self.left), column(batch, self.right)
+        return sign_of_difference(left, right).to(left.dtype)
+
+
+def sign_of_difference(a: Tensor, b: Tensor) -> Tensor:
+    """-1, 0 or 1 as int64, without rounding `a`, `b` or their difference."""
+    if a.dtype.is_floating_point == b.dtype.is_floating_point:
+        dtype = torch.promote_types(a.dtype, b.dtype)
+        return _compared(a.to(dtype), b.to(dtype))
+    if b.dtype.is_floating_point:
+        return -sign_of_difference(b, a)
+    # A float and an integer: an integer of 64 bits need not fit a float, but the whole part of a float fits an integer.
+    if a.element_size() < 4:
+        a = a.float()
+    top = 2.0**63
+    whole = a.floor()
+    fits = whole.clamp(-top, top - top * torch.finfo(a.dtype).eps / 2)
+    sign = _compared(fits.long(), b.long()).mul_(2) + torch.gt(a, whole)
+    return sign.add_(torch.ge(a, top), alpha=4).sub_(torch.lt(a, -top).long(), alpha=4).clamp_(-1, 1)
+
+
+def _compared(a: Tensor, b: Tensor) -> Tensor:
+    if a.dtype == torch.bool:
+        a, b = a.to(torch.int8), b.to(torch.int8)
+    above, below = torch.gt(a, b, out=torch.empty_like(a)), torch.lt(a, b, out=torch.empty_like(a))
+    if not a.dtype.is_signed:
+        above, below = above.to(torch.int64), below.to(torch.int64)
+    return above.sub_(below).to(torch.int64)
+
+
+def column(batch: Batch, argument: Argument) -> Tensor:
+    """An argument of a batch whose arguments are all of shape `(rows, outputs)`."""
+    tensor: Tensor | None = getattr(batch, argument)
+    assert tensor is not None, "the layout was checked"
+    return tensor
