@@ -89,13 +89,13 @@ from assay.metrics.samples import (
     public_metrics,
     tokens,
 )
-from assay.tally.points.feature_moments import FeatureMoments
 from assay.tally.labels.groups import GroupedLabels
+from assay.tally.points.feature_moments import FeatureMoments
 from assay.tally.queries.queries import QueryDocuments
+from assay.tally.scores.scores import ScoreTally
 from assay.tally.stores.row_store import RowStore
 from assay.tally.stores.sample_store import SampleStore
 from assay.tally.stores.samples import SampleTally
-from assay.tally.scores.scores import ScoreTally
 
 MANY = 300  # classes: more than a matrix is kept for, and few of them occur
 IGNORED = -100

@@ -26,8 +26,8 @@ from assay.metrics.classification.ranking import AUROC
 from assay.metrics.classification.rates import Accuracy
 from assay.metrics.regression.errors import MeanSquaredError
 from assay.metrics.regression.rank_correlation import SpearmanCorrCoef
-from assay.tally.stores import sample_store
 from assay.tally.labels.confusion import Confusion
+from assay.tally.stores import sample_store
 from assay.tally.stores.samples import SampleTally
 from assay.tally.sums.sums import Sums
 from laws import bits

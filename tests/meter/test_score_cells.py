@@ -18,8 +18,8 @@ from assay.metrics import AUROC, Accuracy, AveragePrecision
 from assay.metrics.base import Metric
 from assay.pretend import pretend
 from assay.tally.base import Batch
-from assay.tally.scores.labelled_scores import score_spec
 from assay.tally.row_cells import RowCells
+from assay.tally.scores.labelled_scores import score_spec
 from assay.tally.scores.scores import ScoreTally
 from laws import bits
 from thinning import one_of_each

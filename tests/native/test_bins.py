@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from assay.native.bins import count_confidence, place_scores
 from assay.native.library import MISSING, library
-from assay.tally.sums import exact
 from assay.tally.base import Batch, State, Tally
 from assay.tally.scores.histogram import Confidence
 from assay.tally.scores.labelled_scores import score_spec
-from assay.tally.stores.sample_store import SampleStore
 from assay.tally.scores.score_bins import ScoreBins
 from assay.tally.scores.scores import ScoreTally
+from assay.tally.stores.sample_store import SampleStore
+from assay.tally.sums import exact
 
 pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
 

@@ -8,10 +8,10 @@ import torch
 from assay.decide import Argmax
 from assay.native import values
 from assay.native.library import library
-from assay.tally.sums import exact
 from assay.tally.base import Batch
 from assay.tally.labels.confusion import Confusion
 from assay.tally.labels.labels import Labels
+from assay.tally.sums import exact
 
 pytestmark = pytest.mark.skipif(library() is None, reason="assay has no compiled code here")
 

@@ -25,8 +25,8 @@ from assay.metrics.classification.rates import (
     Recall,
     Specificity,
 )
-from assay.tally.labels import confusion
 from assay.tally.base import Batch
+from assay.tally.labels import confusion
 from assay.tally.labels.confusion import ClassCounts, Confusion, class_tally
 from assay.tally.labels.labels import Labels
 from counting import counted

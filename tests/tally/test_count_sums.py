@@ -8,9 +8,9 @@ import torch
 from assay import Meter
 from assay.metrics import StringExactMatch, WordErrorRate
 from assay.tally.base import Batch
+from assay.tally.rows.row_terms import RowNumbers
 from assay.tally.sums.count_sums import CountSums
 from assay.tally.sums.row_sums import RowSums
-from assay.tally.rows.row_terms import RowNumbers
 
 CPU = torch.device("cpu")
 BATCHES = [

@@ -10,8 +10,8 @@ import torch
 
 from assay.devices import policies
 from assay.errors import ConfigError, InvalidValuesError
-from assay.tally.points import feature_moments
 from assay.tally.base import Batch, merge
+from assay.tally.points import feature_moments
 from assay.tally.points.feature_moments import FeatureMoments
 from assay.tally.sums.integer_products import LARGEST, LIMB_BITS, add_products, padded, slabs, table_size
 

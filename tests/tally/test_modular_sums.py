@@ -11,8 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.tally.sums import exact, modular_sums, sums
 from assay.tally.base import Batch
+from assay.tally.sums import exact, modular_sums, sums
 from assay.tally.sums.float_terms import SquaredLogError
 from assay.tally.sums.sums import Sums
 from assay.tally.sums.terms import PREDS, TARGET, AbsoluteError, AbsoluteValue, Product, Term

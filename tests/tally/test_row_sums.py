@@ -11,8 +11,8 @@ import torch
 
 from assay.errors import DtypeError, ShapeError
 from assay.tally.base import Batch, BatchLayout, TensorLayout, merge
-from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals, RowValues, SumShape
 from assay.tally.rows.row_terms import RowNumbers
+from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals, RowValues, SumShape
 
 CPU = torch.device("cpu")
 WIDTH = 3

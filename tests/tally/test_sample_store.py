@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import CapacityError, DtypeError, ShapeError
-from assay.tally.stores import huge_pages, sample_store
 from assay.tally.base import TensorLayout
+from assay.tally.stores import huge_pages, sample_store
 from assay.tally.stores.huge_pages import HUGE_PAGE, empty_bytes
 from assay.tally.stores.sample_store import ANY, SampleStore, _sorted_by, canonical, common_dtype
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import DtypeError, ShapeError
-from assay.tally.sums import sums
 from assay.tally.base import Batch, BatchLayout, TensorLayout, merge
+from assay.tally.sums import sums
 from assay.tally.sums.float_terms import PercentageError, SquaredLogError
 from assay.tally.sums.sums import Sums
 from assay.tally.sums.terms import PREDS, TARGET, AbsoluteError, AbsoluteValue, Product, Term, sign_of_difference

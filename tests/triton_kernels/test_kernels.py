@@ -16,15 +16,15 @@ from assay.devices.policies import _triton
 from assay.errors import KernelWarning
 from assay.meter import device_counts
 from assay.tally import triton_check
-from assay.tally.sums import exact
 from assay.tally.base import Batch, State, Tally
 from assay.tally.labels.confusion import ClassCounts, Confusion
-from assay.tally.scores.labelled_scores import score_spec
 from assay.tally.labels.labels import Labels
-from assay.tally.sums.row_sums import RowSums
 from assay.tally.rows.row_terms import RowNumbers
-from assay.tally.stores.sample_store import SampleStore
+from assay.tally.scores.labelled_scores import score_spec
 from assay.tally.scores.scores import ScoreTally
+from assay.tally.stores.sample_store import SampleStore
+from assay.tally.sums import exact
+from assay.tally.sums.row_sums import RowSums
 from assay.tally.sums.sums import Sums
 from assay.tally.sums.terms import PREDS, TARGET, AbsoluteError, AbsoluteValue, Product
 from assay.triton_kernels import launch

@@ -14,29 +14,29 @@ import torch
 from assay.devices.assign import DeviceAssignment, assign
 from assay.devices.modules import locations
 from assay.errors import ConfigError, describe
-from assay.evaluation.data.batch import Reader, Selector, parse_shown
-from assay.evaluation.resume.checkpoint import Checkpoints
-from assay.evaluation.data.coverage import CoverageTracker, Lists
-from assay.evaluation.model.data_parallel import broadcast_buffers, buffers_of_rank_0
-from assay.evaluation.data.data_source import DataSource, Trail, open_source
-from assay.evaluation.results.diagnostics import Diagnostics, choose_diagnostics
-from assay.evaluation.loop.equal_steps import one_by_one, up_to
-from assay.evaluation.errors import BatchError
-from assay.evaluation.results.final_report import FinishedEvaluation, build_report
-from assay.evaluation.model.forward import Forward, ready
-from assay.evaluation.resume.identity import Identity
 from assay.evaluation.arguments.inputs import Inputs, open_inputs
-from assay.evaluation.loop.loop import Loop
-from assay.evaluation.processes.arrange import Introduction, arranged, groups_of, introduce
-from assay.evaluation.processes.companions import Companions, check_outputs, is_of_a_collective
-from assay.evaluation.processes.place import same_models
-from assay.evaluation.processes.model_digest import ModelDigest, check_models
-from assay.evaluation.observe.observers import Observer, Observers
 from assay.evaluation.arguments.options import EvaluateOptions, Metrics, takes_options
 from assay.evaluation.arguments.preparation import meter_of, sample_observers
+from assay.evaluation.data.batch import Reader, Selector, parse_shown
+from assay.evaluation.data.coverage import CoverageTracker, Lists
+from assay.evaluation.data.data_source import DataSource, Trail, open_source
+from assay.evaluation.errors import BatchError
+from assay.evaluation.loop.equal_steps import one_by_one, up_to
+from assay.evaluation.loop.loop import Loop
 from assay.evaluation.loop.progress import EvaluationProgress
-from assay.evaluation.processes.ranks import Ranks, local_rank, process_group
+from assay.evaluation.model.data_parallel import broadcast_buffers, buffers_of_rank_0
+from assay.evaluation.model.forward import Forward, ready
+from assay.evaluation.observe.observers import Observer, Observers
 from assay.evaluation.observe.slices import SliceSpec, parse_slices
+from assay.evaluation.processes.arrange import Introduction, arranged, groups_of, introduce
+from assay.evaluation.processes.companions import Companions, check_outputs, is_of_a_collective
+from assay.evaluation.processes.model_digest import ModelDigest, check_models
+from assay.evaluation.processes.place import same_models
+from assay.evaluation.processes.ranks import Ranks, local_rank, process_group
+from assay.evaluation.results.diagnostics import Diagnostics, choose_diagnostics
+from assay.evaluation.results.final_report import FinishedEvaluation, build_report
+from assay.evaluation.resume.checkpoint import Checkpoints
+from assay.evaluation.resume.identity import Identity
 from assay.evaluation.resume.termination import Termination, saves_on_sigterm
 from assay.meter import Meter
 from assay.metrics.base import Metric

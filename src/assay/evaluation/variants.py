@@ -16,9 +16,9 @@ from torch import Tensor
 from assay._atomic import Location, location
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
+from assay.evaluation.arguments.options import EvaluateOptions
 from assay.evaluation.evaluate_model import evaluate_with_options
 from assay.evaluation.observe.observers import Array, SampleRows, Tensors, as_bytes, from_bytes
-from assay.evaluation.arguments.options import EvaluateOptions
 from assay.evaluation.processes.ranks import Ranks, process_group
 from assay.report import Comparison, Report, compare
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from assay.errors import ConfigError, describe
-from assay.evaluation.data.batch import parse_shown
 from assay.evaluation.arguments.options import ReportOptions
+from assay.evaluation.data.batch import parse_shown
 from assay.evaluation.observe.slices import SliceSpec, parse_slices
 from assay.scoring.columns import TableColumns, parse_fields, parse_names
 from assay.scoring.slice_ranges import SliceRanges, join_ranges, split_ranges

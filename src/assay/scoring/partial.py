@@ -17,20 +17,19 @@ from torch import Tensor
 
 from assay._atomic import Location, reading, write_whole
 from assay.errors import ConfigError, InputError, StateError, describe
+from assay.evaluation.arguments.preparation import meter_of, sample_observers
 from assay.evaluation.data.coverage import Coverage
-from assay.evaluation.results.diagnostics import choose_diagnostics
-from assay.evaluation.results.final_report import CountedSamples, section_of
 from assay.evaluation.observe.observers import SampleRows, part_of, prefixed
 from assay.evaluation.observe.per_sample import PerSampleRecorder
-from assay.evaluation.arguments.preparation import meter_of, sample_observers
 from assay.evaluation.observe.slices import Slicer
+from assay.evaluation.results.diagnostics import choose_diagnostics
+from assay.evaluation.results.final_report import CountedSamples, section_of
 from assay.meter import Meter
 from assay.meter.arguments import Arguments
 from assay.meter.cells import put_together, uncounted
 from assay.meter.file import MeterDescription, sparse
 from assay.metrics.base import Metric
 from assay.report import Report, Table
-from assay.stats.sampling import SampleDigest
 from assay.scoring.bad_rows import BadRows, BadRowsError
 from assay.scoring.columns import TableColumns
 from assay.scoring.content_digests import changed_files
@@ -44,6 +43,7 @@ from assay.scoring.row_trials import RowTrial, arguments_of
 from assay.scoring.rows import RowReader, TableRows, row_numbers
 from assay.scoring.source import Fragment, TableSource
 from assay.scoring.where import parse_where
+from assay.stats.sampling import SampleDigest
 
 _MERGED_AT_ONCE = 256
 

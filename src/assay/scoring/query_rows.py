@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.evaluation.results.final_report import CountedSamples
 from assay.evaluation.observe.query_recorder import QueryRecorder
 from assay.evaluation.observe.worst_queries import ChosenQueries, DocumentList, numbered_queries, ranking_metric
+from assay.evaluation.results.final_report import CountedSamples
 from assay.metrics.retrieval.base import QueryMean
 from assay.report import Section
 from assay.scoring.arrow import arrow

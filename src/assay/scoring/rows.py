@@ -15,11 +15,11 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.evaluation.observe.column_bins import ColumnBins
 from assay.evaluation.observe.slice_values import MISSING, CodedLists, CodedValues, value_text
-from assay.stats.sampling import numbers_of, numbers_of_texts
 from assay.scoring.arrow import arrow
 from assay.scoring.bad_rows import combined
 from assay.scoring.columns import TableColumns
 from assay.scoring.number_lists import sample_tensors
+from assay.stats.sampling import numbers_of, numbers_of_texts
 
 Mask = NDArray[np.bool_]
 _INTEGER = re.compile("-?[0-9]+")

@@ -14,8 +14,8 @@ from assay.devices.selftest import SelfTest, SelfTestOutcome
 from assay.errors import KernelWarning
 from assay.tally.base import Batch, State, Tally
 from assay.tally.labels.confusion import ClassCounts, Confusion
-from assay.tally.scores.labelled_scores import score_spec
 from assay.tally.labels.labels import Labels
+from assay.tally.scores.labelled_scores import score_spec
 from assay.tally.scores.scores import ScoreTally
 from assay.tally.sums.sums import Sums
 from assay.tally.sums.terms import PREDS, TARGET, AbsoluteError, Product

@@ -8,8 +8,8 @@ from typing import Any
 
 from assay.cli.loaders.python_objects import import_object
 from assay.errors import ConfigError, describe
-from assay.evaluation.observe.column_bins import ColumnBins
 from assay.evaluation.data.columns import Columns
+from assay.evaluation.observe.column_bins import ColumnBins
 from assay.metrics.base import Metric
 from assay.scoring.columns import split_unquoted, unquoted
 from assay.scoring.slice_ranges import parse_ranges

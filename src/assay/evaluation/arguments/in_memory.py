@@ -12,10 +12,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from assay.errors import ConfigError, ShapeError, describe
+from assay.evaluation.arguments.options import EvaluateOptions
 from assay.evaluation.data.batch import TARGETS, parse_shown
 from assay.evaluation.data.columns import Columns, as_is
 from assay.evaluation.model.estimators import class_numbers
-from assay.evaluation.arguments.options import EvaluateOptions
 from assay.evaluation.observe.slices import parse_slices
 
 FEATURES, TARGET = "features of the frame", "target of the frame"

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from assay.evaluation.arguments.in_memory import ModelNeeds, class_label_names, open_in_memory
+from assay.evaluation.arguments.options import EvaluateOptions
+from assay.evaluation.arguments.preparation import meter_of
 from assay.evaluation.model.data_parallel import unwrapped
 from assay.evaluation.model.estimators import DECISIONS, PROBABILITIES, EstimatorModel, classes_of, is_estimator
 from assay.evaluation.model.exported_models import as_model
 from assay.evaluation.model.forward import float_dtype
-from assay.evaluation.arguments.in_memory import ModelNeeds, class_label_names, open_in_memory
-from assay.evaluation.arguments.options import EvaluateOptions
-from assay.evaluation.arguments.preparation import meter_of
 from assay.metrics.parsing import as_metrics
 
 

@@ -15,9 +15,9 @@ import torch
 from assay._atomic import location
 from assay.errors import ConfigError, describe
 from assay.evaluation.data.batch import Selector, Shown, parse_shown
-from assay.evaluation.processes.said import parsed_mesh
-from assay.evaluation.processes.ranks import TIMEOUT_S
 from assay.evaluation.observe.slices import Slices
+from assay.evaluation.processes.ranks import TIMEOUT_S
+from assay.evaluation.processes.said import parsed_mesh
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.report import Report

@@ -7,9 +7,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from assay.errors import ConfigError, describe
+from assay.evaluation.arguments.options import ReportOptions
 from assay.evaluation.observe.bootstrap_groups import BootstrapGroups
 from assay.evaluation.observe.observers import Observer
-from assay.evaluation.arguments.options import ReportOptions
 from assay.evaluation.observe.per_sample import PerSampleRecorder
 from assay.evaluation.observe.query_recorder import QueryRecorder
 from assay.evaluation.observe.slices import Slicer, SliceSpec

@@ -19,11 +19,11 @@ from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.data.coverage import Lists, SampleAssignment, assign_samples
-from assay.evaluation.errors import BatchError, loading_advice
 from assay.evaluation.data.mosaic_streaming import by_index
+from assay.evaluation.data.stated_length import stated_length
+from assay.evaluation.errors import BatchError, loading_advice
 from assay.evaluation.nested_batch import digest, structure
 from assay.evaluation.processes.ranks import Ranks
-from assay.evaluation.data.stated_length import stated_length
 
 Index: TypeAlias = NDArray[np.int64] | None
 ANOTHERS = object()

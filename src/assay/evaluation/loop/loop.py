@@ -12,16 +12,16 @@ import torch
 from assay.devices.memory import free_cached, is_out_of_memory
 from assay.errors import AssayError, CapacityError, ConfigError, ShapeError, describe
 from assay.evaluation.data.batch import Reader
-from assay.evaluation.resume.checkpoint import Checkpoints
 from assay.evaluation.data.coverage import CoverageTracker
 from assay.evaluation.data.data_source import ANOTHERS, Index, Unit, Units, broken_loader, is_of_the_loader
 from assay.evaluation.errors import BatchError, RankError, loading_advice
 from assay.evaluation.model.forward import Forward, Predicted
 from assay.evaluation.model.memory import Limit
-from assay.evaluation.processes.companions import Companions, is_of_a_collective
 from assay.evaluation.nested_batch import row_count, row_marks, structure, take
 from assay.evaluation.observe.observers import Observers, RowMetadata
+from assay.evaluation.processes.companions import Companions, is_of_a_collective
 from assay.evaluation.processes.ranks import Ranks
+from assay.evaluation.resume.checkpoint import Checkpoints
 from assay.evaluation.resume.termination import Termination
 from assay.meter import Meter
 

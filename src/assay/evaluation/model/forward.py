@@ -16,11 +16,11 @@ from assay.devices.placement import move
 from assay.devices.policies import can_hold
 from assay.errors import AssayWarning, ConfigError, describe, warn
 from assay.evaluation.data.batch import Reader, as_column
+from assay.evaluation.data.pictures import find_image
+from assay.evaluation.nested_batch import mapped
 from assay.evaluation.processes.guard import CommunicationGuard
 from assay.evaluation.processes.links import Group
 from assay.evaluation.processes.outputs import whole
-from assay.evaluation.nested_batch import mapped
-from assay.evaluation.data.pictures import find_image
 
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _NARROWER = {torch.float64: torch.float32, torch.complex128: torch.complex64}

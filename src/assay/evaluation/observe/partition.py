@@ -9,7 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.evaluation.observe.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, parts_of, prefixed
+from assay.evaluation.observe.observers import (
+    Array,
+    SampleRows,
+    Tensors,
+    as_bytes,
+    from_bytes,
+    part_of,
+    parts_of,
+    prefixed,
+)
 from assay.meter import Meter
 from assay.meter.cells import CellCounts, CellMeters
 

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from assay.devices.placement import to_host
-from assay.evaluation.observe.observers import Array, SampleRows, Tensors, as_bytes, from_bytes
 from assay.evaluation.data.pictures import Marks, are_masks, box_marks, class_name, mask_marks
+from assay.evaluation.observe.observers import Array, SampleRows, Tensors, as_bytes, from_bytes
 from assay.evaluation.observe.sample_segments import SEGMENT_ROWS, Fetch, SampleSegments, Segment
 from assay.meter.arguments import Arguments
 from assay.metrics.base import Metric

@@ -12,7 +12,13 @@ from torch import Tensor
 
 from assay.evaluation.observe.observers import Array, SampleRows, Tensors, as_bytes, from_bytes
 from assay.evaluation.observe.per_sample import host_array, id_array
-from assay.evaluation.observe.worst_queries import ChosenDocument, ChosenQueries, ChosenQuery, DocumentList, query_severities
+from assay.evaluation.observe.worst_queries import (
+    ChosenDocument,
+    ChosenQueries,
+    ChosenQuery,
+    DocumentList,
+    query_severities,
+)
 from assay.metrics.per_sample import row_values
 from assay.metrics.retrieval.base import QueryMean
 from assay.report.worst import worst_rows

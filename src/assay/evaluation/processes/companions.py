@@ -19,9 +19,9 @@ from torch import Tensor
 
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
+from assay.evaluation.nested_batch import digest
 from assay.evaluation.processes.links import Group
 from assay.evaluation.processes.place import Place
-from assay.evaluation.nested_batch import digest
 
 MOST_COMPARED = 64
 """Batches whose outputs are compared between processes: what is wrong with them shows in the first."""

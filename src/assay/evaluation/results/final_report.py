@@ -14,18 +14,18 @@ import torch
 from assay.devices.assign import DeviceAssignment
 from assay.devices.processor import device_name
 from assay.errors import warn
+from assay.evaluation.arguments.options import EvaluateOptions, ReportOptions
 from assay.evaluation.data.batch import only_entry, parse_shown
 from assay.evaluation.data.coverage import Coverage
 from assay.evaluation.data.data_source import DataSource
-from assay.evaluation.results.diagnostics import Diagnostics
-from assay.evaluation.model.forward import Forward
-from assay.evaluation.loop.loop import Loop
-from assay.evaluation.arguments.options import EvaluateOptions, ReportOptions
-from assay.evaluation.observe.per_sample import PerSampleRecorder, PerSampleValues
 from assay.evaluation.data.pictures import draw, find_image
+from assay.evaluation.loop.loop import Loop
+from assay.evaluation.model.forward import Forward
+from assay.evaluation.observe.per_sample import PerSampleRecorder, PerSampleValues
 from assay.evaluation.observe.query_recorder import QueryRecorder
-from assay.evaluation.results.report_section import build_section
 from assay.evaluation.observe.worst_queries import ChosenQueries, numbered_queries, ranking_metric
+from assay.evaluation.results.diagnostics import Diagnostics
+from assay.evaluation.results.report_section import build_section
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.render.pictures import Picture

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from assay.errors import plural
+from assay.evaluation.arguments.options import ReportOptions
 from assay.evaluation.observe.bootstrap_groups import BootstrapGroups, Resampled, resamples_of_slices
+from assay.evaluation.observe.per_sample import PerSampleValues
+from assay.evaluation.observe.slices import Slicer, SliceResult
 from assay.evaluation.results.diagnostics import Diagnostics, residuals
 from assay.evaluation.results.missing_intervals import MissingInterval, missing_interval_notes
-from assay.evaluation.arguments.options import ReportOptions
-from assay.evaluation.observe.per_sample import PerSampleValues
 from assay.evaluation.results.report_values import IntervalSources, rest_of, values_of
-from assay.evaluation.observe.slices import Slicer, SliceResult
 from assay.meter import Meter
 from assay.meter.intervals import intervals_or_reasons
 from assay.meter.resample import READ_ELEMENTS

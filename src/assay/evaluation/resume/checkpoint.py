@@ -29,9 +29,9 @@ from assay._atomic import Location, files_in, link_or_copy, local_copy, location
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.data.coverage import CoverageTracker
 from assay.evaluation.data.data_source import Trail
-from assay.evaluation.resume.identity import same
 from assay.evaluation.observe.observers import Observers, part_of, prefixed
 from assay.evaluation.processes.ranks import Ranks
+from assay.evaluation.resume.identity import same
 from assay.meter import Meter
 from assay.meter.file import checksum
 

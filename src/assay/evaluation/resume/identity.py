@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from torch.utils.data import ConcatDataset, Subset, TensorDataset
 
 from assay.errors import ConfigError, describe
+from assay.evaluation.arguments.options import EvaluateOptions
 from assay.evaluation.data.columns import Columns
 from assay.evaluation.data.coverage import SampleAssignment
 from assay.evaluation.data.data_source import DataSource, Unit
-from assay.evaluation.processes.weights import shared_digest
-from assay.evaluation.arguments.options import EvaluateOptions
-from assay.evaluation.processes.ranks import Ranks
 from assay.evaluation.observe.slices import parse_slices
+from assay.evaluation.processes.ranks import Ranks
+from assay.evaluation.processes.weights import shared_digest
 from assay.evaluation.resume.stable_digest import NoDigestError, stable_digest
 from assay.meter import Meter
 from assay.meter.file import MeterDescription

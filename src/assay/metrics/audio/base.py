@@ -12,10 +12,10 @@ from assay.encode.waves import WaveEncoder
 from assay.metrics.base import Metric
 from assay.metrics.exact_arithmetic import means, result
 from assay.metrics.per_sample import SampleTerms
-from assay.tally.rows.audio_terms import AudioTerm
 from assay.tally.base import Batch, Tally
-from assay.tally.sums.row_sums import RowSums, RowTotals
+from assay.tally.rows.audio_terms import AudioTerm
 from assay.tally.rows.row_terms import RowNumbers
+from assay.tally.sums.row_sums import RowSums, RowTotals
 
 
 @dataclass(frozen=True, kw_only=True)

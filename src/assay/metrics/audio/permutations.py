@@ -20,10 +20,10 @@ from assay.metrics.audio.ratios import (
 )
 from assay.metrics.base import Change
 from assay.metrics.per_sample import SampleTerms
-from assay.tally.rows.audio_terms import AudioTerm, PermutedRatio
 from assay.tally.base import Batch, Tally
-from assay.tally.sums.row_sums import RowSums
+from assay.tally.rows.audio_terms import AudioTerm, PermutedRatio
 from assay.tally.rows.row_terms import RowNumbers
+from assay.tally.sums.row_sums import RowSums
 
 __all__ = ["PermutationInvariantTraining"]
 

@@ -29,8 +29,8 @@ from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
 from assay.tally.labels.confusion import ClassTotals, Confusion, Counts
-from assay.tally.sums.row_sums import RowSums, RowTotals
 from assay.tally.labels.sample_hits import SampleHits, SampleTotals
+from assay.tally.sums.row_sums import RowSums, RowTotals
 
 __all__ = ["ClassReport", "ConfusionMatrix", "ExactMatch", "StatScores"]
 

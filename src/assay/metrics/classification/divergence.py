@@ -14,9 +14,9 @@ from assay.metrics.base import NOT_NEGATIVE, Metric, number
 from assay.metrics.exact_arithmetic import means, result, rounded, sums_or_means
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
-from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals, sum_each_row
 from assay.tally.rows.row_terms import Divergence
 from assay.tally.rows.vector_terms import DivergenceOfMean, PredictedEntropy
+from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals, sum_each_row
 
 __all__ = ["Entropy", "JensenShannonDivergence", "KLDivergence", "MutualInformation"]
 

@@ -13,10 +13,10 @@ from assay.metrics.base import NOT_NEGATIVE, Metric, number
 from assay.metrics.exact_arithmetic import means, quotient, rounded
 from assay.metrics.output_metrics import ElementwiseMetric, Of
 from assay.tally.base import Tally
-from assay.tally.sums.exact import Number
-from assay.tally.sums.float_terms import as_float
 from assay.tally.scores.labelled_scores import score_spec
 from assay.tally.scores.losses import LogLossAndTarget
+from assay.tally.sums.exact import Number
+from assay.tally.sums.float_terms import as_float
 from assay.tally.sums.row_sums import RowSums, RowTotals
 from assay.tally.sums.terms import PREDS, TARGET, Term
 from assay.tally.sums.totals import Totals

@@ -18,8 +18,8 @@ from torch import Tensor
 from assay.errors import ConfigError, NoDataWarning, describe, warn
 from assay.metrics.base import SHARE, Examples, Metric, number, plain, vector
 from assay.stats.intervals import Ends, area_interval, on_logit_scale
-from assay.tally.scores import curves
 from assay.tally.base import Tally
+from assay.tally.scores import curves
 from assay.tally.scores.curves import Array, BoundedEstimate, Ranking
 from assay.tally.scores.labelled_scores import score_spec
 from assay.tally.scores.scores import ScoreTally

@@ -20,9 +20,9 @@ from assay.metrics.classification.label_metrics import Average, LabelMetric, Out
 from assay.metrics.exact_arithmetic import means, quotient, rounded
 from assay.tally.base import Batch, BatchLayout
 from assay.tally.labels.labels import Labels
+from assay.tally.labels.sample_hits import RIGHT, WRONG, sample_results
 from assay.tally.layout_checks import check_weights
 from assay.tally.sums.row_sums import RowTerm, RowTotals, RowValues, SumShape
-from assay.tally.labels.sample_hits import RIGHT, WRONG, sample_results
 
 if TYPE_CHECKING:
     from assay.metrics.classification.ratio_metric import RatioMetric

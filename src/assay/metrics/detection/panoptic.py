@@ -13,9 +13,9 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples, Metric, vector
 from assay.metrics.exact_arithmetic import quotient, result, rounded
 from assay.tally.base import Tally
-from assay.tally.sums.exact import Number
 from assay.tally.rows.mask_terms import QUOTIENT_BITS
 from assay.tally.rows.panoptic_terms import SegmentMatches
+from assay.tally.sums.exact import Number
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
 __all__ = ["ModifiedPanopticQuality", "PanopticQuality"]

@@ -17,9 +17,9 @@ from assay.metrics.distances import chunks
 from assay.metrics.exact_arithmetic import rounded
 from assay.metrics.generative.features import FeatureMetric, repetitions
 from assay.tally.base import Tally
-from assay.tally.sums.exact import fraction
 from assay.tally.points.feature_moments import FeatureMoments, Moments
 from assay.tally.points.finite_rows import PointArrays
+from assay.tally.sums.exact import fraction
 
 __all__ = ["FrechetDistance", "MemorizationInformedFrechetInceptionDistance"]
 

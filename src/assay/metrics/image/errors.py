@@ -25,10 +25,10 @@ from assay.tally.rows.image_terms import (
     WindowError,
     WindowSpectralError,
 )
+from assay.tally.rows.windows import Window
 from assay.tally.sums.row_sums import RowTotals
 from assay.tally.sums.sums import Sums
 from assay.tally.sums.totals import Totals
-from assay.tally.rows.windows import Window
 
 __all__ = [
     "ErrorRelativeGlobalDimensionlessSynthesis",

@@ -17,8 +17,8 @@ from assay.metrics.exact_arithmetic import means, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.inputs import type_name
-from assay.tally.sums.row_sums import RowSums, RowTotals
 from assay.tally.rows.row_terms import FunctionNumbers
+from assay.tally.sums.row_sums import RowSums, RowTotals
 
 __all__ = ["PerSample"]
 

@@ -16,10 +16,10 @@ from assay.metrics.output_metrics import MOMENTS, TARGET_SPREAD, WEIGHT, XX, XY,
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
+from assay.tally.rows.row_terms import Cosine
 from assay.tally.sums.exact import Number
 from assay.tally.sums.polynomials import QuotientOfSums, SumOf
 from assay.tally.sums.row_sums import RowSums, RowTotals
-from assay.tally.rows.row_terms import Cosine
 from assay.tally.sums.sums import Sums
 from assay.tally.sums.terms import PREDS, TARGET, Term
 from assay.tally.sums.totals import Totals

@@ -17,8 +17,8 @@ from assay.metrics.exact_arithmetic import over_root, result
 from assay.metrics.per_sample import single
 from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
-from assay.tally.sums.integer_weights import integer_weights
 from assay.tally.stores.samples import SampleArrays, SampleTally
+from assay.tally.sums.integer_weights import integer_weights
 
 __all__ = ["KendallRankCorrCoef", "SpearmanCorrCoef"]
 

@@ -25,6 +25,7 @@ from assay.metrics.output_metrics import (
 )
 from assay.tally.base import Tally
 from assay.tally.composite import combine
+from assay.tally.output import of_output
 from assay.tally.sums.exact import Number
 from assay.tally.sums.extremes import Extremes, Range
 from assay.tally.sums.float_terms import (
@@ -36,7 +37,6 @@ from assay.tally.sums.float_terms import (
     WaveHedgesTerm,
     difference,
 )
-from assay.tally.output import of_output
 from assay.tally.sums.polynomials import QuotientOfSums, SumOf
 from assay.tally.sums.terms import PREDS, TARGET, FloatTerm, Term
 from assay.tally.sums.totals import Totals

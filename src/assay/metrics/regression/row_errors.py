@@ -14,8 +14,8 @@ from assay.metrics.base import NOT_NEGATIVE, Metric
 from assay.metrics.exact_arithmetic import means, result
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
-from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals
 from assay.tally.rows.vector_terms import EnsembleScore, PairwiseDistance
+from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals
 
 __all__ = ["ContinuousRankedProbabilityScore", "MeanPairwiseDistance"]
 

@@ -16,9 +16,9 @@ from assay.metrics.base import AT_MOST_1, NOT_NEGATIVE, Metric, number
 from assay.metrics.per_sample import single
 from assay.stats.intervals import Ends, order_statistics
 from assay.tally.base import Batch, Tally
+from assay.tally.stores.samples import SampleArrays, SampleTally
 from assay.tally.sums.float_terms import TweedieDeviance
 from assay.tally.sums.integer_weights import integer_weights
-from assay.tally.stores.samples import SampleArrays, SampleTally
 
 __all__ = [
     "D2AbsoluteErrorScore",

@@ -27,8 +27,8 @@ from assay.tally.queries.queries import (
     RowQueries,
 )
 from assay.tally.queries.query_terms import EmptyTargetAction, QueryTerm
-from assay.tally.sums.row_sums import RowSums, RowTotals
 from assay.tally.rows.row_terms import RowNumbers
+from assay.tally.sums.row_sums import RowSums, RowTotals
 
 Aggregation = Literal["mean", "median", "min", "max"]
 INTERVALS: Mapping[str, str] = {

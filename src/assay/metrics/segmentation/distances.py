@@ -16,9 +16,9 @@ from assay.metrics.base import NOT_NEGATIVE, SHARE, Change, Examples, Metric, nu
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
+from assay.tally.rows.row_terms import RowNumbers
 from assay.tally.sums.exact import Number
 from assay.tally.sums.row_sums import RowSums, RowTotals
-from assay.tally.rows.row_terms import RowNumbers
 
 __all__ = ["AverageSurfaceDistance", "HausdorffDistance", "SurfaceDice"]
 

@@ -15,7 +15,14 @@ from assay.metrics.base import SHARE, Examples, Metric
 from assay.metrics.exact_arithmetic import quotient, result
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
-from assay.tally.rows.mask_terms import QUOTIENT_BITS, ClassOverlap, GeneralizedDice, InputFormat, OverlapTerm, WeightType
+from assay.tally.rows.mask_terms import (
+    QUOTIENT_BITS,
+    ClassOverlap,
+    GeneralizedDice,
+    InputFormat,
+    OverlapTerm,
+    WeightType,
+)
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
 __all__ = ["GeneralizedDiceScore", "MeanDice", "MeanIoU"]

@@ -13,8 +13,8 @@ from assay.metrics.base import Metric
 from assay.metrics.exact_arithmetic import means, result
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
-from assay.tally.sums.row_sums import RowSums, RowTotals
 from assay.tally.rows.row_terms import LargestVertexError
+from assay.tally.sums.row_sums import RowSums, RowTotals
 
 __all__ = ["LipVertexError"]
 

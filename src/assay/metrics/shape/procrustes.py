@@ -12,8 +12,8 @@ from assay.metrics.base import Metric
 from assay.metrics.exact_arithmetic import result, sums_or_means
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
-from assay.tally.sums.row_sums import RowSums, RowTotals
 from assay.tally.rows.row_terms import RowNumbers
+from assay.tally.sums.row_sums import RowSums, RowTotals
 
 __all__ = ["ProcrustesDisparity"]
 

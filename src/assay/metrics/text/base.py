@@ -14,10 +14,10 @@ from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
+from assay.tally.rows.row_terms import RowNumbers
 from assay.tally.sums.count_sums import CountSums
 from assay.tally.sums.exact import Number
 from assay.tally.sums.row_sums import RowSums, RowTotals
-from assay.tally.rows.row_terms import RowNumbers
 
 __all__: list[str] = []
 

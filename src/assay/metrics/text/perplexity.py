@@ -11,8 +11,8 @@ from torch import Tensor
 from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import means, rounded
 from assay.tally.base import Tally
-from assay.tally.sums.row_sums import RowSums, RowTotals
 from assay.tally.rows.row_terms import TokenLogLoss
+from assay.tally.sums.row_sums import RowSums, RowTotals
 
 __all__ = ["Perplexity"]
 

@@ -16,10 +16,10 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.native import values as native
 from assay.native.library import library
-from assay.tally.sums import exact
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole, bad_weights
 from assay.tally.labels.labels import Labels, true_labels
 from assay.tally.row_cells import RowCells
+from assay.tally.sums import exact
 
 FEW_CLASSES = 128  # up to here the matrix is small enough to be the state of everything
 FEW_WEIGHTED = 64

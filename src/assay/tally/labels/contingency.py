@@ -11,8 +11,8 @@ import numpy as np
 from assay.errors import DtypeError, describe
 from assay.tally.base import BatchLayout, InvalidValues, State
 from assay.tally.labels.confusion import Counts
-from assay.tally.sums.integer_weights import integer_weights
 from assay.tally.stores.samples import SampleArrays, SampleTally
+from assay.tally.sums.integer_weights import integer_weights
 
 Whole = np.ndarray[Any, Any]
 NanStrategy = Literal["drop", "replace"]

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
-from assay.tally.sums import exact
 from assay.tally.base import (
     BAD_WEIGHTS,
     Batch,
@@ -26,9 +25,10 @@ from assay.tally.base import (
     shown,
 )
 from assay.tally.labels.confusion import Confusion, Counts, LabelTally, confusion_places
-from assay.tally.sums.integer_weights import integer_weights
 from assay.tally.labels.labels import Labels
 from assay.tally.stores.sample_store import ANY, SampleStore, canonical
+from assay.tally.sums import exact
+from assay.tally.sums.integer_weights import integer_weights
 
 GROUPS = "groups"
 GroupCounts = Mapping[int, Counts]

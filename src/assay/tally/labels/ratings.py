@@ -13,8 +13,8 @@ from torch import Tensor
 from assay.decide import first_largest
 from assay.errors import DtypeError, ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, shown
-from assay.tally.sums.exact import Number
 from assay.tally.layout_checks import check_weights
+from assay.tally.sums.exact import Number
 from assay.tally.sums.sums import Sums
 from assay.tally.sums.terms import PREDS
 

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.tally.sums import exact
 from assay.tally.base import Batch, BatchLayout, State
 from assay.tally.labels.confusion import LabelTally
 from assay.tally.labels.labels import Labels
 from assay.tally.layout_checks import check_weights
+from assay.tally.sums import exact
 
 IGNORED, RIGHT, WRONG, BAD_TARGET, BAD_PREDICTION = range(5)
 

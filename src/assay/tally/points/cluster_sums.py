@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
-from assay.tally.sums import exact
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights, shown
 from assay.tally.layout_checks import check_real, check_weights
+from assay.tally.sums import exact
 
 NOT_FINITE = "points are NaN or infinite"
 

@@ -15,8 +15,8 @@ from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, TensorLayout
 from assay.tally.points.cluster_sums import check_points
 from assay.tally.points.finite_rows import TARGET_RANGE
-from assay.tally.sums.integer_products import LARGEST, LIMB_BITS, add_products, slabs, table_size
 from assay.tally.stores.sample_store import SampleStore, canonical
+from assay.tally.sums.integer_products import LARGEST, LIMB_BITS, add_products, slabs, table_size
 
 _MOST = 1 << 38  # rows, or weight: up to there nothing overflows
 _LARGEST_WEIGHT = (1 << 31) - 1

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from assay.tally.sums import exact
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, State, bad_weights, compute_batches
-from assay.tally.points.cluster_sums import NOT_FINITE, ClusterSums, ClusterTotals, check_points, finite_rows
 from assay.tally.layout_checks import check_weights
+from assay.tally.points.cluster_sums import NOT_FINITE, ClusterSums, ClusterTotals, check_points, finite_rows
 from assay.tally.stores.row_store import RowStore
+from assay.tally.sums import exact
 
 _SLICE_BYTES = 1 << 26
 """Of the sums of kept points that are there at a time."""

@@ -27,8 +27,8 @@ from assay.tally.base import (
 from assay.tally.layout_checks import check_as_preds, check_weights
 from assay.tally.queries.query_terms import EmptyTargetAction, QueryTerm
 from assay.tally.queries.ranked_queries import RankedQueries, ranked
-from assay.tally.sums.row_sums import RowTerm, RowValues, SumShape
 from assay.tally.stores.sample_store import ANY, SampleStore, canonical
+from assay.tally.sums.row_sums import RowTerm, RowValues, SumShape
 
 INVALID = (
     "scores are NaN",

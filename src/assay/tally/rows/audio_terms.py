@@ -18,8 +18,8 @@ from assay.errors import DtypeError, ShapeError, describe
 from assay.native.audio import signal_ratios
 from assay.native.library import takes
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
-from assay.tally.sums.float_terms import difference
 from assay.tally.layout_checks import check_weights, shown_or_nothing
+from assay.tally.sums.float_terms import difference
 from assay.tally.sums.row_sums import RowTerm, RowValues
 
 SignalLayout = Literal["signals", "sources", "spectra"]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from assay.tally.sums.float_terms import difference
 from assay.tally.rows.image_terms import ImageTerm, as_floats, central, centred, row_mean, row_sum
 from assay.tally.rows.windows import Window
+from assay.tally.sums.float_terms import difference
 
 SCALES = tuple(Window(size, size / 5) for size in (17, 9, 5, 3))
 

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
-from assay.tally.sums.float_terms import as_float, difference, power
 from assay.tally.layout_checks import check_as_preds, check_real, check_weights
-from assay.tally.sums.row_sums import RowTerm, RowValues, sum_each_row
 from assay.tally.rows.windows import Window
+from assay.tally.sums.float_terms import as_float, difference, power
+from assay.tally.sums.row_sums import RowTerm, RowValues, sum_each_row
 
 PIXEL_BITS, MEAN_BITS = 30, 50
 """How many binary places a pixel of a bounded map has, and the mean over its pixels."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
-from assay.tally.sums.float_terms import power
+from assay.tally.layout_checks import check_weights
 from assay.tally.rows.image_terms import (
     MEAN_BITS,
     UNDEFINED,
@@ -25,8 +25,8 @@ from assay.tally.rows.image_terms import (
     fixed_mean,
     row_mean,
 )
-from assay.tally.layout_checks import check_weights
 from assay.tally.rows.windows import Window
+from assay.tally.sums.float_terms import power
 
 QUALITY = Similarity(Window(11, 1.5))
 """The universal image quality index, as `UniversalImageQualityIndex` has it."""

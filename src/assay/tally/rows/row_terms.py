@@ -10,8 +10,8 @@ from torch import Tensor
 
 from assay.errors import DtypeError, ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
-from assay.tally.sums.float_terms import contiguous_float, difference
 from assay.tally.layout_checks import check_as_preds, check_real, check_weights, shown_or_nothing
+from assay.tally.sums.float_terms import contiguous_float, difference
 from assay.tally.sums.row_sums import RowTerm, RowValues, SumShape, sum_each_row
 
 

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, shown
-from assay.tally.sums.float_terms import contiguous_float, difference, power
 from assay.tally.layout_checks import check_real, check_weights, shown_or_nothing
-from assay.tally.sums.row_sums import RowTerm, RowValues, SumShape, sum_each_row
 from assay.tally.rows.row_terms import Divergence, shares
+from assay.tally.sums.float_terms import contiguous_float, difference, power
+from assay.tally.sums.row_sums import RowTerm, RowValues, SumShape, sum_each_row
 
 
 def check_rows(layout: BatchLayout, target: tuple[int, ...] | None, expected: str) -> None:

@@ -14,10 +14,10 @@ from assay.decide import first_largest
 from assay.native import bins as native
 from assay.native import labels as native_labels
 from assay.native.library import takes
-from assay.tally.sums import exact
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole
-from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
 from assay.tally.row_cells import RowCells
+from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
+from assay.tally.sums import exact
 from assay.tally.sums.row_sums import add_invalid
 
 

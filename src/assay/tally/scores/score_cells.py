@@ -14,11 +14,11 @@ from assay.devices.placement import move, to_host
 from assay.devices.policies import policy
 from assay.native.library import takes
 from assay.tally.base import Batch, CellStates, State
-from assay.tally.scores.labelled_scores import KINDS, ScoreRows
 from assay.tally.row_cells import RowCells
-from assay.tally.sums.row_sums import add_invalid
-from assay.tally.stores.sample_store import SampleStore, canonical_order
+from assay.tally.scores.labelled_scores import KINDS, ScoreRows
 from assay.tally.scores.score_histogram import ScoreHistogram
+from assay.tally.stores.sample_store import SampleStore, canonical_order
+from assay.tally.sums.row_sums import add_invalid
 
 Cells = NDArray[np.int64]
 

@@ -13,8 +13,8 @@ from assay.devices.placement import move
 from assay.native import bins as native
 from assay.native.library import takes
 from assay.tally.base import State
-from assay.tally.scores.labelled_scores import ScoreSpec
 from assay.tally.row_cells import RowCells
+from assay.tally.scores.labelled_scores import ScoreSpec
 from assay.tally.scores.score_bins import ScoreBins
 
 

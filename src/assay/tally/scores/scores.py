@@ -28,12 +28,12 @@ from assay.tally.base import (
     merge_into,
 )
 from assay.tally.scores.curves import Array, Ranking, of_samples, sort_samples
-from assay.tally.sums.integer_weights import integer_weights
 from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec
-from assay.tally.stores.sample_store import SampleStore, canonical
 from assay.tally.scores.score_bins import ScoreBins
 from assay.tally.scores.score_cells import ScoreCells, ScoreKeeping
 from assay.tally.scores.score_histogram import ScoreHistogram
+from assay.tally.stores.sample_store import SampleStore, canonical
+from assay.tally.sums.integer_weights import integer_weights
 from assay.triton_kernels import scores as triton_scores
 from assay.triton_kernels.launch import takes as triton_takes
 

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from assay.devices.placement import constants
 from assay.errors import ConfigError, describe
-from assay.tally.sums import exact
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole
 from assay.tally.labels.confusion import LARGEST_STATE
+from assay.tally.row_cells import RowCells
 from assay.tally.scores.curves import Ranking
 from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
-from assay.tally.row_cells import RowCells
+from assay.tally.sums import exact
 from assay.tally.sums.row_sums import add_invalid
 
 

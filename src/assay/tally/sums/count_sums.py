@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import torch
 
-from assay.tally.sums import exact
 from assay.tally.base import Batch, InvalidValues, State
+from assay.tally.sums import exact
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
 

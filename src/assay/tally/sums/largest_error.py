@@ -11,8 +11,8 @@ from torch import Tensor
 
 from assay.errors import DtypeError, describe
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally
-from assay.tally.sums.extremes import decoded, elements_without_weight, keys
 from assay.tally.layout_checks import check_as_preds, check_real, check_weights
+from assay.tally.sums.extremes import decoded, elements_without_weight, keys
 
 _NONE = torch.iinfo(torch.int64).min
 _KINDS = ("float32", "halves", "float64", "integer")

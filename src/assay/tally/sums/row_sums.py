@@ -18,10 +18,10 @@ from torch import Tensor
 from assay.native.library import takes
 from assay.native.sums import DTYPES, ProductSums
 from assay.native.values import add_integers
-from assay.tally.sums import exact
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole, bad_weights
-from assay.tally.sums.exact import Number
 from assay.tally.row_cells import RowCells
+from assay.tally.sums import exact
+from assay.tally.sums.exact import Number
 from assay.triton_kernels import sums as triton_sums
 
 

@@ -14,7 +14,6 @@ from torch import Tensor
 from assay.errors import ShapeError, describe
 from assay.native.library import takes
 from assay.native.sums import DTYPES, PreparedSums, column_of, product_of, sum_products
-from assay.tally.sums import exact, modular_sums
 from assay.tally.base import (
     BAD_WEIGHTS,
     NAN_LEFT_OUT,
@@ -32,7 +31,19 @@ from assay.tally.base import (
 )
 from assay.tally.layout_checks import check_as_preds, check_weights
 from assay.tally.row_cells import RowCells
-from assay.tally.sums.terms import PREDS, WEIGHTS, Argument, ArgumentValue, Factor, FloatTerm, Leaf, Product, Term, column
+from assay.tally.sums import exact, modular_sums
+from assay.tally.sums.terms import (
+    PREDS,
+    WEIGHTS,
+    Argument,
+    ArgumentValue,
+    Factor,
+    FloatTerm,
+    Leaf,
+    Product,
+    Term,
+    column,
+)
 from assay.tally.sums.totals import SumLayout, SumPlace, Totals
 from assay.triton_kernels import sums as triton_sums
 

@@ -9,8 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from assay.tally.sums import exact
 from assay.tally.base import Batch
+from assay.tally.sums import exact
 
 Argument = Literal["preds", "target", "weights"]
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from assay.native import quotients as native
 from assay.native.library import library
-from assay.tally.sums import exact
 from assay.tally.base import State
+from assay.tally.sums import exact
 from assay.tally.sums.exact import Number
 from assay.tally.sums.polynomials import QuotientOfSums, Steps, SumOf
 from assay.tally.sums.terms import WEIGHTS, Leaf, Term
