@@ -11,7 +11,7 @@ from assay.devices import policy
 from assay.devices.placement import move
 from laws import Data, bits, feed, public_metrics
 from tally_laws import TALLY_CASES
-from thinning import every, one_of_each
+from thinning import every
 
 DEVICES = ("mps", "cuda:1", "xpu")
 STAGES = (0, 1 << 21)
@@ -43,7 +43,7 @@ def test_the_audit_has_a_case_for_every_metric():
     assert named == set(public_metrics())
 
 
-@one_of_each()  # it takes half a minute
+@pytest.mark.exhaustive  # it takes half a minute
 @pytest.mark.parametrize("name", DEVICES)
 def test_the_audit_of_assay_finds_nothing(name):
     result = audit("assay", [name])

@@ -17,6 +17,7 @@ from assay.cli.config import resolve
 from assay.cli.options import AuditCommand
 from assay.errors import ConfigError
 
+pytestmark = pytest.mark.exhaustive  # most tests start processes
 BUGGY = Path(__file__).parents[1] / "audit" / "buggy.py"
 
 

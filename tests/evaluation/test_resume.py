@@ -331,6 +331,7 @@ def uninterrupted(folder):
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.exhaustive  # it starts processes
 def test_killed_at_random_places_the_bits_are_those_of_a_run_without_interruption(tmp_path, kills):
     last, ended = killed_at_random(tmp_path / "killed", kills, seed=kills)
     assert ended >= 1

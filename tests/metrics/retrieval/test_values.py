@@ -31,6 +31,7 @@ from assay.metrics import (
 from assay.metrics.retrieval.base import RetrievalMetric
 from assay.tally.queries.query_terms import GAINS, power_of_two
 from metrics.retrieval import orders
+from thinning import one_of_each
 
 CASES = {
     "MAP": (RetrievalMAP(), orders.average_precision()),
@@ -106,6 +107,7 @@ def by_row(metric: RetrievalMetric) -> RetrievalMetric:
 
 
 @pytest.mark.parametrize("way", ["indexes", "rows in float64", "rows in float32"])
+@one_of_each()
 def test_values_are_expectations_over_all_orders_of_equal_scores(way):
     rows, tolerance = way != "indexes", 1e-6 if way.endswith("32") else 1e-12
     metrics = {name: by_row(metric) if rows else metric for name, metric in METRICS.items()}
