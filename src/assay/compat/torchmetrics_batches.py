@@ -133,6 +133,8 @@ def _weighted_values(value: Any, weight: Any = None) -> dict[str, Any]:
 def _known_values(value: Any, weight: Any = None) -> dict[str, Any]:
     """Values and weights where `nan_strategy` says what becomes of NaN: where either is NaN, the value is."""
     batch = _weighted_values(value, weight)
+    if weight is None:
+        return batch
     is_nan = batch["preds"].isnan() | batch["weights"].isnan()
     return {"preds": batch["preds"].masked_fill(is_nan, math.nan), "weights": batch["weights"].masked_fill(is_nan, 1)}
 

@@ -27,6 +27,7 @@ from assay.errors import (
     NoDataWarning,
     StateError,
     describe,
+    taken_warnings,
     warn,
 )
 from assay.integrations.torchmetrics import AssayMetric, squeezed, torchmetrics
@@ -353,8 +354,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
 
     def _reported_as_there(self, values: Callable[..., dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Values by name. Where TorchMetrics has a number, there is no warning; elsewhere NaN is its value, too."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NoDataWarning)
+        with taken_warnings(NoDataWarning):
             return values(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -402,17 +402,14 @@ class CompatibleAggregate(CompatibleMetric):
     def _reported_as_there(self, values: Callable[..., dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Values by name. NaN that are left out are reported once a metric; infinite values are values there."""
         try:
-            with warnings.catch_warnings(record=True) as given:
-                warnings.simplefilter("always")
+            with taken_warnings(AssayWarning) as taken:
                 found = values(*args, **kwargs)
         except InvalidValuesError as error:
             raise NanValuesError(f"Encountered `nan` values in tensor. {error}") from error
-        for each in given:
-            if not issubclass(each.category, AssayWarning):
-                warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-            elif NAN_LEFT_OUT in str(each.message) and not self._has_warned:
+        for message, _ in taken:
+            if NAN_LEFT_OUT in message and not self._has_warned:
                 self._has_warned = True
-                warn(f"Encountered `nan` values in tensor. Will be removed. {each.message}", InvalidValuesWarning)
+                warn(f"Encountered `nan` values in tensor. Will be removed. {message}", InvalidValuesWarning)
         return found
 
 

@@ -113,8 +113,8 @@ def compatible_function(original: Callable[..., Any]) -> Callable[..., Any]:
         if entry.tasks:
             task = ClassificationTask.from_str(bound.arguments["task"]).value
             entry = TABLE.entries[next(name for name in entry.tasks if name.startswith(task))]
-        batch = [bound.arguments[each.name] for each in entry.takes if entry.rules.get(each.name) == "data"]
         kind, given = _class_of(entry.name), bound.arguments
+        batch = [given[name] for name in _data_of(entry.name)]
         if require_gradient(given.values()) and has_gradient(kind):
             return original(*args, **kwargs)
         if "num_outputs" in _parameters(kind) and "num_outputs" not in given and batch[0].ndim == 2:
@@ -184,6 +184,13 @@ def compatible_query_function(original: Callable[..., Any]) -> Callable[..., Any
 def _parameters(original: type) -> Mapping[str, inspect.Parameter]:
     """Those of the constructor of a class of TorchMetrics."""
     return inspect.signature(original).parameters
+
+
+@functools.cache
+def _data_of(name: str) -> tuple[str, ...]:
+    """The names of the arguments of a function that are data."""
+    entry = TABLE.entries[name]
+    return tuple(each.name for each in entry.takes if entry.rules.get(each.name) == "data")
 
 
 @functools.cache
