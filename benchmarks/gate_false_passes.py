@@ -50,7 +50,7 @@ def of_drops(n: int, drop: float) -> tuple[float, float]:
 def report(columns: dict[str, Array], value: float, **about: object) -> Report:
     rows = len(next(iter(columns.values()), ()))
     samples = Samples.pack(range(rows), columns, data="simulated") if columns else None
-    return Report("run", [Section("test", [Value("m", value, **about)], samples=samples)])  # type: ignore[arg-type]
+    return Report("run", (Section("test", (Value("m", value, **about),), samples=samples),))  # type: ignore[arg-type]
 
 
 def passes(of: Report, kind: str, bound: float, baseline: Report | None = None) -> bool:
@@ -60,7 +60,7 @@ def passes(of: Report, kind: str, bound: float, baseline: Report | None = None) 
 def yes_or_no(right: Array) -> Report:
     samples = Samples.pack(range(len(right)), {"right": right}, decision=right.astype(int), target=np.ones(len(right)))
     value = Value("m", float(right.mean()), numerator="right", higher_is_better=True)
-    return Report("run", [Section("test", [value], samples=samples)])
+    return Report("run", (Section("test", (value,), samples=samples),))
 
 
 def a_worse_model(n: int, drop: float, rng: Random) -> bool:
@@ -72,7 +72,7 @@ def a_smaller_ratio(n: int, ratio: float, rng: Random) -> bool:
     """The baseline is right on half; the new model loses some of those and gains none."""
     before = rng.random(n) < 0.5
     after = before & (rng.random(n) < ratio)
-    return before.any() and passes(yes_or_no(after), "min-ratio", ratio, yes_or_no(before))
+    return bool(before.any()) and passes(yes_or_no(after), "min-ratio", ratio, yes_or_no(before))
 
 
 def an_area(positives: int, found: float, rng: Random) -> bool:
