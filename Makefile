@@ -1,5 +1,5 @@
 # make demo    see it work: trains small models, writes a report          make test    run the tests, one case of each kind
-# make test-all   every test that takes seconds, with all cases (half an hour of CPU)
+# make test-all   the tests with all their cases, as CI runs them
 # make lint    style (ruff)      make types   types (mypy)                 make bench   side by side with other libraries
 # make test-slow  what takes a minute or more: twenty kills, coverage   make test-gpu   what needs an accelerator
 # make bench-gpu  updates, CUDA graphs, sync over NCCL and quantized layers on an NVIDIA GPU

@@ -28,6 +28,7 @@ from assay.metrics import (
     RetrievalPrecision,
     RetrievalPrecisionRecallCurve,
     RetrievalRecall,
+    RetrievalRecallAtFixedPrecision,
     RetrievalRPrecision,
 )
 from assay.metrics.per_sample import per_sample_values
@@ -315,6 +316,8 @@ def test_wrong_metadata_raises_at_once():
         (RetrievalMAP, {"empty_target_action": "zero"}),
         (RetrievalMAP, {"aggregation": "sum"}),
         (RetrievalPrecisionRecallCurve, {"max_k": -1}),
+        (RetrievalRecallAtFixedPrecision, {"min_precision": -0.01}),
+        (RetrievalRecallAtFixedPrecision, {"min_precision": 1.01}),
         (RankBiasedPrecision, {"p": 1.0}),
         (ExpectedReciprocalRank, {"max_relevance": 0}),
         (RetrievalNormalizedDCG, {"gain": "square"}),
