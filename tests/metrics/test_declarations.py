@@ -28,14 +28,23 @@ ROOT = Path(__file__).parents[2]
 every_metric = pytest.mark.parametrize("kind", public_metrics().values(), ids=public_metrics())
 
 
+def classes():
+    """Every class of a metric that `assay.metrics` defines."""
+    modules = pkgutil.walk_packages(assay.metrics.__path__, "assay.metrics.")
+    things = (thing for module in modules for thing in vars(importlib.import_module(module.name)).values())
+    return {thing for thing in things if inspect.isclass(thing) and issubclass(thing, Metric)}
+
+
 def test_every_metric_is_public():
-    found = set()
-    for module in pkgutil.walk_packages(assay.metrics.__path__, "assay.metrics."):
-        for name, thing in vars(importlib.import_module(module.name)).items():
-            if inspect.isclass(thing) and issubclass(thing, Metric) and not inspect.isabstract(thing):
-                found.add(name)
+    found = {kind.__name__ for kind in classes() if not inspect.isabstract(kind)}
     found = {name for name in found if not name.endswith("Metric")}  # base classes
     assert found == set(public_metrics())
+
+
+def test_a_metric_has_at_most_three_classes_above_it_and_none_of_them_is_a_metric_itself():
+    chains = {kind.__name__: [base.__name__ for base in kind.__mro__[:-1]] for kind in classes()}
+    assert {name: chain for name, chain in chains.items() if len(chain) > 4} == {}
+    assert {name: chain for name, chain in chains.items() if {*chain[1:]} & {*public_metrics()}} == {}
 
 
 def test_type_checkers_see_every_module_with_public_names():

@@ -133,8 +133,6 @@ class AUROCOfFirst(TermOfFirst):
 class MAPOfFirst(QueryMean):
     """Mean average precision, over the relevant documents that are among the first `top_k`."""
 
-    top_k: int | None = None
-
     @property
     def term(self) -> QueryTerm:
         return AveragePrecisionOfFirst(self.top_k)
@@ -144,7 +142,6 @@ class MAPOfFirst(QueryMean):
 class RetrievalAUROCOfFirst(QueryMean):
     """Mean over queries of the area under the ROC curve of the first `top_k` documents."""
 
-    top_k: int | None = None
     max_fpr: float | None = None
 
     @property

@@ -67,6 +67,24 @@ class OutputMetric(Metric):
     def terms(self) -> frozenset[Term]:
         """What is summed."""
 
+    def tally(self, weighted: bool) -> Tally:
+        return Sums(self.terms, None if self.num_outputs == 1 else self.num_outputs, weighted)
+
+    @property
+    def per_sample_terms(self) -> Mapping[str, Of]:
+        """What each sample contributes, from its prediction and target; and what it counts, where that is not one."""
+        return {}
+
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
+        if not self.per_sample_terms or self.num_outputs > 1:
+            return None
+        preds, target = single(batch.preds), single(batch.needed_target)
+        if preds is None or target is None:
+            return None
+        terms = ((name, of(preds, target)) for name, of in self.per_sample_terms.items())
+        (name, values), *divisor = terms
+        return SampleTerms.of(name, values, *(divisor[0] if divisor else ()))
+
     @property
     def formula(self) -> QuotientOfSums | None:
         """The value as a quotient of sums, where it is one; its `value` may differ where the divisor is 0."""
@@ -107,27 +125,15 @@ class ElementwiseMetric(OutputMetric):
 
     higher_is_better: ClassVar[bool | None] = False
 
-    def tally(self, weighted: bool) -> Tally:
-        return Sums(self.terms, None if self.num_outputs == 1 else self.num_outputs, weighted)
-
-    @property
-    def per_sample_terms(self) -> Mapping[str, Of]:
-        """What each sample contributes, from its prediction and target; and what it counts, where that is not one."""
-        return {}
-
-    def per_sample(self, batch: Batch) -> SampleTerms | None:
-        preds, target = single(batch.preds), single(batch.needed_target)
-        if preds is None or target is None or not self.per_sample_terms or self.num_outputs > 1:
-            return None
-        terms = ((name, of(preds, target)) for name, of in self.per_sample_terms.items())
-        (name, values), *divisor = terms
-        return SampleTerms.of(name, values, *(divisor[0] if divisor else ()))
-
 
 @dataclass(frozen=True)
-class MeanTermMetric(ElementwiseMetric):
-    """The mean of a term that is computed in floating point for each sample."""
+class MeanTermMetric(OutputMetric):
+    """The mean of a term that is computed in floating point for each sample.
 
+    Shapes: `preds` and `target` `(N, num_outputs)`; for one output any shape, every element of which is a sample.
+    """
+
+    higher_is_better: ClassVar[bool | None] = False
     exact_terms: ClassVar[bool] = False
     term: ClassVar[FloatTerm]
     term_name: ClassVar[str]

@@ -1,4 +1,4 @@
-"""What metrics of audio have in common: one number a signal, and its mean over the signals."""
+"""What metrics of audio have in common: a number of each signal, and its mean over the signals."""
 
 from __future__ import annotations
 
@@ -19,23 +19,7 @@ from assay.tally.sums.row_sums import RowSums, RowTotals
 
 
 @dataclass(frozen=True, kw_only=True)
-class AudioMetric(Metric):
-    """The mean over signals of a number of each.
-
-    Returns:
-        float64 of shape `()`; NaN without data.
-    """
-
-    family = "audio"
-    higher_is_better: ClassVar[bool | None] = True
-    exact_terms: ClassVar[bool] = False
-
-    def compute(self, counts: RowTotals) -> Tensor:
-        return result(means(counts))
-
-
-@dataclass(frozen=True, kw_only=True)
-class SignalRatioMetric(AudioMetric):
+class SignalRatioMetric(Metric):
     """The mean over signals of a ratio in decibels.
 
     Shapes: `preds` and `target` are `(N, ..., T)`: each vector of the last dimension is a signal and counts once.
@@ -55,6 +39,9 @@ class SignalRatioMetric(AudioMetric):
             zeros, or with a mean that is subtracted constant: their ratio is undefined.
     """
 
+    family = "audio"
+    higher_is_better: ClassVar[bool | None] = True
+    exact_terms: ClassVar[bool] = False
     inputs = "signals"
 
     @property
@@ -65,6 +52,9 @@ class SignalRatioMetric(AudioMetric):
     def tally(self, weighted: bool) -> Tally:
         return RowSums(self.term, weighted)
 
+    def compute(self, counts: RowTotals) -> Tensor:
+        return result(means(counts))
+
     def per_sample(self, batch: Batch) -> SampleTerms | None:
         values, _ = self.term.measure(batch.preds, batch.needed_target, batch.compiled)
         if len(values) != len(batch.preds):
@@ -73,13 +63,16 @@ class SignalRatioMetric(AudioMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WaveMetric(AudioMetric):
+class WaveMetric(Metric):
     """The mean over signals of a number that is computed on the CPU.
 
     Shapes: `preds` and `target` are lists of signals `(T,)`, tensors or arrays of any lengths; `list(batch)` of a batch
     `(N, T)`. Weights are `(N,)`.
 
     Rounding: the number of a signal is computed in float64. The mean over the signals is exact, rounded once.
+
+    Returns:
+        float64 of shape `()`; NaN without data.
 
     Raises:
         ConfigError: an argument that is out of range.
@@ -89,6 +82,9 @@ class WaveMetric(AudioMetric):
             message has its position.
     """
 
+    family = "audio"
+    higher_is_better: ClassVar[bool | None] = True
+    exact_terms: ClassVar[bool] = False
     inputs = "wave lists"
 
     @property
@@ -98,6 +94,9 @@ class WaveMetric(AudioMetric):
 
     def tally(self, weighted: bool) -> Tally:
         return RowSums(RowNumbers(), weighted)
+
+    def compute(self, counts: RowTotals) -> Tensor:
+        return result(means(counts))
 
     def per_sample(self, batch: Batch) -> SampleTerms | None:
         return SampleTerms.of(f"{self!r}", batch.preds[:, 0])

@@ -22,6 +22,10 @@ __all__ = [
 class EnergyRatioMetric(SignalRatioMetric):
     """A ratio of energies that an `EnergyRatio` describes."""
 
+    examples: ClassVar[Examples] = ({}, {"zero_mean": True})
+
+    zero_mean: Annotated[bool, "subtract from each signal its mean over time first."] = False
+
     @property
     def unchanged_by(self) -> frozenset[Change]:  # type: ignore[override]
         """Changes of the data that change no bit of the value."""
@@ -35,16 +39,7 @@ class EnergyRatioMetric(SignalRatioMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CentredRatioMetric(EnergyRatioMetric):
-    """A ratio of energies, with or without the mean of the signals."""
-
-    examples: ClassVar[Examples] = ({}, {"zero_mean": True})
-
-    zero_mean: Annotated[bool, "subtract from each signal its mean over time first."] = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class SignalNoiseRatio(CentredRatioMetric):
+class SignalNoiseRatio(EnergyRatioMetric):
     """Mean signal-to-noise ratio (SNR), in decibels.
 
     `10 log10(|target|² / |target - preds|²)` of each signal.
@@ -65,7 +60,7 @@ class SignalNoiseRatio(CentredRatioMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScaleInvariantSignalDistortionRatio(CentredRatioMetric):
+class ScaleInvariantSignalDistortionRatio(EnergyRatioMetric):
     """Mean scale-invariant signal-to-distortion ratio (SI-SDR), in decibels.
 
     `10 log10(|s|² / |preds - s|²)` of each signal, where `s = <preds, target> / |target|² target` is the part of preds
@@ -101,13 +96,16 @@ class ScaleInvariantSignalNoiseRatio(EnergyRatioMetric):
     Source: Luo, Mesgarani, TasNet, ICASSP 2018.
     """
 
+    examples = ({},)
+    zero_mean: ClassVar[bool] = True  # type: ignore[misc]
+
     @property
     def term(self) -> EnergyRatio:
         return EnergyRatio(True, True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SourceAggregatedSignalDistortionRatio(CentredRatioMetric):
+class SourceAggregatedSignalDistortionRatio(EnergyRatioMetric):
     """Mean source-aggregated signal-to-distortion ratio (SA-SDR), in decibels.
 
     `10 log10(sum |s_k|² / sum |p_k - s_k|²)` over the sources of each sample. With `scale_invariant=True`, `s_k` is
@@ -137,7 +135,7 @@ class SourceAggregatedSignalDistortionRatio(CentredRatioMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComplexScaleInvariantSignalNoiseRatio(CentredRatioMetric):
+class ComplexScaleInvariantSignalNoiseRatio(EnergyRatioMetric):
     """Mean scale-invariant signal-to-noise ratio of complex spectra (C-SI-SNR), in decibels.
 
         10 log10(|s|² / |p - s|²),  s = <p, t> / |t|² t

@@ -66,9 +66,13 @@ class MutualInfoScore(InformationMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AveragedInfoMetric(InformationMetric):
-    """A metric that divides the mutual information by an average of both entropies."""
+class AveragedInfoMetric(ContingencyMetric):
+    """A metric that divides the mutual information by an average of both entropies.
 
+    Rounding: counts are exact; logarithms are rounded to float64 and added up exactly.
+    """
+
+    family = "clustering"
     unchanged_by = frozenset({"swap"})
 
     average_method: Annotated[

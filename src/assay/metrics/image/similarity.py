@@ -39,25 +39,6 @@ class WindowedSimilarity(ImageMetric):
     kernel_size: Annotated[
         int | None, "pixels along a side of the window; None for `2 * round(3.5 * sigma) + 1` (uniform: 7)."
     ] = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.gaussian_kernel:
-            do = "Pass kernel_size for the size of the window"
-            self._refuse_without_effect("sigma", "windows that are not Gaussian", do)
-
-    @property
-    def window(self) -> Window:
-        """The windows whose means are taken."""
-        if not self.gaussian_kernel:
-            return Window(self.kernel_size or 7)
-        return Window(self.kernel_size or 2 * int(3.5 * self.sigma + 0.5) + 1, self.sigma)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RangedSimilarity(WindowedSimilarity):
-    """A similarity with constants in proportion to the range of the values."""
-
     data_range: Annotated[
         float, "the span of the values that pixels may have: 255 for 8-bit images, 1 for images from 0 to 1."
     ]
@@ -69,20 +50,30 @@ class RangedSimilarity(WindowedSimilarity):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not self.gaussian_kernel:
+            do = "Pass kernel_size for the size of the window"
+            self._refuse_without_effect("sigma", "windows that are not Gaussian", do)
         for name in ("k1", "k2"):
             k = getattr(self, name)
             if not 0 < k < math.inf:
                 raise ConfigError(describe(name, k, "a finite number above 0", f"Leave {name} out"))
 
     @property
+    def window(self) -> Window:
+        """The windows whose means are taken."""
+        if not self.gaussian_kernel:
+            return Window(self.kernel_size or 7)
+        return Window(self.kernel_size or 2 * int(3.5 * self.sigma + 0.5) + 1, self.sigma)
+
+    @property
     def similarity(self) -> Similarity:
-        """The factors of SSIM."""
+        """The factors of SSIM, with constants in proportion to the range of the values."""
         c1, c2 = (self.k1 * self.data_range) ** 2, (self.k2 * self.data_range) ** 2
         return Similarity(self.window, c1, c2, self.use_sample_covariance)
 
 
 @dataclass(frozen=True, kw_only=True)
-class StructuralSimilarityIndexMeasure(RangedSimilarity):
+class StructuralSimilarityIndexMeasure(WindowedSimilarity):
     r"""Mean structural similarity of images (SSIM).
 
     $$ \frac{(2 \mu_x \mu_y + c_1)(2 \sigma_{xy} + c_2)}{(\mu_x^2 + \mu_y^2 + c_1)(\sigma_x^2 + \sigma_y^2 + c_2)} $$
@@ -110,7 +101,7 @@ class StructuralSimilarityIndexMeasure(RangedSimilarity):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultiScaleStructuralSimilarityIndexMeasure(RangedSimilarity):
+class MultiScaleStructuralSimilarityIndexMeasure(WindowedSimilarity):
     """Structural similarity at several scales (MS-SSIM).
 
     `prod(structure[k] ** betas[k])` over scales, each half as large as the one before: `structure` is the mean over
@@ -168,6 +159,11 @@ class UniversalImageQualityIndex(WindowedSimilarity):
     """
 
     examples = ({}, {"gaussian_kernel": False, "kernel_size": 8})
+
+    data_range: ClassVar[float] = 1.0  # type: ignore[misc]
+    k1: ClassVar[float] = 1.0  # type: ignore[misc]
+    k2: ClassVar[float] = 1.0  # type: ignore[misc]
+    use_sample_covariance: ClassVar[bool] = False  # type: ignore[misc]
 
     @property
     def term(self) -> ImageTerm:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeAlias
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import SHARE, Examples
@@ -15,6 +15,10 @@ from assay.tally.base import Tally
 from assay.tally.labels.contingency import ContingencyTable, LabelPairs, NanStrategy
 
 __all__ = ["CramersV", "PearsonsContingencyCoefficient", "TheilsU", "TschuprowsT"]
+
+BiasCorrection: TypeAlias = Annotated[
+    bool, "correct the bias of small samples, after Bergsma; chi-squared itself is not corrected (after Yates)."
+]
 
 _BITS = 256  # of the terms of chi-squared
 _ROOT_BITS = 512  # of the number under a fourth root, which so has 128
@@ -70,42 +74,17 @@ class AssociationMetric(ContingencyMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorrectedAssociationMetric(AssociationMetric):
-    """An association that is computed from chi-squared, with or without the correction of its bias.
-
-    Returns:
-        float64, shape `()`, in [0, 1]; NaN where one variable has a single category, or, with `bias_correction`, a
-        category for each sample.
-    """
-
-    unchanged_by = frozenset({"swap"})
-
-    bias_correction: Annotated[
-        bool, "correct the bias of small samples, after Bergsma; chi-squared itself is not corrected (after Yates)."
-    ] = True
-
-    examples = ({}, {"bias_correction": False}, {"nan_strategy": "drop"})
-
-    def corrected(self, table: ContingencyTable) -> tuple[Fraction, Fraction, Fraction] | None:
-        """Phi-squared, and one less than the number of rows and of columns; None where the quotient is undefined."""
-        phi, rows, columns = phi_squared(table), len(table.preds_totals) - 1, len(table.target_totals) - 1
-        if not self.bias_correction:
-            return (phi, Fraction(rows), Fraction(columns)) if rows and columns else None
-        others = table.size * Fraction(2) ** table.unit - 1
-        if others <= max(rows, columns) or not rows or not columns:
-            return None
-        unbiased = max(Fraction(0), phi - rows * columns / others)
-        return unbiased, rows - rows**2 / others, columns - columns**2 / others
-
-
-@dataclass(frozen=True, kw_only=True)
-class CramersV(CorrectedAssociationMetric):
+class CramersV(AssociationMetric):
     r"""Cramér's V: the association of two categorical variables, 0 if independent, 1 if one determines the other.
 
     $$ V = \sqrt{\frac{\chi^2 / n}{\min(r - 1, c - 1)}} $$
 
     for n samples in r and c categories. With `bias_correction`,
     `max(0, chi² / n - (r - 1) (c - 1) / (n - 1))` stands above and `r - (r - 1)² / (n - 1)` for r, likewise for c.
+
+    Returns:
+        float64, shape `()`, in [0, 1]; NaN where one variable has a single category, or, with `bias_correction`, a
+        category for each sample.
 
     Example:
         >>> import torch
@@ -117,8 +96,13 @@ class CramersV(CorrectedAssociationMetric):
     Tschuprow's T, Journal of the Korean Statistical Society 42 (2013), 323-328.
     """
 
+    unchanged_by = frozenset({"swap"})
+    examples = ({}, {"bias_correction": False}, {"nan_strategy": "drop"})
+
+    bias_correction: BiasCorrection = True
+
     def value(self, table: ContingencyTable) -> float:
-        corrected = self.corrected(table)
+        corrected = _corrected(table, self.bias_correction)
         if corrected is None:
             return math.nan
         phi, rows, columns = corrected
@@ -126,13 +110,17 @@ class CramersV(CorrectedAssociationMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TschuprowsT(CorrectedAssociationMetric):
+class TschuprowsT(AssociationMetric):
     r"""Tschuprow's T: the association of two categorical variables, 1 if each determines the other.
 
     $$ T = \sqrt{\frac{\chi^2 / n}{\sqrt{(r - 1) (c - 1)}}} $$
 
     for n samples in r and c categories. With `bias_correction`,
     `max(0, chi² / n - (r - 1) (c - 1) / (n - 1))` stands above and `r - (r - 1)² / (n - 1)` for r, likewise for c.
+
+    Returns:
+        float64, shape `()`, in [0, 1]; NaN where one variable has a single category, or, with `bias_correction`, a
+        category for each sample.
 
     Example:
         >>> import torch
@@ -144,8 +132,13 @@ class TschuprowsT(CorrectedAssociationMetric):
     for Cramér's V and Tschuprow's T, Journal of the Korean Statistical Society 42 (2013), 323-328.
     """
 
+    unchanged_by = frozenset({"swap"})
+    examples = ({}, {"bias_correction": False}, {"nan_strategy": "drop"})
+
+    bias_correction: BiasCorrection = True
+
     def value(self, table: ContingencyTable) -> float:
-        corrected = self.corrected(table)
+        corrected = _corrected(table, self.bias_correction)
         if corrected is None:
             return math.nan
         phi, rows, columns = corrected
@@ -222,3 +215,15 @@ def fourth_root(value: Fraction) -> float:
     """
     scaled = (value.numerator << _ROOT_BITS) // value.denominator
     return math.isqrt(math.isqrt(scaled)) / (1 << _ROOT_BITS // 4)
+
+
+def _corrected(table: ContingencyTable, bias_correction: bool) -> tuple[Fraction, Fraction, Fraction] | None:
+    """Phi-squared, and one less than the number of rows and of columns; None where the quotient is undefined."""
+    phi, rows, columns = phi_squared(table), len(table.preds_totals) - 1, len(table.target_totals) - 1
+    if not bias_correction:
+        return (phi, Fraction(rows), Fraction(columns)) if rows and columns else None
+    others = table.size * Fraction(2) ** table.unit - 1
+    if others <= max(rows, columns) or not rows or not columns:
+        return None
+    unbiased = max(Fraction(0), phi - rows * columns / others)
+    return unbiased, rows - rows**2 / others, columns - columns**2 / others

@@ -21,6 +21,7 @@ from assay.metrics.output_metrics import (
     ElementwiseMetric,
     MeanTermMetric,
     Of,
+    OutputMetric,
     target_spread,
 )
 from assay.tally.base import Tally
@@ -130,22 +131,24 @@ class MeanNormalizedBias(MeanTermMetric):
 
 
 @dataclass(frozen=True)
-class TotalTermMetric(MeanTermMetric):
-    """The sum of a term that is computed in floating point for each sample."""
+class TotalTermMetric(OutputMetric):
+    """The sum of a term that is computed in floating point for each sample.
+
+    Shapes: `preds` and `target` `(N, num_outputs)`; for one output any shape, every element of which is a sample.
+    """
 
     value_range = NOT_NEGATIVE
+    higher_is_better: ClassVar[bool | None] = False
+    exact_terms: ClassVar[bool] = False
+    term: ClassVar[FloatTerm]
 
     @property
     def estimates(self) -> bool:
         return False
 
     @property
-    def per_sample_terms(self) -> Mapping[str, Of]:
-        return {}
-
-    @property
-    def formula(self) -> QuotientOfSums | None:
-        return None
+    def terms(self) -> frozenset[Term]:
+        return frozenset({self.term})
 
     def value(self, counts: Totals, k: int) -> Number:
         return counts[self.term][k] if counts.count[k] else math.nan
@@ -165,7 +168,7 @@ class CanberraDistance(TotalTermMetric):
     Source: SciPy, scipy.spatial.distance.canberra.
     """
 
-    term, term_name = CanberraTerm(), "Canberra term"
+    term = CanberraTerm()
     unchanged_by = frozenset({"swap"})
 
 
@@ -184,7 +187,7 @@ class WaveHedgesDistance(TotalTermMetric):
     61 (1976); Cha, Comprehensive survey on distance measures between probability density functions (2007).
     """
 
-    term, term_name = WaveHedgesTerm(), "Wave Hedges term"
+    term = WaveHedgesTerm()
     inputs = "positive pairs"
     unchanged_by = frozenset({"swap"})
 

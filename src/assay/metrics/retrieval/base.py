@@ -180,9 +180,12 @@ def _summed(queries: QueryValues, weights: Tensor | None) -> RowTotals:
 
 @dataclass(frozen=True, kw_only=True)
 class QueryMean(RetrievalMetric):
-    """A metric whose value is one number."""
+    """A metric whose value is one number, of all documents of a query or of those with the highest scores."""
 
     value_range = SHARE
+    examples: ClassVar[Examples] = ({}, {"by_row": True, "top_k": 2})
+
+    top_k: Annotated[int | None, "how many documents are retrieved for a query; None for all."] = None
 
     def value(self, numbers: Sequence[float]) -> Tensor:
         return vector(numbers)[0]
@@ -215,12 +218,3 @@ class QueryMean(RetrievalMetric):
 def _are_alike(ascending: np.ndarray[Any, Any]) -> bool:
     """Whether numbers differ by rounding only."""
     return bool(ascending[-1] - ascending[0] <= 1e-12 * abs(ascending[-1]))
-
-
-@dataclass(frozen=True, kw_only=True)
-class TopKQueryMetric(QueryMean):
-    """A metric of the documents with the highest scores."""
-
-    examples: ClassVar[Examples] = ({}, {"by_row": True, "top_k": 2})
-
-    top_k: Annotated[int | None, "how many documents are retrieved for a query; None for all."] = None

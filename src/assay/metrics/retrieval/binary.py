@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from assay.errors import ConfigError, describe
-from assay.metrics.retrieval.base import QueryMean, TopKQueryMetric
+from assay.metrics.retrieval.base import QueryMean
 from assay.tally.queries.query_terms import (
     EmptyTargetAction,
     QueryAUROC,
@@ -35,7 +35,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalMAP(TopKQueryMetric):
+class RetrievalMAP(QueryMean):
     """Mean average precision over queries.
 
         mean over queries of sum over relevant ranks i of (hits in the first i / i) / R
@@ -58,7 +58,7 @@ class RetrievalMAP(TopKQueryMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalMRR(TopKQueryMetric):
+class RetrievalMRR(QueryMean):
     """Mean reciprocal rank over queries: `1 / rank` of the first relevant document.
 
         mean over queries of 1 / rank of the first relevant document
@@ -80,7 +80,7 @@ class RetrievalMRR(TopKQueryMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalPrecision(TopKQueryMetric):
+class RetrievalPrecision(QueryMean):
     """Mean over queries of the share of the first `top_k` documents that are relevant.
 
     `hits / top_k`, also for a query with fewer documents, unless `adaptive_k`.
@@ -108,7 +108,7 @@ class RetrievalPrecision(TopKQueryMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalRecall(TopKQueryMetric):
+class RetrievalRecall(QueryMean):
     """Mean over queries of the share of their relevant documents that are among the first `top_k`.
 
     `hits / relevant`.
@@ -130,7 +130,7 @@ class RetrievalRecall(TopKQueryMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalHitRate(TopKQueryMetric):
+class RetrievalHitRate(QueryMean):
     """The share of queries with a relevant document among the first `top_k`.
 
         #{queries: a relevant document among the first top_k} / #{queries}
@@ -154,7 +154,7 @@ class RetrievalHitRate(TopKQueryMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalFallOut(TopKQueryMetric):
+class RetrievalFallOut(QueryMean):
     """Mean over queries of the share of the documents that are not relevant that are among the first `top_k`.
 
     `misses / not relevant`. `empty_target_action` is for queries all of whose documents are relevant.
@@ -194,6 +194,9 @@ class RetrievalRPrecision(QueryMean):
     Source: Manning, Raghavan, Schütze, Introduction to Information Retrieval, section 8.4.
     """
 
+    examples = ({}, {"by_row": True})
+    top_k: ClassVar[None] = None  # type: ignore[misc]
+
     @property
     def term(self) -> QueryTerm:
         return QueryRPrecision()
@@ -217,13 +220,16 @@ class RetrievalAUROC(QueryMean):
     Source: Hanley, McNeil, The meaning and use of the area under a ROC curve, Radiology 143 (1982).
     """
 
+    examples = ({}, {"by_row": True})
+    top_k: ClassVar[None] = None  # type: ignore[misc]
+
     @property
     def term(self) -> QueryTerm:
         return QueryAUROC()
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankBiasedPrecision(TopKQueryMetric):
+class RankBiasedPrecision(QueryMean):
     """Mean over queries of rank-biased precision.
 
     `(1 - p) sum(p ** (rank - 1))` over the relevant documents: the expected share of relevant documents among those

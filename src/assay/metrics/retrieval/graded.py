@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from assay.errors import ConfigError, describe
-from assay.metrics.retrieval.base import TopKQueryMetric
+from assay.metrics.retrieval.base import QueryMean
 from assay.tally.queries.query_terms import Gain, QueryExpectedReciprocalRank, QueryNormalizedDCG, QueryTerm
 
 __all__ = ["ExpectedReciprocalRank", "RetrievalNormalizedDCG"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalNormalizedDCG(TopKQueryMetric):
+class RetrievalNormalizedDCG(QueryMean):
     r"""Mean over queries of the normalized discounted cumulative gain.
 
     $$ \sum_{i=1}^{k} \frac{g(r_i)}{\log_2(i + 1)} \Big/ \sum_{i=1}^{k} \frac{g(r^*_i)}{\log_2(i + 1)} $$
@@ -41,7 +41,7 @@ class RetrievalNormalizedDCG(TopKQueryMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpectedReciprocalRank(TopKQueryMetric):
+class ExpectedReciprocalRank(QueryMean):
     """Mean over queries of the expected reciprocal rank.
 
     `sum(1 / rank * stop * product of (1 - stop) before)`, where a user is content with a document, and stops, with

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from torch import Tensor
 
-from assay.encode.edits import EditCounts, EditDistances, Unit
+from assay.encode.edits import EditCounts, EditDistances
 from assay.encode.extended_edits import ExtendedEdits
 from assay.encode.strings import StringEncoder
 from assay.errors import ConfigError, describe
@@ -32,26 +32,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class ErrorRateMetric(TextQuotient):
-    """Errors as a fraction of what the targets have."""
-
-    value_range = NOT_NEGATIVE
-
-    higher_is_better = False
-    unit: ClassVar[Unit] = "words"
-
-    @property
-    def encoder(self) -> StringEncoder:
-        return EditCounts(self.unit)
-
-    @property
-    def columns(self) -> tuple[str, str]:
-        errors, target, _ = self.encoder.names
-        return errors, target
-
-
-@dataclass(frozen=True)
-class WordErrorRate(ErrorRateMetric):
+class WordErrorRate(TextQuotient):
     """Word error rate (WER): wrong, missing and added words, as a fraction of the words of the targets.
 
     `sum(w (S + D + I)) / sum(w N)` with the substitutions, deletions and insertions of the shortest alignment, and
@@ -68,9 +49,14 @@ class WordErrorRate(ErrorRateMetric):
     Source: Morris, Maier, Green, Interspeech 2004, 2765-2768.
     """
 
+    value_range = NOT_NEGATIVE
+    higher_is_better = False
+    encoder = EditCounts("words")
+    columns = encoder.names[0], encoder.names[1]
+
 
 @dataclass(frozen=True)
-class CharErrorRate(ErrorRateMetric):
+class CharErrorRate(TextQuotient):
     """Character error rate (CER): wrong, missing and added characters, as a fraction of those of the targets.
 
     `sum(w (S + D + I)) / sum(w N)` with the substitutions, deletions and insertions of the shortest alignment, and
@@ -88,7 +74,10 @@ class CharErrorRate(ErrorRateMetric):
     Source: Morris, Maier, Green, Interspeech 2004, 2765-2768, of characters.
     """
 
-    unit = "characters"
+    value_range = NOT_NEGATIVE
+    higher_is_better = False
+    encoder = EditCounts("characters")
+    columns = encoder.names[0], encoder.names[1]
 
 
 @dataclass(frozen=True)
