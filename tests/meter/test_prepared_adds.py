@@ -19,6 +19,7 @@ from assay.metrics import (
     MeanAbsoluteError,
     MeanSquaredError,
     R2Score,
+    Sum,
 )
 from assay.native.library import MISSING, library
 from assay.native.sums import PreparedSums
@@ -101,7 +102,7 @@ def test_states_are_those_of_the_general_way(metrics, prepared, dtype, calls):
 
 @pytest.mark.parametrize(
     ("metric", "prepared"),
-    [(Mean(), 2), (Mean(nan_policy="raise"), 2), (Mean(nan_policy="ignore"), 0), (Mean(nan_policy=0.5), 0)],
+    [(Mean(), 2), (Mean(nan_policy="raise"), 2), (Mean(nan_policy="ignore"), 2), (Mean(nan_policy=0.5), 0)],
 )
 def test_one_argument(metric, prepared, calls):
     batches = [(preds,) for preds, _ in pairs(3)]
@@ -110,6 +111,19 @@ def test_one_argument(metric, prepared, calls):
         meter.update(*batch)
     assert calls["prepared"] == prepared
     assert_equal_states(meter, one_by_one({"mean": metric}, batches))
+
+
+@pytest.mark.parametrize("policy", ["warn", "ignore"])
+def test_nan_are_left_out_as_in_the_general_way(policy, calls):
+    metrics = {"sum": Sum(nan_policy=policy), "mean": Mean(nan_policy=policy)}
+    batches = [(preds,) for preds, _ in pairs(5)]
+    for k, places in ((2, [1, 5]), (3, [0])):
+        batches[k][0][places] = torch.nan
+    batches[3][0][4], batches[4][0][2] = torch.inf, -torch.inf
+    for count in range(2, 6):
+        meter = updated(metrics, batches[:count])
+        assert_equal_states(meter, one_by_one(metrics, batches[:count]))
+    assert calls["prepared"] == 1 + 2 + 3 + 4
 
 
 def views(kind, tensor):

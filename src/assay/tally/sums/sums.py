@@ -207,12 +207,15 @@ class Sums(Tally):
     def prepare(self, state: State, batch: Batch) -> PreparedAdd | None:
         factors = self._compiled[0]
         tensors = [column(batch, name) for name in self.arguments]
-        plain = self.nan_policy in ("propagate", "raise") and all(isinstance(each, ArgumentValue) for each in factors)
+        drops_nan = self.nan_policy in ("warn", "ignore")
+        known = self.nan_policy in ("propagate", "raise") or (drops_nan and self.arguments == ("preds",))
+        plain = known and all(isinstance(each, ArgumentValue) for each in factors)
         if not plain or self.weighted or self._outputs > 1 or not takes(*tensors, dtypes=DTYPES):
             return None
         target = None if batch.target is None else batch.target.reshape(-1, 1)
         columns = Batch(batch.preds.reshape(-1, 1), target)
         rows, count = len(columns.preds), state["count"].numpy()
+        nan_were_found = state["special"].numpy()[:, 0, 2]
         described = self._described(state, [factor.values(columns) for factor in factors])
         sums = PreparedSums(rows, *described, owners=list(state.values()))
         of_target = [cast(ArgumentValue, factor).argument == "target" for factor in factors]
@@ -221,6 +224,16 @@ class Sums(Tally):
             count[0] += rows
             addresses = preds.data_ptr(), 0 if target is None else target.data_ptr()
             sums.add([addresses[place] for place in of_target])
+            if drops_nan and nan_were_found.any():
+                leave_out(int(preds.isnan().sum()))
+
+        def leave_out(nan: int) -> None:
+            """Count NaN, which added nothing to the sums, as if they had been no values."""
+            state["count"] -= nan
+            state["invalid"] -= nan
+            nan_were_found[:] = 0
+            if "left_out" in state:
+                state["left_out"] += nan
 
         return add
 
