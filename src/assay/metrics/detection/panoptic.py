@@ -33,18 +33,8 @@ class Qualities(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PanopticQuality(Metric):
-    """Panoptic quality (PQ): the product of segmentation quality (SQ) and recognition quality (RQ).
-
-    `PQ = sum(IoU of matched segments) / (TP + FP / 2 + FN / 2)` for each category, and the mean over the categories
-    that are in `preds` or `target`; `SQ = sum(IoU) / TP`, 0 without matches, and `RQ = TP / (TP + FP / 2 + FN / 2)`.
-    A segment is the pixels of one category and instance in an image. Two of a category match where their IoU is above
-    1/2, compared in integers.
-
-    Pixels whose category in the target is in neither `things` nor `stuffs` do not count: they are no part of an IoU,
-    and a predicted segment without a match more than half of which lies there is no false positive. With
-    `allow_unknown_preds_category=True`, pixels of `preds` of other categories belong to no segment: segments of the
-    target there are missed.
+class PanopticMetric(Metric):
+    """A quality of the segments of images: what is measured of each category, and the mean over categories.
 
     Shapes: `preds` and `target` are integers `(N, ..., 2)`, for images `(N, H, W, 2)`: the category and the instance id
     of each pixel. Ids may be any; those of stuff are not read. Weights are `(N,)`.
@@ -62,15 +52,6 @@ class PanopticQuality(Metric):
         DtypeError: floats or bool.
         InvalidValuesError: by `compute`, for images of `preds` with other categories than these, unless they are
             allowed, and for images with more than `max_segments` segments.
-
-    Example:
-        >>> import torch
-        >>> preds = torch.tensor([[[1, 0], [1, 0], [1, 0], [7, 0], [7, 0]]])
-        >>> target = torch.tensor([[[1, 4], [1, 4], [1, 4], [1, 4], [7, 0]]])
-        >>> PanopticQuality(things=(1,), stuffs=(7,))(preds, target)
-        tensor(0.3750, dtype=torch.float64)
-
-    Source: Kirillov et al., Panoptic segmentation, CVPR 2019; panopticapi.
     """
 
     family = "detection"
@@ -83,7 +64,7 @@ class PanopticQuality(Metric):
         {"things": (0, 2), "stuffs": (5, 9), "allow_unknown_preds_category": True, "return_per_class": True},
         {"things": (0,), "stuffs": (2, 5, 7, 9), "return_sq_and_rq": True},
     )
-    modified: ClassVar[bool] = False
+    modified: ClassVar[bool]
 
     things: Annotated[tuple[int, ...], "categories with instances; any collection of integers."]
     stuffs: Annotated[tuple[int, ...], "categories without instances, all of whose pixels in an image are one segment."]
@@ -126,7 +107,34 @@ class PanopticQuality(Metric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModifiedPanopticQuality(PanopticQuality):
+class PanopticQuality(PanopticMetric):
+    """Panoptic quality (PQ): the product of segmentation quality (SQ) and recognition quality (RQ).
+
+    `PQ = sum(IoU of matched segments) / (TP + FP / 2 + FN / 2)` for each category, and the mean over the categories
+    that are in `preds` or `target`; `SQ = sum(IoU) / TP`, 0 without matches, and `RQ = TP / (TP + FP / 2 + FN / 2)`.
+    A segment is the pixels of one category and instance in an image. Two of a category match where their IoU is above
+    1/2, compared in integers.
+
+    Pixels whose category in the target is in neither `things` nor `stuffs` do not count: they are no part of an IoU,
+    and a predicted segment without a match more than half of which lies there is no false positive. With
+    `allow_unknown_preds_category=True`, pixels of `preds` of other categories belong to no segment: segments of the
+    target there are missed.
+
+    Example:
+        >>> import torch
+        >>> preds = torch.tensor([[[1, 0], [1, 0], [1, 0], [7, 0], [7, 0]]])
+        >>> target = torch.tensor([[[1, 4], [1, 4], [1, 4], [1, 4], [7, 0]]])
+        >>> PanopticQuality(things=(1,), stuffs=(7,))(preds, target)
+        tensor(0.3750, dtype=torch.float64)
+
+    Source: Kirillov et al., Panoptic segmentation, CVPR 2019; panopticapi.
+    """
+
+    modified = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModifiedPanopticQuality(PanopticMetric):
     """Panoptic quality whose stuff needs no match: PQ†.
 
     `PQ = sum(IoU of matched segments) / (TP + FP / 2 + FN / 2)` for categories of things, as in `PanopticQuality`, and

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -29,6 +30,8 @@ __all__ = [
     "WordInfoLost",
     "WordInfoPreserved",
 ]
+
+_ALIGNMENT = EditCounts("words", alignment=True)
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,12 @@ class MatchErrorRate(TextQuotient):
         return "word errors", "aligned words"
 
 
+def _preserved(total: Mapping[str, Number]) -> Number:
+    """The word information preserved, exactly."""
+    words, predicted, right = (total[f"{each} words"] for each in ("target", "predicted", "right"))
+    return quotient(right * right, words * predicted) if words and predicted else quotient(0, words + predicted)
+
+
 @dataclass(frozen=True)
 class WordInfoPreserved(TextMetric):
     """Word information preserved (WIP).
@@ -128,25 +137,15 @@ class WordInfoPreserved(TextMetric):
     """
 
     value_range = SHARE
-
     higher_is_better = True
-
-    @property
-    def encoder(self) -> StringEncoder:
-        return EditCounts("words", alignment=True)
+    encoder = _ALIGNMENT
 
     def compute(self, counts: RowTotals) -> Tensor:
-        return number(rounded(self.preserved(counts)))
-
-    def preserved(self, counts: RowTotals) -> Number:
-        """The word information preserved, exactly."""
-        total = self.totals(counts)
-        words, predicted, right = (total[f"{each} words"] for each in ("target", "predicted", "right"))
-        return quotient(right * right, words * predicted) if words and predicted else quotient(0, words + predicted)
+        return number(rounded(_preserved(self.totals(counts))))
 
 
 @dataclass(frozen=True)
-class WordInfoLost(WordInfoPreserved):
+class WordInfoLost(TextMetric):
     """Word information lost (WIL).
 
     `1 - H / N * H / P` with the sums over all samples: `H` of the words that are right in the shortest alignment (of
@@ -162,10 +161,12 @@ class WordInfoLost(WordInfoPreserved):
     Source: Morris, Maier, Green, Interspeech 2004, 2765-2768.
     """
 
+    value_range = SHARE
     higher_is_better = False
+    encoder = _ALIGNMENT
 
     def compute(self, counts: RowTotals) -> Tensor:
-        return number(rounded(1 - self.preserved(counts)))
+        return number(rounded(1 - _preserved(self.totals(counts))))
 
 
 @dataclass(frozen=True)
