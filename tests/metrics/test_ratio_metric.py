@@ -12,7 +12,7 @@ from assay.errors import ConfigError, ShapeError
 from assay.meter import Meter
 from assay.meter.intervals import closed_forms
 from assay.metrics import F1Score, HammingDistance, Recall
-from assay.metrics.classification.ratio import SHARE_OF_SAMPLES, OutcomeWeights, Ratio, ShareInterval
+from assay.metrics.classification.ratio import OutcomeWeights, Ratio
 from assay.metrics.classification.ratio_metric import RatioMetric
 from assay.metrics.per_sample import per_sample_values
 from assay.stats.intervals import wilson
@@ -139,7 +139,7 @@ class ThreatScore(RatioMetric):
     """The Jaccard index by the name that it has in meteorology."""
 
     ratio = Ratio("tp", "tp + fp + fn")
-    interval_of_class = SHARE_OF_SAMPLES
+    share_of_samples = ratio
     samples_of_class = ("true positives", "positives or predicted positives")
 
 
@@ -156,6 +156,28 @@ def test_what_is_stated_is_given():
     ]
 
 
+@pytest.mark.parametrize(
+    ("ratio", "share", "target", "successes", "function"),
+    [
+        (Ratio("tp", "tp + 2 fp + 2 fn"), Ratio("tp", "tp + fp + fn"), [1, 0, 0, 1, 1], 2, lambda end: end / (2 - end)),
+        (Ratio("tp", "fp"), Ratio("tp", "tp + fp"), [1, 0, 0, 1, 1], 2, lambda end: end / (1 - end)),
+        (
+            Ratio("tp", "fp"),
+            Ratio("tp", "tp + fp"),
+            [1, 1, 0, 1, 1],
+            3,
+            lambda end: end / (1 - end) if end < 1 else math.inf,
+        ),
+    ],
+)
+def test_an_increasing_function_of_a_share_has_the_interval_of_that(ratio, share, target, successes, function):
+    meter = Meter(value=make(ratio, share_of_samples=share)())
+    meter.update(torch.tensor([1, 1, 0, 1, 0]), torch.tensor(target))
+    interval = closed_forms(meter)["value"]
+    among = 4 if "fn" in share.below else 3
+    assert (interval.lower, interval.upper) == pytest.approx([function(end) for end in wilson(successes, among, 0.95)])
+
+
 def make(ratio, **stated):
     return dataclass(frozen=True, kw_only=True)(type("Own", (RatioMetric,), {"ratio": ratio, **stated}))
 
@@ -163,9 +185,10 @@ def make(ratio, **stated):
 @pytest.mark.parametrize(
     ("ratio", "stated", "message"),
     [
-        (Ratio("tp", "tp + 2 fp"), {"interval_of_class": SHARE_OF_SAMPLES}, "interval_of_class"),
-        (Ratio("2 tp", "2 tp + fp + fn"), {"interval_of_class": SHARE_OF_SAMPLES}, "interval_of_class"),
-        (Ratio("tp", "tp + fp"), {"interval_of_class": ShareInterval(Ratio("tp", "tp + fn"))}, "interval_of_class"),
+        (Ratio("tp", "tp + 2 fp"), {"share_of_samples": Ratio("tp", "tp + 2 fp")}, "share_of_samples"),
+        (Ratio("tp", "tp + 2 fp + fn"), {"share_of_samples": Ratio("tp", "tp + fp + fn")}, "share_of_samples"),
+        (Ratio("tp", "tp + fp"), {"share_of_samples": Ratio("tp", "tp + fn")}, "share_of_samples"),
+        (Ratio("fp", "tp + fp"), {"share_of_samples": Ratio("tp", "tp + fp")}, "share_of_samples"),
         (Ratio("tp", "tp + 2 fp"), {"samples_of_class": ("true positives", "positives")}, "samples_of_class"),
         (Ratio("tp", "tp + fp"), {"samples_of_class": ("hits", "")}, "samples_of_class"),
         (Ratio("tp", "tp + fp + fn"), {"pooled": "correct"}, "pooled"),

@@ -15,7 +15,6 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import SHARE, number, vector
 from assay.metrics.classification.label_metrics import (
-    AVERAGE_OF_BINARY,
     Average,
     LabelMetric,
     TopKField,
@@ -136,11 +135,6 @@ class StatScores(LabelMetric):
     multidim_average: MultidimField = "global"
 
     examples = ({}, {"num_classes": 4, "average": "weighted", "multidim_average": "samplewise"})
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.binary:
-            self._refuse_without_effect("average", "binary data", AVERAGE_OF_BINARY)
 
     @property
     def estimates(self) -> bool:

@@ -30,8 +30,6 @@ TopKField: TypeAlias = Annotated[
     int, "multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class."
 ]
 
-AVERAGE_OF_BINARY = "Leave average out for the value of class 1, or pass num_classes=2 to average over both classes"
-
 BITS = 128  # of the fractions that are averaged
 
 
@@ -77,6 +75,9 @@ class LabelMetric(Metric):
             do = "Leave threshold out: the class with the highest score is predicted"
             self._refuse_without_effect("threshold", "multiclass data", do)
         self.tally(False)  # raises what the tally has to say
+        if self.binary and "average" in self.arguments:
+            do = "Leave average out for the value of class 1, or pass num_classes=2 to average over both classes"
+            self._refuse_without_effect("average", "binary data", do)
         if self.num_classes is None and self.top_k != 1:
             do = "Give num_classes, or leave top_k out"
             raise ConfigError(describe("top_k", self.top_k, "1 for data that is not multiclass", do))

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from assay.metrics.base import NOT_NEGATIVE, number, vector
 from assay.metrics.classification.label_metrics import (
-    AVERAGE_OF_BINARY,
     AverageField,
     LabelMetric,
     Outcomes,
@@ -44,11 +43,6 @@ class LikelihoodRatioMetric(LabelMetric):
 
     top_k: TopKField = 1
     average: AverageField = "macro"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.binary:
-            self._refuse_without_effect("average", "binary data", AVERAGE_OF_BINARY)
 
     def compute(self, counts: Counts | ClassTotals) -> Tensor:
         values = averaged(self._quotient, self.outcomes(counts), None if self.binary else self.average, math.nan)

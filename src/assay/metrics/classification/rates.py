@@ -17,7 +17,7 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import SHARE, number
 from assay.metrics.classification.label_metrics import Answers, Average, LabelMetric, TopKField, fixed, mean
-from assay.metrics.classification.ratio import SHARE_OF_SAMPLES, Ratio, ShareInterval
+from assay.metrics.classification.ratio import Ratio
 from assay.metrics.classification.ratio_metric import RatioMetric
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.labels.confusion import ClassTotals, Counts
@@ -37,9 +37,6 @@ __all__ = [
 ]
 
 JACCARD = Ratio("tp", "tp + fn + fp")
-F1_INTERVAL = ShareInterval(JACCARD, lambda jaccard: 2 * jaccard / (1 + jaccard))
-"""The interval of an F1 score, which is this function of a share of the samples that are of the class or predicted as
-it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +64,7 @@ class Accuracy(RatioMetric):
 
     ratio = Ratio("tp + tn", "tp + fp + fn + tn")
     multiclass_ratio = Ratio("tp", "tp + fn")
-    interval_of_class = SHARE_OF_SAMPLES
+    share_of_samples = ratio
     samples_of_class = ("correct", "")
     pooled = "correct"
     higher_is_better = True
@@ -93,7 +90,7 @@ class Precision(RatioMetric):
     """
 
     ratio = Ratio("tp", "tp + fp")
-    interval_of_class = SHARE_OF_SAMPLES
+    share_of_samples = ratio
     samples_of_class = ("true positives", "predicted positives")
     pooled = "correct"
     higher_is_better = True
@@ -115,7 +112,7 @@ class Recall(RatioMetric):
     """
 
     ratio = Ratio("tp", "tp + fn")
-    interval_of_class = SHARE_OF_SAMPLES
+    share_of_samples = ratio
     samples_of_class = ("true positives", "positives")
     pooled = "correct"
     higher_is_better = True
@@ -141,7 +138,7 @@ class Specificity(RatioMetric):
     """
 
     ratio = Ratio("tn", "tn + fp")
-    interval_of_class = SHARE_OF_SAMPLES
+    share_of_samples = ratio
     samples_of_class = ("true negatives", "negatives")
     higher_is_better = True
 
@@ -164,7 +161,7 @@ class NegativePredictiveValue(RatioMetric):
     """
 
     ratio = Ratio("tn", "tn + fn")
-    interval_of_class = SHARE_OF_SAMPLES
+    share_of_samples = ratio
     samples_of_class = ("true negatives", "predicted negatives")
     higher_is_better = True
 
@@ -220,7 +217,7 @@ class F1Score(RatioMetric):
     """
 
     ratio = Ratio("2 tp", "2 tp + fn + fp")
-    interval_of_class = F1_INTERVAL
+    share_of_samples = JACCARD
     samples_of_class = ("true positives", "mean of positives and predicted positives")
     pooled = "correct"
     higher_is_better = True
@@ -248,7 +245,7 @@ class DiceScore(RatioMetric):
     """
 
     ratio = Ratio("2 tp", "2 tp + fn + fp")
-    interval_of_class = F1_INTERVAL
+    share_of_samples = JACCARD
     samples_of_class = ("true positives", "mean of positives and predicted positives")
     pooled = "correct"
     higher_is_better = True
@@ -276,7 +273,7 @@ class JaccardIndex(RatioMetric):
     """
 
     ratio = JACCARD
-    interval_of_class = SHARE_OF_SAMPLES
+    share_of_samples = ratio
     samples_of_class = ("true positives", "positives or predicted positives")
     predictions_of_ignored = False
     higher_is_better = True
@@ -304,7 +301,7 @@ class HammingDistance(RatioMetric):
 
     ratio = Ratio("fp + fn", "tp + fp + fn + tn")
     multiclass_ratio = Ratio("fn", "tp + fn")
-    interval_of_class = SHARE_OF_SAMPLES
+    share_of_samples = ratio
     samples_of_class = ("wrong", "")
     pooled = "wrong"
     higher_is_better = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import ANY_NUMBER, NOT_NEGATIVE, SHARE
-from assay.stats.intervals import Ends, wilson
 
 if TYPE_CHECKING:
     from assay.metrics.classification.label_metrics import Outcomes
@@ -69,7 +68,7 @@ class Ratio:
         Raises:
             ConfigError: a field is no finite number; below, a number is negative or all are 0.
         """
-        values = ((name, _fraction(name, getattr(metric, name))) for name in sorted(self.names))
+        values = ((name, _fraction(name, getattr(metric, name, None))) for name in sorted(self.names))
         return _weights(self, tuple(values), largest_denominator)
 
 
@@ -90,7 +89,7 @@ class OutcomeWeights:
         """The least and the largest value that the quotient can have."""
         if min(self.above) < 0:
             return ANY_NUMBER
-        return SHARE if all(a <= b for a, b in zip(self.above, self.below, strict=True)) else NOT_NEGATIVE
+        return SHARE if all(a <= b for a, b in self._pairs) else NOT_NEGATIVE
 
     @property
     def of_samples(self) -> bool:
@@ -124,44 +123,23 @@ class OutcomeWeights:
         own, others = (*self.above, *self.below), (*above, *below)
         return all(a * y == b * x for a, x in zip(own, others, strict=True) for b, y in zip(own, others, strict=True))
 
+    def function_of(self, share: OutcomeWeights) -> tuple[int, int, int, int] | None:
+        """Integers with which this is `(a s + b) / (c s + d)` of a share `s` of samples, and increases with it.
 
-def _share(value: Any) -> Any:
-    return value
+        None where it is no such function: where it tells samples apart that the share does not.
+        """
+        kinds: dict[tuple[int, int], set[tuple[int, int]]] = {(0, 0): {(0, 0)}, (0, 1): set(), (1, 1): set()}
+        if share.of_samples:
+            for kind, own in zip(zip(share.above, share.below, strict=True), self._pairs, strict=True):
+                kinds[kind].add(own)
+        if not all(len(each) == 1 for each in kinds.values()):
+            return None
+        ((b, d),), ((above, below),) = kinds[0, 1], kinds[1, 1]
+        return (above - b, b, below - d, d) if above * d > b * below else None
 
-
-@dataclass(frozen=True)
-class ShareInterval:
-    """The interval of a share of some samples, which is Wilson's, or of an increasing function of such a share.
-
-    Attributes:
-        share: the share of samples; by default the ratio itself.
-        function: of the share, which the ratio is.
-    """
-
-    share: Ratio | None = None
-    function: Callable[[Any], Any] = _share
-
-    def holds(self, weights: OutcomeWeights) -> bool:
-        """Whether the quotient is what is stated: the function of a share of samples."""
-        share = weights if self.share is None else self.share.weights()
-        return share.of_samples and all(
-            self.function(_value(share, counts)) == _value(weights, counts) for counts in _SOME_COUNTS
-        )
-
-    def ends(self, weights: OutcomeWeights, of: Outcomes, confidence_level: float) -> Ends:
-        """Both ends, of the one class that `of` has."""
-        hits, among = (weights if self.share is None else self.share.weights())(of)
-        lower, upper = wilson(int(hits[0]), int(among[0]), confidence_level)
-        return self.function(lower), self.function(upper)
-
-
-SHARE_OF_SAMPLES = ShareInterval()
-_SOME_COUNTS = ((2, 3, 5, 7), (11, 1, 4, 6), (1, 13, 2, 3))
-
-
-def _value(weights: OutcomeWeights, counts: tuple[int, ...]) -> Fraction:
-    above, below = (_weighted(each, counts) for each in (weights.above, weights.below))
-    return Fraction(above, below)
+    @property
+    def _pairs(self) -> list[tuple[int, int]]:
+        return list(zip(self.above, self.below, strict=True))
 
 
 @lru_cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import isnan
+from math import inf, isnan
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -15,7 +15,6 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import SHARE, number, vector
 from assay.metrics.classification.label_metrics import (
     ANSWERS,
-    AVERAGE_OF_BINARY,
     Answers,
     Average,
     AverageField,
@@ -24,7 +23,7 @@ from assay.metrics.classification.label_metrics import (
     TopKField,
     averaged,
 )
-from assay.metrics.classification.ratio import LARGEST_DENOMINATOR, OutcomeWeights, Ratio, ShareInterval
+from assay.metrics.classification.ratio import LARGEST_DENOMINATOR, OutcomeWeights, Ratio
 from assay.metrics.classification.samplewise import ONE, MultidimField, SampleShares, sample_means
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends, wilson
@@ -45,7 +44,8 @@ class RatioMetric(LabelMetric):
     Attributes:
         ratio: what is divided, of one class.
         multiclass_ratio: the same for multiclass data, where it is another one.
-        interval_of_class: the interval of binary data, where the ratio is a share of samples or a function of one.
+        share_of_samples: of one class, the share of some samples that the ratio is or is an increasing function of:
+            the interval of binary data is then Wilson's, or this function of it.
         samples_of_class: of one class, the names in `ANSWERS` of what is divided for each sample; the second is empty
             where all samples count. Both empty: there are no values of single samples.
         pooled: which share of the samples pooled classes have, "correct" or "wrong"; empty where it is none.
@@ -62,7 +62,7 @@ class RatioMetric(LabelMetric):
     """
 
     multiclass_ratio: ClassVar[Ratio | None] = None
-    interval_of_class: ClassVar[ShareInterval | None] = None
+    share_of_samples: ClassVar[Ratio | None] = None
     samples_of_class: ClassVar[tuple[str, str]] = ("", "")
     pooled: ClassVar[str] = ""
     predictions_of_ignored: ClassVar[bool] = True
@@ -85,17 +85,15 @@ class RatioMetric(LabelMetric):
         for ratio in ratios:
             cls._check_ratio(ratio)
         if "ratio" in vars(cls) and not any(isinstance(ratio, property) or ratio.names for ratio in ratios):
-            cls._check_statements(*(ratio.weights() for ratio in (ratios[0], ratios[-1])))
+            _check_statements(cls, *(ratio.weights() for ratio in (ratios[0], ratios[-1])))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.binary:
-            self._refuse_without_effect("average", "binary data", AVERAGE_OF_BINARY)
         if self.zero_division not in (0, 1) and not isnan(self.zero_division):
             do = "Give 0 or 1, or NaN to leave such classes out of averages"
             raise ConfigError(describe("zero_division", self.zero_division, "0, 1 or NaN", do))
         self._check_ratio(self.ratio)
-        self._check_statements(self._weights(self.ratio), self._weights(self.multiclass_ratio or self.ratio))
+        _check_statements(type(self), *map(self._weights, (self.ratio, self.multiclass_ratio or self.ratio)))
         if self.multidim_average == "samplewise" and self.value_range != SHARE:
             got, do = f"'samplewise' for {self.ratio}", "Leave multidim_average out"
             raise ConfigError(describe("multidim_average", got, "'global', as the ratio is no share", do))
@@ -169,23 +167,26 @@ class RatioMetric(LabelMetric):
 
     @property
     def closed_form(self) -> str:
-        one = self.interval_of_class is not None if self.num_classes is None else self._pools
+        one = self.share_of_samples is not None if self.num_classes is None else self._pools
         return "Wilson's interval" if one and self.num_labels is None and self.multidim_average == "global" else ""
 
     def interval(self, counts: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
         if not self.closed_form:
             return None
         of = self.outcomes(counts).pooled()
-        if self.num_classes is None:
-            assert self.interval_of_class is not None, "it gives the closed form"
-            ends = self.interval_of_class.ends
-            return ends(self.outcome_weights, of, confidence_level) if of.total[0] <= rows else None
+        if of.total[0] > rows if self.num_classes is None else of.support[0] > rows:
+            return None
+        if self.share_of_samples is not None and self.num_classes is None:
+            share = self.share_of_samples.weights()
+            (hits,), (among,) = share(of)
+            function = self.outcome_weights.function_of(share)
+            assert function is not None, "it was checked"
+            a, b, c, d = function
+            ends = wilson(int(hits), int(among), confidence_level)
+            lower, upper = ((a * end + b) / (c * end + d) if c * end + d else inf for end in ends)
+            return lower, upper
         hits, total = int(of.tp[0]), int(of.support[0])
-        return (
-            wilson(hits if self.pooled == "correct" else total - hits, total, confidence_level)
-            if total <= rows
-            else None
-        )
+        return wilson(hits if self.pooled == "correct" else total - hits, total, confidence_level)
 
     @property
     def _pools(self) -> bool:
@@ -213,32 +214,20 @@ class RatioMetric(LabelMetric):
                 do = "Add the field, or write a number"
                 raise ConfigError(describe(str(ratio), repr(name), f"a field of {cls.__name__}", do))
 
-    @classmethod
-    def _check_statements(cls, of_class: OutcomeWeights, of_classes: OutcomeWeights) -> None:
-        """Raise where what is stated of the ratio is not true."""
-        name = _false_statement(of_class, of_classes, cls.interval_of_class, cls.samples_of_class, cls.pooled)
-        if name:
-            got, weights = getattr(cls, name), of_classes if name == "pooled" else of_class
-            do = f"Leave {name} out: without it nothing is claimed"
-            raise ConfigError(describe(f"{cls.__name__}.{name}", got, f"what is true of the ratio with {weights}", do))
-
 
 @lru_cache
-def _false_statement(
-    of_class: OutcomeWeights,
-    of_classes: OutcomeWeights,
-    interval: ShareInterval | None,
-    samples: tuple[str, str],
-    pooled: str,
-) -> str:
-    """The name of a statement that does not hold of the ratio; empty where all hold."""
-    if interval is not None and not interval.holds(of_class):
-        return "interval_of_class"
-    if any(samples) and not (samples[0] in ANSWERS and samples[1] in (*ANSWERS, "")):
-        return "samples_of_class"
-    if any(samples) and not of_class.is_quotient(*(_of_each_outcome(name) for name in samples)):
-        return "samples_of_class"
-    return "pooled" if pooled and of_classes.pooled != pooled else ""
+def _check_statements(kind: type[RatioMetric], of_class: OutcomeWeights, of_classes: OutcomeWeights) -> None:
+    """Raise where what a class states of its ratio is not true."""
+    share, samples = kind.share_of_samples, kind.samples_of_class
+    known = samples[0] in ANSWERS and samples[1] in (*ANSWERS, "")
+    holds = {
+        "share_of_samples": share is None or of_class.function_of(share.weights()) is not None,
+        "samples_of_class": not any(samples) or (known and of_class.is_quotient(*map(_of_each_outcome, samples))),
+        "pooled": kind.pooled in ("", of_classes.pooled),
+    }
+    for name in (name for name, true in holds.items() if not true):
+        weights, do = of_classes if name == "pooled" else of_class, f"Leave {name} out: nothing is claimed without it"
+        raise ConfigError(describe(f"{kind.__name__}.{name}", getattr(kind, name), f"what is true of {weights}", do))
 
 
 def _of_each_outcome(name: str) -> list[float]:

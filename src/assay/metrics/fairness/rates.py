@@ -15,7 +15,7 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import SHARE, Examples, number
 from assay.metrics.classification.label_metrics import Average, LabelMetric, Outcomes
-from assay.metrics.classification.ratio import SHARE_OF_SAMPLES, Ratio
+from assay.metrics.classification.ratio import Ratio
 from assay.metrics.classification.ratio_metric import RatioMetric
 from assay.tally.base import Tally
 from assay.tally.labels.confusion import Counts
@@ -63,7 +63,7 @@ class SelectionRate(RatioMetric):
 
     family = "fairness"
     ratio = SELECTION
-    interval_of_class = SHARE_OF_SAMPLES
+    share_of_samples = SELECTION
     samples_of_class = ("predicted positives", "")
 
     average: Average | None = None
