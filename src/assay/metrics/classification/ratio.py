@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from assay.errors import ConfigError, describe
@@ -52,7 +52,7 @@ class Ratio:
     def __post_init__(self) -> None:
         self.names  # noqa: B018  raises for what is no sum
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """The fields that it names."""
         terms = (*_terms(self.above), *_terms(self.below))
@@ -68,8 +68,8 @@ class Ratio:
         Raises:
             ConfigError: a field is no finite number; below, a number is negative or all are 0.
         """
-        values = ((name, _fraction(name, getattr(metric, name, None))) for name in sorted(self.names))
-        return _weights(self, tuple(values), largest_denominator)
+        values = tuple((name, _fraction(name, getattr(metric, name, None))) for name in sorted(self.names))
+        return _weights(self, values, largest_denominator)
 
 
 @dataclass(frozen=True)
