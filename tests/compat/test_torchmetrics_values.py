@@ -206,3 +206,9 @@ def test_thresholds_of_float64_are_not_rounded(name, kind):
         assert {each.dtype for each in thresholds} == {each.dtype for each in wanted} == {torch.float64}
         if name != "RecallAtFixedPrecision":  # of several thresholds with the same recall, another one
             assert all(map(torch.equal, thresholds, wanted))
+
+
+def test_targets_of_translations_may_be_strings():
+    texts, targets = ["a b cd e f", "g a b a cd"], ["a b cd g", "b a b cd e f"]
+    expected = theirs("torchmetrics", "bleu_score")(texts, targets, n_gram=2)
+    assert torchmetrics.text.BLEUScore(n_gram=2)(texts, targets) == expected

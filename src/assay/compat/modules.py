@@ -35,15 +35,16 @@ def stand_for(library: ModuleType, replace: Replace) -> tuple[Callable[[str], An
     return lambda name: _member(library, name, replace), lambda: dir(library)
 
 
-def others_own(original: Any, instead: str) -> Any:
+def others_own(original: Any, instead: str, name: str = "") -> Any:
     """The metric of the other library itself, with a warning at the line that names it.
 
     Args:
         original: a metric that assay has with other arguments only, or not at all.
         instead: what assay has.
+        name: what it is called, if not by its own name.
     """
     why = "assay's metric has other arguments or gives other values"
-    warn_of_others_own(original.__name__, original, why, f"Use it as before, or what assay has: {instead}", 5)
+    warn_of_others_own(name or original.__name__, original, why, f"Use it as before, or what assay has: {instead}", 5)
     return original
 
 

@@ -30,19 +30,19 @@ def replace(original: Any) -> Any:
 
     A metric that assay has with other arguments only, or not at all, is the library's own, with a warning.
     """
-    original = _current(original)
-    name = getattr(original, "__name__", "")
+    current = _current(original)
+    name = getattr(current, "__name__", "")
     for kind in (CompatibleCollection, CompatibleRunning):
         if original is kind.__base__:
             return kind
     found = _DROP_INS.get(name, DropIn(name))
     if name in QUERY_FUNCTIONS:
-        return compatible_query_function(original)
+        return compatible_query_function(current)
     if found.assay or found.tasks:
-        return compatible_class(original) if isinstance(original, type) else compatible_function(original)
+        return compatible_class(current) if isinstance(current, type) else compatible_function(current)
     if not found.instead or original.__module__.startswith(_GENERAL) or found.instead.startswith("keep it"):
         return original
-    return others_own(original, found.instead)
+    return others_own(original, found.instead, name)
 
 
 def _current(original: Any) -> Any:
