@@ -123,6 +123,16 @@ def test_a_file_of_another_table_or_a_part_twice_is_refused(table, tmp_path):
         merge([files[0], other])
 
 
+@pytest.mark.parametrize("changed", [{"fragments": {"part 0": [25]}}, {"fragments": [25]}, {"filtered": -1}])
+def test_a_part_whose_numbers_of_rows_are_no_counts_is_refused(table, tmp_path, monkeypatch, changed):
+    (part,) = counted(table, "accuracy")[:1]
+    about = part.about() | changed
+    monkeypatch.setattr(part, "about", lambda: about)
+    path = part.to_file(tmp_path / "0.safetensors")
+    with pytest.raises(StateError, match=r"0\.safetensors: got numbers of rows that are no counts"):
+        Partial.from_file(path)
+
+
 def test_sparse_tables_are_those_that_were_packed():
     """Integers of kept samples, which may be mostly 0, and tables of which every count is there come back as well."""
     rows = 1 << 13

@@ -51,6 +51,11 @@ def unpacked(data: bytes, where: str) -> tuple[dict[str, Any], dict[str, Tensor]
     values: dict[str, Any] = json.loads(about)
     if values["schema"] != SCHEMA:
         raise StateError(describe(where, f"schema {values['schema']}", f"schema {SCHEMA}", COUNT_AGAIN))
+    rows = values.get("fragments")
+    counts = [*rows.values(), values.get("filtered")] if isinstance(rows, dict) else [None]
+    if not all(type(each) is int and 0 <= each < 1 << 63 for each in counts):
+        got = "numbers of rows that are no counts"
+        raise StateError(describe(where, got, "an integer of 0 or more for each fragment", COUNT_AGAIN))
     return values, tensors
 
 
