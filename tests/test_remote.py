@@ -20,7 +20,7 @@ from assay.cli import app
 from assay.errors import ConfigError, MissingDependencyError, StateError
 from assay.evaluation import Variant, compare_variants
 from assay.report import Report, Section, Value, history
-from assay.scoring import Partial, count
+from assay.scoring import Partial, count, score
 from assay.wrappers import Tracker
 
 fsspec = pytest.importorskip("fsspec")
@@ -128,6 +128,17 @@ def test_parts_at_urls_are_merged_by_a_pattern(memory, tmp_path):
     assert Report.load(f"{memory}/merged").sections[0].values[0].count == 3
     with pytest.raises(ConfigError, match="no file that matches"):
         CliRunner().invoke(app, ["merge", f"{memory}/other/*.safetensors"], catch_exceptions=False)
+
+
+def test_a_pattern_whose_store_fails_is_one_error(memory, monkeypatch):
+    pytest.importorskip("pyarrow")
+
+    def glob(*_, **__):
+        raise TimeoutError("the store does not answer")
+
+    monkeypatch.setattr(MemoryFileSystem, "glob", glob)
+    with pytest.raises(StateError, match=r"runs/\*\.parquet: got what cannot be read .*does not answer"):
+        score(f"{memory}/*.parquet", "accuracy", preds="p", target="y")
 
 
 NET = nn.Linear(4, 3)

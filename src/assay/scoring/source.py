@@ -313,11 +313,11 @@ def _found(paths: Sequence[str]) -> tuple[Any, str, list[str]]:
 
 def _listed(filesystem: Any, path: str, is_pattern: bool) -> list[str]:
     fs = arrow().fs
-    if is_pattern:
-        handler = getattr(filesystem, "handler", None)
-        listed = glob.glob(path, recursive=True) if handler is None else handler.fs.glob(path)
-        return [str(each) for each in listed]
     with reading(path, "a file or a folder", "Check the path and the rights"):
+        if is_pattern:
+            handler = getattr(filesystem, "handler", None)
+            listed = glob.glob(path, recursive=True) if handler is None else handler.fs.glob(path)
+            return [str(each) for each in listed]
         about = filesystem.get_file_info(path)
         if about.is_file:
             return [path]
