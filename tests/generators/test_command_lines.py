@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import assay.cli
-from assay.tables.stored_predictions import score
+from assay.scoring.stored_predictions import score
 
 pytestmark = pytest.mark.slow
 LINES = 100

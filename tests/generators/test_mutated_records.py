@@ -27,8 +27,8 @@ from assay.meter import Meter
 from assay.meter.file import checksum
 from assay.metrics import AUROC, Accuracy, F1Score, MeanSquaredError, Quantile, WordErrorRate
 from assay.report import Report
-from assay.tables.partial import Partial, merge
-from assay.tables.stored_predictions import count, score
+from assay.scoring.partial import Partial, merge
+from assay.scoring.stored_predictions import count, score
 from cli.loaders.test_damaged import mutated
 
 pytestmark = pytest.mark.slow
