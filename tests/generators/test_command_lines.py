@@ -28,7 +28,7 @@ TABLE = {
     "z": [0, 1, 0, 1],
 }
 GOOD = [
-    "score t.parquet --preds p --target y -m accuracy:num_classes=3 --slice s,t",
+    'score t.parquet --preds p --target y -m accuracy:num_classes=3 --slice "s,t"',
     "score t.csv --preds q --target z -m auroc,f1 --seed 1 --out made",
     "score t.parquet --preds p --target y -m f1:num_classes=3,average=macro --where y>0 --part 1/2 --out parts",
     "compare a.report b.report --confidence-level 0.9",
