@@ -11,7 +11,7 @@ import torch
 from assay.errors import ConfigError, ShapeError
 from assay.meter import Meter
 from assay.meter.intervals import closed_forms
-from assay.metrics import F1Score, HammingDistance, Recall
+from assay.metrics import BalancedAccuracy, F1Score, HammingDistance, Recall
 from assay.metrics.classification.ratio import OutcomeWeights, Ratio
 from assay.metrics.classification.ratio_metric import RatioMetric
 from assay.metrics.per_sample import per_sample_values
@@ -279,3 +279,13 @@ def test_weights_are_integers_of_one_unit():
     assert Ratio("tp", "tp + 1/2 fp + 1/3*fn").weights() == OutcomeWeights((6, 0, 0, 0), (6, 3, 2, 0))
     assert F1Score.ratio.weights() == OutcomeWeights((2, 0, 0, 0), (2, 1, 1, 0))
     assert Ratio("tp - fp + tp", "tp").weights().above == (2, -1, 0, 0)
+
+
+def test_averages_of_weights_far_apart_keep_their_digits():
+    preds, target = torch.tensor([0, 1, 1, 0]), torch.tensor([0, 0, 1, 1])
+    weights = [3e-20, 7e20, 1e-25, 5e10]
+    first, second, third, fourth = map(Fraction, weights)
+    expected = (first / (first + second) + third / (third + fourth)) / 2
+    for metric in (Recall(num_classes=2), BalancedAccuracy(num_classes=2)):
+        value = metric(preds, target, weights=torch.tensor(weights, dtype=torch.float64))
+        assert float(value) == float(expected)

@@ -30,7 +30,7 @@ TopKField: TypeAlias = Annotated[
     int, "multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class."
 ]
 
-BITS = 128  # of the fractions that are averaged
+BITS = 128  # of the smallest fraction that is averaged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,16 +249,22 @@ def averaged(
     above, below = ratio(of)
     if isnan(undefined):
         weights, undefined = weights * (below != 0), 0.0
-    return [mean(fixed(above, below, int(undefined)), weights)]
+    bits = bits_of(below)
+    return [mean(fixed(above, below, bits, int(undefined)), weights, bits)]
 
 
-def fixed(above: np.ndarray, below: np.ndarray, undefined: int = 0) -> list[int]:
-    """Quotients as integers in units of `2 ** -BITS`."""
-    return [(n << BITS) // d if d else undefined << BITS for n, d in zip(above, below, strict=True)]
+def bits_of(below: Iterable[int]) -> int:
+    """How many binary digits quotients by these integers need, so that the smallest one has `BITS` of them."""
+    return BITS + max((int(each).bit_length() for each in below), default=0)
 
 
-def mean(values: Iterable[int], weights: Iterable[int]) -> float:
-    """The weighted mean of fixed-point values, rounded once; NaN when the weights sum to 0."""
-    pairs = list(zip(values, weights, strict=True))
+def fixed(above: np.ndarray, below: np.ndarray, bits: int, undefined: int = 0) -> list[int]:
+    """Quotients as integers in units of `2 ** -bits`."""
+    return [(int(n) << bits) // int(d) if d else undefined << bits for n, d in zip(above, below, strict=True)]
+
+
+def mean(values: Iterable[int], weights: Iterable[int], bits: int) -> float:
+    """The weighted mean of values in units of `2 ** -bits`, rounded once; NaN when the weights sum to 0."""
+    pairs = [(value, int(weight)) for value, weight in zip(values, weights, strict=True)]
     total = sum(weight for _, weight in pairs)
-    return sum(value * weight for value, weight in pairs) / (int(total) << BITS) if total else nan
+    return sum(value * weight for value, weight in pairs) / (total << bits) if total else nan

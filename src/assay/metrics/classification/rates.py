@@ -16,7 +16,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import SHARE, number
-from assay.metrics.classification.label_metrics import Answers, Average, LabelMetric, TopKField, fixed, mean
+from assay.metrics.classification.label_metrics import Answers, Average, LabelMetric, TopKField, bits_of, fixed, mean
 from assay.metrics.classification.ratio import Ratio
 from assay.metrics.classification.ratio_metric import RatioMetric
 from assay.metrics.per_sample import SampleTerms
@@ -336,13 +336,14 @@ class BalancedAccuracy(LabelMetric):
 
     def compute(self, counts: Counts | ClassTotals) -> Tensor:
         totals = counts.totals()
-        labels = [self._mean_recall(*each) for each in zip(totals.hits, totals.target, strict=True)]
+        bits = bits_of(totals.target.flat)
+        labels = [self._mean_recall(*each, bits) for each in zip(totals.hits, totals.target, strict=True)]
         values = [value for value in labels if value is not None]
-        return number(mean(values, [1] * len(values)))
+        return number(mean(values, [1] * len(values), bits))
 
     @staticmethod
-    def _mean_recall(hits: np.ndarray, target: np.ndarray) -> int | None:
+    def _mean_recall(hits: np.ndarray, target: np.ndarray, bits: int) -> int | None:
         """The mean over classes in fixed point; None without any."""
         occurs = (target != 0).astype(bool)
-        recalls = fixed(hits[occurs], target[occurs])
+        recalls = fixed(hits[occurs], target[occurs], bits)
         return sum(recalls) // len(recalls) if recalls else None
