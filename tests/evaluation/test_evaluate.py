@@ -531,5 +531,5 @@ def test_metrics_as_strings_say_which_needs_the_number_of_classes():
     with pytest.raises(ShapeError, match=r"as a string accuracy:num_classes=3; and .* f1:num_classes=3\.") as error:
         evaluate(nn.Identity(), data, ["accuracy", "f1:average=macro"], progress=False)
     assert "details." not in str(error.value)
-    with pytest.raises(ShapeError, match=r"f1: preds: got .* as a string f1:num_classes=3,average=micro\."):
-        evaluate(nn.Identity(), data, ["accuracy:num_classes=3", "f1:average=micro"], progress=False)
+    with pytest.raises(ShapeError, match=r"f1: preds: got .* as a string f1:num_classes=3,zero_division=1\."):
+        evaluate(nn.Identity(), data, ["accuracy:num_classes=3", "f1:zero_division=1"], progress=False)

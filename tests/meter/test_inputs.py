@@ -367,12 +367,12 @@ def test_one_hot_targets_are_refused_with_the_way_out(metric):
 
 
 def test_an_error_of_several_metrics_says_which_and_how_to_write_them():
-    meter = Meter("accuracy:num_classes=3,f1:average=micro", "recall", "mse")
+    meter = Meter("accuracy:num_classes=3,f1:zero_division=1", "recall", "mse")
     with pytest.raises(ShapeError) as error:
         meter.update(torch.rand(4, 3), torch.zeros(4).long())
     message = str(error.value)
     assert message.startswith("f1, recall: preds: got shape (N, 3)")
-    assert "F1Score(num_classes=3, average='micro'), as a string f1:num_classes=3,average=micro" in message
+    assert "F1Score(num_classes=3, zero_division=1), as a string f1:num_classes=3,zero_division=1" in message
     assert "Recall(num_classes=3), as a string recall:num_classes=3" in message
     assert meter.rows == 0
 

@@ -67,7 +67,7 @@ def test_averages_agree(kind, task, average):
     preds, target = scores_and_target(task)
     options = {} if task == "binary" else {"average": average}
     expected = getattr(peers, f"{task}_{KINDS[kind]}")(preds, target, **size_of(task), **options)
-    close(kind(**size_of(task), average=average)(preds, target), expected)
+    close(kind(**size_of(task), **options)(preds, target), expected)
 
 
 @pytest.mark.parametrize("average", AVERAGES)

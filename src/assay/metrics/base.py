@@ -223,7 +223,7 @@ class Metric(metaclass=MetricType):
                 raise AttributeError(
                     describe(kind, f"no attribute {name!r}, as a metric holds no counts", "a meter", do)
                 )
-            raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
 
     @property
     def encoder(self) -> Encoder | None:

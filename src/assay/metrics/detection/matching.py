@@ -48,7 +48,7 @@ class Overlaps(ABC):
         """The IoU of detections and truths; of crowds, the share of the detection that is in them."""
         both, own, true = self.both(detections, truths), self.areas[0][detections], self.areas[1][truths]
         union = np.where(crowd, own, own + true - both)
-        return np.divide(both, union, out=np.zeros(both.shape), where=both > 0)
+        return np.divide(both, union, out=np.zeros(both.shape), where=(both > 0) & (union > 0))
 
 
 @dataclass(frozen=True, eq=False)
