@@ -13,7 +13,7 @@ HEAVY = {
     *("scipy", "matplotlib", "jinja2", "rich", "typer", "yaml", "pandas", "pyarrow", "PIL", "sklearn", "transformers"),
     *("triton", "torchmetrics", "ignite", "html", "xml", "multiprocessing", "filelock"),
 }
-PARTS = ("render", "report", "evaluation", "audit", "cli", "quantize", "pretend", "tables", "wrappers", "language")
+PARTS = ("render", "report", "evaluation", "audit", "cli", "quantize", "pretend", "scoring", "wrappers", "language")
 NOT_NEEDED = tuple(f"assay.{name}" for name in PARTS)
 
 

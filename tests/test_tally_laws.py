@@ -259,7 +259,7 @@ def test_encoders_concatenate_and_raw_samples_are_not_kept(case):
         singles = [batch.rows([k]) for k in range(batch.count)]
         assert bits(case.counted(batch)) == bits(case.counted(*singles, stage_bytes=0))
     meter = case.counted(data)
-    no_list = {"preds": torch.zeros(9)} if isinstance(data.preds, list) else {"preds": data.preds.tolist()}
+    no_list = {"preds": torch.zeros(9)} if isinstance(data.preds, list) else {"preds": data.preds.to_sparse()}
     for changes in ({"target": data.target[:-1]}, no_list, {"preds": None}):
         with pytest.raises(InputError, match=r": got .*, expected "):
             feed(meter, data._replace(**changes))

@@ -372,7 +372,7 @@ def test_an_error_of_several_metrics_says_which_and_how_to_write_them():
         meter.update(torch.rand(4, 3), torch.zeros(4).long())
     message = str(error.value)
     assert message.startswith("f1, recall: preds: got shape (N, 3)")
-    assert "F1Score(num_classes=3, zero_division=1), as a string f1:num_classes=3,zero_division=1" in message
+    assert "F1Score(num_classes=3, zero_division=1.0), as a string f1:num_classes=3,zero_division=1.0" in message
     assert "Recall(num_classes=3), as a string recall:num_classes=3" in message
     assert meter.rows == 0
 

@@ -21,7 +21,7 @@ pa = pytest.importorskip("pyarrow")
 @pytest.fixture
 def few(monkeypatch):
     """As if 50 samples were too many for JSON."""
-    for module in ("report.sample_files", "evaluation.preparation"):
+    for module in ("report.sample_files", "evaluation.arguments.preparation"):
         monkeypatch.setattr(f"assay.{module}.MOST_SAMPLES", 50)
 
 
@@ -189,7 +189,7 @@ def test_scored_tables_keep_their_values_in_files(few, tmp_path):
 
 
 def test_without_pyarrow_no_more_are_kept_than_json_holds(few, monkeypatch):
-    for module in ("preparation", "per_sample"):
+    for module in ("arguments.preparation", "observe.per_sample"):
         monkeypatch.setattr(f"assay.evaluation.{module}.find_spec", lambda name: None)
     report = measured(0.1, max_kept_samples=1000, device="cpu")
     assert report.sections[0].samples is None

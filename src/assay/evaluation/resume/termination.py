@@ -55,11 +55,12 @@ def saves_on_sigterm(wanted: bool = True) -> Iterator[Termination]:
     """
     termination = Termination()
     in_main_thread = threading.current_thread() is threading.main_thread()
-    if not (wanted and in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL):
-        yield termination
-        return
-    signal.signal(signal.SIGTERM, termination.handle)
+    is_handled = wanted and in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if is_handled:
+        signal.signal(signal.SIGTERM, termination.handle)
     try:
         yield termination
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if is_handled:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        termination.must_wait = lambda: False  # it held what ran, whose temporary files end with it

@@ -65,7 +65,7 @@ class ImageMetric(Metric):
 
     def check(self, layout: BatchLayout) -> None:
         """Raise a `DtypeError` for integers that `data_range` has no room for."""
-        data_range = getattr(self, "data_range", None)
+        data_range = getattr(self, "data_range", None) if "data_range" in self.__dict__ else None
         if data_range is None or data_range > 1:
             return
         for name, images in (("preds", layout.preds), ("target", layout.target)):
