@@ -67,7 +67,7 @@ def evaluate(
             an array, a tuple of arrays or tensors `(x, y)`, arrays by name, or a frame of pandas or Polars whose
             columns `target` and others name. A list is always one of batches.
         metrics: one, several, several by name, or a meter, which stays as it is; or as the command line writes them,
-            "accuracy,f1:average=macro": then of as many classes as an estimator or `classes` has.
+            "accuracy,f1:average=macro": then of `num_classes`, or as many classes as an estimator or `classes` has.
         device: where to run; "auto": where the model is unless on the CPU, else the first accelerator, else the CPU.
         inputs: how a batch becomes what the model takes: a name, a position, several of them, or a function. Not needed
             for pairs `(x, y)`, tuples of inputs and a target, and batches with names of which one is that of a target.
@@ -79,8 +79,8 @@ def evaluate(
         columns: by name, how a batch becomes the named columns that metrics take, such as `indexes` of retrieval; by
             default the part of the batch with that name.
         slices: what to measure parts of the samples by: names of parts of a batch that have a value for every sample,
-            or selectors (a name, a position, a function) by name; a tuple of names for several of them crossed. Where
-            samples have lists of values, each value is a slice of all samples that have it.
+            or selectors (a name, a position, a function) by name; a tuple of names for several of them crossed. As
+            text: "sex,sex*age". Where samples have lists of values, each value is a slice of all samples that have it.
         min_slice_size: slices of fewer samples are shown, but never named as the worst.
         confidence_level: of intervals; None for no intervals.
         n_resamples: how often the bootstrap draws, where no closed-form interval is standard.
@@ -91,6 +91,7 @@ def evaluate(
         show: what the report shows of the worst queries of a ranking metric and of their documents, such as their
             text: names of parts of a batch, or selectors by name. It is read from the data set once more.
         classes: names of the classes or labels, for the report.
+        num_classes: the number of classes of metrics that are written as text.
         precision: "bfloat16" or "float16" for autocast; None for that of the model.
         compile: pass the model through `torch.compile`, with these options.
         batch_size: of a data set that comes without a loader; None where an `IterableDataset` gives batches, such as a

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from assay.errors import ConfigError, describe
 from assay.report.gate_result import KINDS, Gate, GateRule
-from assay.report.report import Report
+from assay.report.report import Report, Source
 from assay.report.rule_checks import RuleChecker
 from assay.report.value import check_confidence_level
 
@@ -22,9 +22,9 @@ Rules: TypeAlias = Mapping[str, Mapping[str, float]] | Iterable[GateRule]
 
 
 def gate(
-    report: Report,
+    report: Source,
     rules: Rules,
-    baseline: Report | None = None,
+    baseline: Source | None = None,
     *,
     confidence_level: float = 0.95,
     point: bool = False,
@@ -33,9 +33,9 @@ def gate(
     """Judge a report by rules.
 
     Args:
-        report: what is judged.
+        report: what is judged: a report, or the path or URL of one.
         rules: the rules, or a mapping as in the configuration file: ``{"min": {"accuracy": 0.9}}``.
-        baseline: what drops and rises are counted from.
+        baseline: what drops and rises are counted from, likewise.
         confidence_level: the confidence level of the two-sided intervals.
         point: judge by the numbers alone, without intervals.
         min_slice_size: slices of fewer samples are left out, but for one that is named; what the section says, unless
@@ -52,6 +52,7 @@ def gate(
         >>> [gate(report, {"min": {"accuracy": bound}}).outcome for bound in (0.9, 0.93, 0.97)]
         ['pass', 'not enough evidence', 'fail']
     """
+    report, baseline = Report.of(report), None if baseline is None else Report.of(baseline)
     check_confidence_level("confidence_level", confidence_level)
     if min_slice_size is not None and min_slice_size < 0:
         do = "Pass 0 to judge slices of any size"

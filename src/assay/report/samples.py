@@ -17,6 +17,7 @@ from assay.errors import ConfigError, DtypeError, ShapeError, describe
 from assay.render.pictures import Picture
 from assay.render.token_strips import TokenStrip
 from assay.report.aligned_chunks import aligned_chunks
+from assay.report.data_frames import data_frame
 from assay.report.packed_array import CHUNK_ROWS, Array, PackedArray
 
 MOST_SAMPLES = 2_000_000
@@ -130,6 +131,11 @@ class Samples(Record):
             score,
         )
 
+    def __repr__(self) -> str:
+        """One line: how many samples, and the columns."""
+        names = ", ".join(column.name for column in self.columns)
+        return f"<Samples {len(self):,}{f': {names}' if names else ''}>"
+
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -152,6 +158,28 @@ class Samples(Record):
                 return column.values
         there = ", ".join(repr(column.name) for column in self.columns) or "none"
         raise ConfigError(describe("column", repr(name), f"one of the columns ({there})", "Name a column of Samples"))
+
+    def to_dataframe(self) -> Any:
+        """The samples as a pandas DataFrame, one row a sample.
+
+        Returns:
+            Columns `id`, `target` and `decision` where they were kept (as names of classes where these are known), and
+            a column for each of `columns`.
+
+        Raises:
+            MissingDependencyError: pandas is not installed.
+        """
+        labels = {"target": self.target, "decision": self.decision}
+        series = {"id": self.ids.values} | {
+            name: self._named(packed.values) for name, packed in labels.items() if packed is not None
+        }
+        series |= {column.name: column.values.values for column in self.columns}
+        return data_frame(series, list(series), "Samples.to_dataframe")
+
+    def _named(self, labels: Array) -> Array:
+        """Labels as names of classes, where all have one."""
+        whole = labels.dtype.kind in "iu" and len(labels) and 0 <= labels.min() <= labels.max() < len(self.classes)
+        return np.array(self.classes)[labels] if whole else labels
 
     def where(self, members: Array) -> Samples:
         """Some of the samples, with what was kept of them; without texts and pictures.
