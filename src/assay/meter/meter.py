@@ -382,13 +382,12 @@ class Meter:
             ConfigError: there is no such metric, or nothing to draw of it.
         """
         from assay.meter.plots import plots_of  # here, so that a meter that draws nothing imports nothing that draws
-        from assay.metrics.classification.confusion import ConfusionMatrix
         from assay.render.plots import choose_plot
         from assay.render.svg import to_axes
 
         values = self.compute([name] if name in self.metrics else None)
-        matrices = {each for each, metric in self.metrics.items() if isinstance(metric, ConfusionMatrix)}
-        return to_axes(choose_plot(plots_of(values, matrices, classes), "" if name in self.metrics else name), axes)
+        plots = plots_of(self.metrics, values, classes)
+        return to_axes(choose_plot(plots, "" if name in self.metrics else name), axes)
 
     @keeps_subnormals
     def _states(self) -> tuple[list[State], int]:

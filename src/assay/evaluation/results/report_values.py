@@ -183,8 +183,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_matrix(metric: Metric, value: Any) -> bool:
-    counts = isinstance(value, Tensor) and value.ndim == 2 and not value.is_floating_point()
-    return type(metric).__name__ == "ConfusionMatrix" and counts
+    return metric.picture == "matrix" and value.ndim == 2 and not value.is_floating_point()
 
 
 def _names(classes: Sequence[str], count: int) -> tuple[str, ...]:
