@@ -31,6 +31,7 @@ from assay.metrics.clustering import pairs
 from assay.metrics.clustering.information import expected_information
 from assay.metrics.contingency_metric import log_quotient
 from assay.tally.labels.confusion import Confusion
+from thinning import draws
 
 METHODS = ("arithmetic", "geometric", "min", "max")
 
@@ -82,7 +83,7 @@ def labels(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 @EVERY
 def test_it_is_scikit_learns(metric):
-    for seed in range(200):
+    for seed in draws(200):
         preds, target = labels(seed)
         groups = {len(preds.unique()), len(target.unique())}
         if isinstance(metric, AdjustedMutualInfoScore) and metric.average_method == "min" and len(preds) in groups:
