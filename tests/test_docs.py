@@ -12,12 +12,11 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import pytest
 import torch
-
-from thinning import one_of_each
 
 ROOT = Path(__file__).parents[1]
 JOBS = ("metrics", "evaluation", "quantization", "devices", "audit")
@@ -26,6 +25,8 @@ DOCS = ROOT / "docs"
 IN_CHINESE = ("overview.md", "quickstart.md", *(f"tutorials/{job}.md" for job in JOBS))
 CHINESE = {DOCS / "zh" / page: DOCS / page for page in IN_CHINESE} | {ROOT / "README.zh-CN.md": ROOT / "README.md"}
 """Each page in Chinese with the one in English."""
+SECONDS = ("audit.md", "quantize_analysis.md")
+"""Pages whose code takes seconds."""
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 
@@ -37,7 +38,12 @@ def runs(page: Path) -> bool:
     return bool(blocks(page)) and page != WRONG_NUMBERS and page not in CHINESE
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if runs(page)], ids=lambda page: str(page.relative_to(ROOT)))
+def page_that_runs(page: Path) -> Any:
+    marks = pytest.mark.exhaustive if page.name in SECONDS else ()
+    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
+
+
+@pytest.mark.parametrize("page", [page_that_runs(page) for page in PAGES if runs(page)])
 def test_examples_run_and_print_what_the_page_shows(page: Path) -> None:
     """A block of text behind one of Python is what that prints, on the pages that show it."""
     names: dict[str, object] = {}
@@ -196,7 +202,7 @@ NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-@one_of_each()
+@pytest.mark.exhaustive
 def test_notebooks_run_and_print_what_they_show(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells run in one namespace, as in a kernel; without one, since that would be a process and ten packages more."""
     monkeypatch.setenv("MPLBACKEND", "agg")

@@ -35,7 +35,7 @@ def first_cases() -> list[Case]:
     return list({type(case.metric): case for case in reversed(COMPILED)}.values())
 
 
-@one_of_each(lambda case: type(case.metric.tally(False)))  # compiling takes long
+@one_of_each(lambda case: len(case.metric.tally(False).fields) > 2)  # compiling takes long
 @pytest.mark.parametrize("case", first_cases(), ids=str)
 def test_an_update_is_one_graph_with_the_same_bits(case):
     batches = [case.data(seed, 12) for seed in range(4)]
@@ -49,6 +49,7 @@ def test_an_update_is_one_graph_with_the_same_bits(case):
 
 
 @pytest.mark.parametrize("stage_bytes", [0, 1 << 21])
+@one_of_each()
 def test_a_hundred_updates_compile_once(stage_bytes):
     case = COMPILED[0]
     meter = case.counted(case.data(0, 8), stage_bytes=stage_bytes)
@@ -61,6 +62,7 @@ def test_a_hundred_updates_compile_once(stage_bytes):
     assert meter.rows == 8 + 100 * 12
 
 
+@pytest.mark.exhaustive
 def test_batches_of_many_sizes_share_a_second_graph():
     case = COMPILED[0]
     meter = case.counted(case.data(0, 8))
@@ -72,6 +74,7 @@ def test_batches_of_many_sizes_share_a_second_graph():
     assert bits(meter) == bits(case.counted(case.data(0, 8), *batches))
 
 
+@pytest.mark.exhaustive
 def test_a_compiled_step_may_hold_the_model_and_the_update():
     case = COMPILED[0]
     data = case.data(1, 16)
@@ -95,6 +98,7 @@ def test_compiled_and_eager_updates_mix():
     assert bits(meter) == bits(case.counted(*batches))
 
 
+@pytest.mark.exhaustive
 def test_the_first_batch_of_a_device_is_not_compiled():
     case = COMPILED[0]
     data = case.data(1, 16)
