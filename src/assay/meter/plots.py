@@ -44,9 +44,7 @@ def plots_of(
     return plots
 
 
-def curves(
-    title: str, kind: str, points: Any, classes: Sequence[str], areas: Sequence[float] | None = None
-) -> Curves:
+def curves(title: str, kind: str, points: Any, classes: Sequence[str], areas: Sequence[float] | None = None) -> Curves:
     """Curves of the second of two classes, or of each class."""
     x, y = _CURVES[kind]
     single = isinstance(points[0], Tensor) and points[0].ndim == 1
