@@ -24,6 +24,7 @@ def run(options: CompareCommand) -> None:
         flips=options.flips,
         names=names,
         slices=options.slices,
+        cluster=options.cluster or None,
     )
     write_then_show(lambda: _write(comparison, options), lambda: print_as(comparison, options))
 

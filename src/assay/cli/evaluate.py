@@ -123,6 +123,7 @@ def arguments(data: Data, options: EvaluateCommand) -> dict[str, Any]:
         preds=parse_part(options.preds),
         weights=parse_part(options.weights),
         ids=parse_part(options.ids) or data.ids,
+        cluster=parse_part(options.cluster),
         columns=data.columns,
         slices=parse_slices(options.slice, data.data),
         classes=data.classes or None,

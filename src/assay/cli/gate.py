@@ -23,6 +23,7 @@ def run(options: GateCommand) -> None:
         confidence_level=options.confidence_level,
         point=bool(options.point),
         min_slice_size=options.min_slice_size,
+        cluster=options.cluster or None,
     )
     print_as(result, options)
     raise typer.Exit(result.exit_code)

@@ -26,6 +26,7 @@ from assay.evaluation.loop.loop import Loop
 from assay.evaluation.loop.progress import EvaluationProgress
 from assay.evaluation.model.data_parallel import broadcast_buffers, buffers_of_rank_0
 from assay.evaluation.model.forward import Forward, ready
+from assay.evaluation.observe.clusters import ClustersByIndex, is_selector
 from assay.evaluation.observe.observers import Observer, Observers
 from assay.evaluation.observe.slices import SliceSpec, parse_slices
 from assay.evaluation.processes.arrange import Introduction, arranged, groups_of, introduce
@@ -76,6 +77,9 @@ def evaluate(
         weights: how a batch becomes weights of the samples; None for none.
         ids: how a batch becomes the ids of its samples. In a data set with indices those identify samples, and ids
             name them in messages and reports. Of a stream, a sample whose id was there before is not counted again.
+        cluster: how a batch becomes the clusters of its samples, integers or strings: samples of one cluster, such as
+            the questions on a passage or the frames of a video, may depend on each other. Intervals, and the tests of
+            `compare` and `gate`, respect that. Of data with indices also an array, one a sample.
         columns: by name, how a batch becomes the named columns that metrics take, such as `indexes` of retrieval; by
             default the part of the batch with that name.
         slices: what to measure parts of the samples by: names of parts of a batch that have a value for every sample,
@@ -228,7 +232,8 @@ def _evaluate(
     expected = int(source.shares.expected.sum()) if source.shares is not None else 0 if has_ids else None
     like = meter.fresh(preparation.metrics)
     own = sample_observers(like, preparation.slices, options, expected, ranks.alone, in_files=True)
-    observers = Observers(preparation.reader, {**own, **more})
+    clusters = ClustersByIndex.of(options.cluster, None if source.shares is None else len(source.shares.expected))
+    observers = Observers(preparation.reader, {**own, **more}, clusters=clusters)
     run = {} if options.resume is None else identity.of(model, meter, source, options, ranks)
     checkpoints = Checkpoints(
         options.resume, run, ranks, options.checkpoint_every, trail if source.shares is None else None
@@ -287,6 +292,7 @@ def _prepare(inputs: Inputs, ranks: Ranks) -> _Preparation:
         ids=options.ids,
         preds=options.preds,
         slices=slices.selectors,
+        cluster=options.cluster if is_selector(options.cluster) else None,
         columns=columns | dict(options.columns or {}),
         shown=parse_shown(options.show),
         raw=meter_of_metrics.takes_raw,

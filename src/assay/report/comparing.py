@@ -11,6 +11,7 @@ import numpy as np
 
 from assay.errors import ConfigError, describe
 from assay.report.changed_samples import changed_samples
+from assay.report.clusters import INDEPENDENT, Clusters, assumption, with_clusters
 from assay.report.comparison import Changes, Comparison, Delta, Flips, Run, Unmatched
 from assay.report.flips import flips as flips_of
 from assay.report.inference import difference
@@ -80,6 +81,7 @@ def compare(
     flips: int = FLIPS,
     names: Sequence[str] | None = None,
     slices: bool | None = None,
+    cluster: Clusters | None = None,
 ) -> Comparison:
     """Compare runs with a baseline.
 
@@ -97,6 +99,9 @@ def compare(
         flips: how many samples to list for each way to flip.
         names: what to call the reports, the baseline first; by default what tells their paths apart, or their titles.
         slices: whether to compare slices; those that both have, by default. True where there must be one.
+        cluster: which cluster each sample is in, of reports that do not say it: a regular expression of ids, a function
+            of an id, the clusters by id, or one for each sample in the order of the ids. Samples of one cluster (of a
+            passage, a patient, a video) may depend on each other. Reports of ``evaluate(cluster=...)`` know them.
 
     Raises:
         ConfigError: the confidence level or the correction is invalid, names do not fit, no section is in both reports,
@@ -114,7 +119,7 @@ def compare(
     """
     check_confidence_level("confidence_level", confidence_level)
     sources = (a, b, *more)
-    reports = tuple(map(Report.of, sources))
+    reports = tuple(with_clusters(Report.of(source), cluster) for source in sources)
     settings = _Settings(confidence_level, seed, flips, slices)
     runs = tuple(
         Run(name, report.title, report.created, report.device)
@@ -137,8 +142,21 @@ def compare(
         confidence_level,
         correction,
         seed,
+        _assumptions(reports),
         changes=tuple(part for part in parts if isinstance(part, Changes)),
     )
+
+
+def _assumptions(reports: Sequence[Report]) -> tuple[str, ...]:
+    """What the tests assume of samples: a line for all sections of which the same is assumed."""
+    by_section: dict[str, str] = {}
+    for section in (section for report in reports for section in report.sections):
+        if by_section.get(section.name, INDEPENDENT) == INDEPENDENT:
+            by_section[section.name] = assumption(section)
+    names: dict[str, list[str]] = {}
+    for name, line in by_section.items():
+        names.setdefault(line, []).append(name)
+    return tuple(f"{', '.join(of)}: {line}" if len(names) > 1 else line for line, of in names.items())
 
 
 def _names(sources: Sequence[Source], reports: Sequence[Report], names: Sequence[str] | None) -> Sequence[str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from assay.errors import ConfigError, describe
+from assay.report.clusters import Clusters, with_clusters
 from assay.report.gate_result import KINDS, Gate, GateRule
 from assay.report.report import Report, Source
 from assay.report.rule_checks import RuleChecker
@@ -29,6 +30,7 @@ def gate(
     confidence_level: float = 0.95,
     point: bool = False,
     min_slice_size: int | None = None,
+    cluster: Clusters | None = None,
 ) -> Gate:
     """Judge a report by rules.
 
@@ -40,6 +42,7 @@ def gate(
         point: judge by the numbers alone, without intervals.
         min_slice_size: slices of fewer samples are left out, but for one that is named; what the section says, unless
             given.
+        cluster: which cluster each sample is in, of reports that do not say it; see `compare`.
 
     Raises:
         ConfigError: there is no rule, a rule or the confidence level is invalid, or a rule asks for a change or a slice
@@ -60,6 +63,8 @@ def gate(
     listed = tuple(_rules(rules))
     if not listed:
         raise ConfigError(describe("gate", "no rule", f"one or more of {', '.join(KINDS)}", "Say what must hold"))
+    report = with_clusters(report, cluster)
+    baseline = None if baseline is None else with_clusters(baseline, cluster)
     checker = RuleChecker(report, baseline, confidence_level, point, min_slice_size)
     checks = tuple(checker.check(rule) for rule in listed)
     outcome = max((check.outcome for check in checks), key=("pass", "not enough evidence", "fail").index)

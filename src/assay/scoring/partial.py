@@ -19,6 +19,7 @@ from assay._atomic import Location, reading, write_whole
 from assay.errors import ConfigError, InputError, StateError, describe
 from assay.evaluation.arguments.preparation import meter_of, sample_observers
 from assay.evaluation.data.coverage import Coverage
+from assay.evaluation.observe.clusters import cluster_numbers
 from assay.evaluation.observe.observers import SampleRows, part_of, prefixed
 from assay.evaluation.observe.per_sample import PerSampleRecorder
 from assay.evaluation.observe.slices import Slicer
@@ -199,7 +200,8 @@ class Partial:
         with torch.no_grad():
             if self._rest is not None:
                 self._rest.count(arguments)
-            sample_rows = SampleRows(arguments, index, ids, 0, parts, raw, numbers)
+            clusters = cluster_numbers(parts[self.columns.cluster]) if self.columns.cluster else None
+            sample_rows = SampleRows(arguments, index, ids, 0, parts, raw, numbers, clusters=clusters)
             for observer in self.observers.values():
                 if not getattr(observer, "idle", False):
                     observer.count(sample_rows)

@@ -79,6 +79,8 @@ def score(source: Any, metrics: Metrics, **options: Any) -> Report:
         slices: columns to measure parts of the rows by; a tuple of columns for several of them crossed; as text:
             "sex,sex*age". In a column of lists each value is a slice. "age:bins=5" cuts a column of numbers into ranges
             of about as many rows each, for which it is read once more, and "age:edges=18,40,65" at these numbers.
+        cluster: the column of the clusters of rows that may depend on each other, such as the passage of a question:
+            intervals, and the tests of `compare` and `gate`, respect them.
         min_slice_size: slices of fewer rows are shown, but never named as the worst.
         confidence_level: of intervals; None for no intervals.
         n_resamples: how often the bootstrap draws, where no closed-form interval is standard.

@@ -50,7 +50,15 @@ def assign_roles(names: Sequence[str], options: EvaluateCommand, columns: Mappin
     if twice:
         raise ConfigError(describe(where, f"the column {twice[0]!r} more than once", "names that differ", "Rename one"))
     sliced = [name for each in options.slice for name in slice_columns(each)]
-    others = tuple(dict.fromkeys([*_columns(options.ids), *_columns(options.weights), *sliced, *options.show]))
+    others = tuple(
+        dict.fromkeys(
+            [
+                *(name for each in (options.ids, options.weights, options.cluster) for name in _columns(each)),
+                *sliced,
+                *options.show,
+            ]
+        )
+    )
     target = (*_columns(options.target), *(name for name in TARGETS if name in names))
     if not target and not options.target:
         do = "Say which is the target with --target"
@@ -58,7 +66,7 @@ def assign_roles(names: Sequence[str], options: EvaluateCommand, columns: Mappin
     inputs = (*(each for each in options.inputs if ":" not in each), *features(names, options), *options.text)
     check(("--target", target[:1]), names, where)
     check(("--inputs, --features or --text", inputs), names, where)
-    check(("--ids, --weights, --slice or --show", others), names, where)
+    check(("--ids, --weights, --cluster, --slice or --show", others), names, where)
     for name, part in columns.items():
         check((f"--column {name}", [part]), names, where, f"Write --column {name}=COLUMN with one of its columns")
     ids = next(iter(_columns(options.ids)), "")

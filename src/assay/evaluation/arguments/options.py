@@ -40,6 +40,7 @@ class ReportOptions:
     """
 
     slices: Slices = None
+    cluster: Any = None
     min_slice_size: int = 20
     confidence_level: float | None = 0.95
     n_resamples: int = 400
