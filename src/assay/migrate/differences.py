@@ -34,7 +34,7 @@ class ComparedExample:
 
 
 @dataclass(frozen=True)
-class ValueDifference:
+class DeliberateDifference:
     """A deliberate difference: what others return, what assay returns, and why."""
 
     case: str
@@ -51,7 +51,7 @@ class DifferenceTopic:
 
     title: str
     theirs: str
-    differences: tuple[ValueDifference, ...]
+    differences: tuple[DeliberateDifference, ...]
     reference: str = ""
     tests: str = ""
     after: str = ""
@@ -94,9 +94,9 @@ def _table() -> dict[str, Any]:
     return tomllib.loads((files(__package__) / "differences.toml").read_text("utf-8"))
 
 
-def _difference(raw: Mapping[str, Any]) -> ValueDifference:
+def _difference(raw: Mapping[str, Any]) -> DeliberateDifference:
     found = (ComparedExample(**{**each, "names": tuple(each["names"])}) for each in raw.get("example", ()))
-    return ValueDifference(**_without(raw, "example"), examples=tuple(found))
+    return DeliberateDifference(**_without(raw, "example"), examples=tuple(found))
 
 
 def _without(raw: Mapping[str, Any], name: str) -> dict[str, Any]:

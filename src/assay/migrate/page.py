@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from textwrap import fill
 
 from assay._atomic import write_text
-from assay.migrate.differences import DifferenceTopic, ValueDifference, topics, wrong_numbers
+from assay.migrate.differences import DeliberateDifference, DifferenceTopic, topics, wrong_numbers
 from assay.migrate.table import LIBRARIES, Counterpart, LibraryTable, library
 
 BEGIN = "<!-- tables: made from the TOML in src/assay/migrate -->"
@@ -25,16 +26,17 @@ def difference_tables() -> str:
 
 def wrong_number_entries() -> str:
     """The wrong numbers of all parts: what is wrong, what the script prints, and where the script is."""
-    parts = []
+    blocks = []
     for title, numbers in wrong_numbers().items():
-        parts.append(f"## {title}\n")
+        blocks.append(f"## {title}")
         for each in numbers:
-            script = f"[Script](../examples/wrong_numbers/{each.script}.py)."
-            parts += [
-                f"### {each.title}\n\n{each.text}\n\n```\n{each.prints}\n```\n",
-                f"{script} {each.after}".strip() + "\n",
-            ]
-    return "\n".join(parts)
+            link = f"[Script](../examples/wrong_numbers/{each.script}.py). {each.after}".strip()
+            blocks += [f"### {each.title}", _wrapped(each.text), f"```\n{each.prints}\n```", _wrapped(link)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _wrapped(text: str) -> str:
+    return fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -65,11 +67,11 @@ def _head(*names: str) -> list[str]:
 def _topic(of: DifferenceTopic) -> str:
     heads = ("case", of.theirs, *([of.reference] if of.reference else []), "assay", "why")
     rows = [_difference_row(each, bool(of.reference)) for each in of.differences]
-    blocks = (f"## {of.title}", of.tests, "\n".join([*_head(*heads), *rows]), of.after)
+    blocks = (f"## {of.title}", _wrapped(of.tests), "\n".join([*_head(*heads), *rows]), of.after)
     return "\n\n".join(each for each in blocks if each) + "\n"
 
 
-def _difference_row(of: ValueDifference, with_reference: bool) -> str:
+def _difference_row(of: DeliberateDifference, with_reference: bool) -> str:
     theirs = _cell(of.theirs, [f"`{each.theirs}`: {each.gives}" for each in of.examples])
     ours = _cell(of.assay, [f"`{each.ours}`: {each.reads}" for each in of.examples])
     case = _cell(of.case, [_code(each.data) for each in of.examples if each.data])
