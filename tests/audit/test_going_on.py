@@ -49,6 +49,7 @@ def rules_and_lines(result) -> list[tuple[str, int]]:
 @pytest.mark.parametrize(
     ("device", "method", "engine"), [("mps", "cuda", "auto"), ("cuda", "xpu", "auto"), ("xpu", "cuda", "python")]
 )
+@pytest.mark.exhaustive
 def test_five_bugs_are_found_in_one_audit(tmp_path, device, method, engine):
     script = tmp_path / "five.py"
     script.write_text(FIVE.format(device=device, method=method))
