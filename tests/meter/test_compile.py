@@ -11,7 +11,6 @@ from torch._dynamo.utils import counters
 
 from assay.errors import StateError
 from assay.meter import Meter
-from assay.meter.arguments import Arguments
 from laws import CASES, Case, bits, feed, keeps_samples
 from thinning import one_of_each
 
@@ -107,7 +106,7 @@ def test_the_first_batch_of_a_device_is_not_compiled():
     torch._dynamo.reset()
     meter = case.meter()
     with pytest.raises(StateError, match="got the first batch of cpu"):
-        meter._trace(Arguments((data.preds, data.target, None)))
+        meter.counts.traced(torch.device("cpu"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns of the caches that it looks into
         torch.compile(meter.update, backend="eager")(data.preds, data.target)  # may break: then it runs uncompiled

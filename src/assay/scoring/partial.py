@@ -30,7 +30,7 @@ from assay.evaluation.results.final_report import CountedSamples, section_of
 from assay.meter import Meter
 from assay.meter.arguments import Arguments
 from assay.meter.cells import put_together, uncounted
-from assay.meter.file import MeterDescription, sparse
+from assay.meter.file import MeterDescription, counts_in_state, from_sparse, sparse
 from assay.metrics.base import Metric
 from assay.report import Report, Table
 from assay.scoring.bad_rows import BadRows, BadRowsError
@@ -465,7 +465,7 @@ class Partial:
             self._add_contents(_decompressed(tensors["contents"]), where)
             self._known_contents = about["contents"]
         if self._rest is not None:
-            self._rest._merge_packed(part_of("meter", tensors))
+            self._rest.counts.extend(*counts_in_state(self._rest.plan, from_sparse(part_of("meter", tensors))))
         for name, observer in self.observers.items():
             observer.add_state(part_of(f"observer {name}", tensors))
         self.fragments |= about["fragments"]
