@@ -110,6 +110,8 @@ def _swap(case: Case, data: Data) -> tuple[Data, Data] | None:
         return None
     if case.metric.family == "fairness" and (_option(case, "num_classes") or _option(case, "num_labels")):
         return None  # of so few samples in each class and group, the worst rate is often 0 or 1
+    if isinstance(case.metric, LabelMetric) and _option(case, "logits"):
+        return None  # labels are no logits
     if isinstance(case.metric, LabelMetric) and data.preds.dtype.is_floating_point:
         preds = data.preds.argmax(1) if _option(case, "num_classes") else (data.preds > 0.5).long()
         data = data._replace(preds=preds)

@@ -173,6 +173,14 @@ def test_a_constant_and_a_function_of_the_module_belong_to_what_uses_them(monkey
     assert stable_digest(Net(), "model") == before
 
 
+def test_code_of_installed_packages_counts_by_its_name(monkeypatch):
+    """That of assay, too: its version is compared apart, and its bytecode differs between releases of Python."""
+    before = stable_digest({"a": Accuracy()}, "metrics"), stable_digest(nn.Linear, "class")
+    monkeypatch.setattr(Accuracy, "compute", lambda self, state: 0)
+    monkeypatch.setattr(nn.Linear, "forward", lambda self, x: x)
+    assert (stable_digest({"a": Accuracy()}, "metrics"), stable_digest(nn.Linear, "class")) == before
+
+
 def test_every_weight_counts():
     torch.manual_seed(0)
     one = changed_weight()

@@ -61,6 +61,7 @@ class Collector:
     _counts: dict[int, int] = field(default_factory=dict)
     _sent: dict[int, int] = field(default_factory=dict)
     _refused: list[Event] = field(default_factory=list)
+    _explained: BaseException | None = None
     _unread: list[tuple[Event, AuditRun]] = field(default_factory=list)
 
     def event(self, event: Event) -> None:
@@ -133,7 +134,9 @@ class Collector:
             self.flush()
 
     def failed(self, error: BaseException) -> None:
-        """Explain an error: by the refusal it came from, else as an error that only this device shows."""
+        """Explain an error, once: by the refusal it came from, else as an error that only this device shows."""
+        if error is self._explained:
+            return
         refusal = next((event for event in reversed(self._refused) if _came_from(error, event)), None)
         if self._names_another(error):
             return
@@ -157,6 +160,7 @@ class Collector:
         if refusal is None or refusal.kind == UNSUPPORTED:
             return ""
         self.failed(error)
+        self._explained = error
         return refusal.kind
 
     def _names_another(self, error: BaseException) -> bool:

@@ -52,8 +52,11 @@ class GoingOn(TorchFunctionMode):
             fix = {"devices": self._moved, "dtype": self._narrowed, "operator": self._on_cpu}.get(kind)
             if fix is None:
                 raise
-            with self._recorder.quiet():
-                return fix(func, args, kwargs)
+            try:
+                with self._recorder.quiet():
+                    return fix(func, args, kwargs)
+            except (RuntimeError, TypeError):  # such as an operator that the CPU lacks, too: the program ends here
+                raise error from None
 
     # Fixes: each gives what the call would give once the program is changed
 

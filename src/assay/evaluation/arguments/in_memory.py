@@ -135,7 +135,9 @@ def _of_frame(
     inputs: Any = options.inputs
     if not callable(inputs):
         chosen = (
-            [inputs] if isinstance(inputs, str) else inputs or features(names, DataOptions(features=tuple(options.features)))
+            [inputs]
+            if isinstance(inputs, str)
+            else inputs or features(names, DataOptions(features=tuple(options.features)))
         )
         chosen = list(needs.features) or list(chosen) or [name for name in names if name not in roles]
         parts[FEATURES] = _features(frame, chosen, needs)

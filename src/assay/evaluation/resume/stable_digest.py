@@ -44,7 +44,7 @@ _INSTALLED = tuple(
     os.path.realpath(path) + os.sep
     for path in (
         *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")),
-        str(Path(__file__).parents[1]),
+        str(Path(__file__).parents[2]),  # assay
     )
 )
 
