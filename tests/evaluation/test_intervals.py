@@ -39,7 +39,7 @@ def test_the_method_is_stated_and_the_value_is_between_the_ends(confidence_level
     found = values(TensorDataset(SCORES, Y), confidence_level=confidence_level)
     assert {name: each.note.partition(":")[0] for name, each in found.items()} == {
         "acc": "Wilson's interval",
-        "F1": "bootstrap",
+        "F1": "logit interval of the confusion matrix",
         "MCC": "bootstrap",
         "loss": "Student's interval, corrected for skewness",
     }

@@ -13,15 +13,16 @@ from torch import Tensor
 
 from assay.errors import AssayWarning, ConfigError, InvalidValuesError, StateError, describe
 from assay.meter.meter import Meter
-from assay.meter.resample import GroupStates
+from assay.meter.resample import GroupReadings, GroupStates
 from assay.metrics.base import ANY_NUMBER, Metric, named_numbers
 from assay.metrics.retrieval.base import FEW_QUERIES
 from assay.metrics.retrieval.curves import RetrievalRecallAtFixedPrecision
 from assay.stats.bootstrap import LEAST, Floats, Whole, expanded_tail, poisson_draws, replicate_error
 from assay.stats.distributions import student_quantile
 from assay.stats.intervals import FEWEST, Ends, risky_end_of_skewness, skewed_ends
+from assay.stats.linear import FROM_ROWS
 from assay.stats.scales import SCALES, Scale
-from assay.tally.base import InvalidValues
+from assay.tally.base import InvalidValues, State, Tally
 
 GROUPS = 128
 """Of samples, to resample; with more, intervals hardly get better."""
@@ -264,7 +265,7 @@ def needing_bootstrap(
     sizes = {
         name: state_bytes(meter.fresh({name: metric}))
         for name, metric in meter.metrics.items()
-        if metric.estimates and not (closed and metric.closed_form) and name not in without
+        if metric.estimates and not (closed and metric.closed_form and not metric.needs_many) and name not in without
     }
     chosen: dict[str, Metric] = {}
     for name in sorted(sizes, key=sizes.__getitem__):
@@ -528,8 +529,15 @@ def values_of_draws(
         warnings.simplefilter("ignore", AssayWarning)
         for source, wanted, names in plan.readings(name for name in only if metrics[name].estimates):
             counted = GroupStates(source.tally, [source.state(state) for state in states], rows)
+            whole = next(counted.replicates(draws[:1], wanted))
+            _refuse(wanted.invalid_values(whole), names)
+            if not groups[0].weighted and rows.sum() >= FROM_ROWS:
+                smooth = _smooth_replicates({name: metrics[name] for name in names}, counted, wanted, whole, draws)
+                replicates |= smooth
+                names = [name for name in names if name not in smooth]
+            if not names:
+                continue
             chosen = draws[: 1 + counted.affordable(len(draws) - 1, elements)]
-            _refuse(wanted.invalid_values(next(counted.replicates(chosen[:1], wanted))), names)
             for reading in counted.readings(chosen, wanted):
                 numbers = [each for name in names for each in named_numbers(name, metrics[name].compute(reading))]
                 if not numbers:
@@ -537,6 +545,24 @@ def values_of_draws(
                 for part, number in numbers:
                     replicates.setdefault(part, []).append(number)
     return replicates
+
+
+def _smooth_replicates(
+    metrics: Mapping[str, Metric], counted: GroupStates, wanted: Tally, whole: State, draws: Whole
+) -> dict[str, list[float]]:
+    """By name, the numbers of replicates that metrics give to first order, first the value itself."""
+    smooth = {name: metric for name, metric in metrics.items() if metric.is_smooth}
+    if not smooth:
+        return {}
+    counts = wanted.compute(whole)
+    groups = GroupReadings(counted, wanted)
+    found = {}
+    for name, metric in smooth.items():
+        values = metric.replicates(counts, groups, draws)
+        value = list(named_numbers(name, metric.compute(counts)))
+        if values is not None and len(value) == 1:
+            found[value[0][0]] = [value[0][1], *values[1:].tolist()]
+    return found
 
 
 def _refuse(problems: Sequence[InvalidValues], names: Sequence[str]) -> None:

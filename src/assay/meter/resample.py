@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,16 @@ class GroupStates:
         (name,) = (name for name, rule in self.tally.fields.items() if rule == "samples")
         group = np.repeat(np.arange(len(self.states)), [state[name].rows for state in self.states])
         return lambda times: compute(times[group])
+
+    def area_sums(self, wanted: Tally) -> Whole | None:
+        """What groups contribute to areas under ROC curves, see `Tally.area_sums`; None where that is not known."""
+        if wanted != self.tally:
+            return None
+        names = [name for name, rule in self.tally.fields.items() if rule == "samples"]
+        if len(names) != 1 or any(names[0] not in state for state in self.states):
+            return None
+        codes = np.repeat(np.arange(len(self.states)), [state[names[0]].rows for state in self.states])
+        return self.tally.area_sums(merge(self.tally, self.states), codes, len(self.states))
 
     def affordable(self, n_resamples: int, budget: int | None = None) -> int:
         """How many replicates to read: fewer where each has to sort many samples or to go through a large table.
@@ -118,6 +129,28 @@ class GroupStates:
     def _table(self, name: str, like: Tensor) -> Tensor:
         absent = torch.zeros_like(like)
         return torch.stack([state.get(name, absent) for state in self.states])
+
+
+@dataclass(frozen=True, eq=False)
+class GroupReadings:
+    """What a tally computes of each group of samples.
+
+    Args:
+        counted: the states of the groups.
+        wanted: the tally.
+    """
+
+    counted: GroupStates
+    wanted: Tally
+
+    def __iter__(self) -> Iterator[Any]:
+        each = np.eye(len(self.counted.states), dtype=np.int64)
+        return map(self.wanted.compute, self.counted.replicates(each, self.wanted))
+
+    @cached_property
+    def area_sums(self) -> Whole | None:
+        """What groups contribute to areas under ROC curves; None where that follows from what is computed of them."""
+        return self.counted.area_sums(self.wanted)
 
 
 @dataclass(frozen=True, eq=False)

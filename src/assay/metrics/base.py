@@ -10,10 +10,11 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, Union, get_args, get_origin
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.encode.base import Encoder
@@ -114,6 +115,22 @@ def _about_arguments(
 
 _OF_METERS = frozenset({"update", "reset", "forward", "to", "cpu", "cuda", "merge", "merge_state", "state_dict"})
 """What metrics of other libraries have, and here a meter has or does not need."""
+
+
+class GroupCounts(Protocol):
+    """What a tally computes of each group of samples.
+
+    Attributes:
+        area_sums: what groups contribute to areas under ROC curves, nearly, see `assay.tally.base.Tally.area_sums`;
+            None where that follows from what is computed of each.
+    """
+
+    @property
+    def area_sums(self) -> NDArray[np.int64] | None:
+        """See above."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """What is computed of each group."""
 
 
 class Metric(metaclass=MetricType):
@@ -314,6 +331,11 @@ class Metric(metaclass=MetricType):
         """What the interval is called that `interval` gives; empty where it gives none."""
         return ""
 
+    @property
+    def needs_many(self) -> bool:
+        """Whether `interval` gives one where there are many samples alone, so that few of them are resampled."""
+        return False
+
     def interval(self, counts: Any, confidence_level: float, rows: int) -> Ends | None:
         """The interval of the value in closed form, for samples without weights.
 
@@ -338,6 +360,24 @@ class Metric(metaclass=MetricType):
 
         Returns:
             Both ends, infinite where no number is known; None where those of `interval` hold.
+        """
+        return None
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether `replicates` may give values of resampled samples to first order, where there are many."""
+        return False
+
+    def replicates(self, counts: Any, groups: GroupCounts, draws: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """Values of resampled samples to first order, which are asked for where there are `FROM_ROWS` samples.
+
+        Args:
+            counts: what the tally's `compute` gives of all samples, which have no weights.
+            groups: what it gives of each group of samples; computed as it is iterated over.
+            draws: how often each group counts in each replicate, `(replicates, groups)`.
+
+        Returns:
+            The value of each replicate; None where they must be computed one by one, as where a class has few samples.
         """
         return None
 

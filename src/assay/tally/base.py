@@ -220,6 +220,19 @@ class Tally(ABC):
     def compute(self, state: State) -> Any:
         """What metrics read from a canonical state: counts or exact sums on the CPU."""
 
+    def area_sums(self, state: State, codes: Whole, groups: int) -> Whole | None:
+        """What groups of samples contribute to areas under ROC curves, nearly, as `assay.stats.linear` takes it.
+
+        Args:
+            state: of all samples, on the CPU; canonical or not.
+            codes: the group of each sample that the state keeps.
+            groups: how many groups there are.
+
+        Returns:
+            Integers of shape `(classes or labels, groups, 4)`; None where the tally keeps no scores in float32.
+        """
+        return None
+
     def compute_repeated(self, state: State) -> Callable[[Whole], Any] | None:
         """What `compute` gives where each of the rows that a state keeps counts so many times, int64 `(rows,)`.
 

@@ -13,11 +13,13 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.errors import ConfigError, NoDataWarning, describe, warn
-from assay.metrics.base import SHARE, Examples, Metric, number, plain, vector
+from assay.metrics.base import SHARE, Examples, GroupCounts, Metric, number, plain, vector
 from assay.stats.intervals import Ends, area_interval, on_logit_scale
+from assay.stats.linear import FEWEST_OF_CLASS, AreaPlaces, area_replicates
 from assay.tally.base import Tally
 from assay.tally.scores import curves
 from assay.tally.scores.curves import Array, BoundedEstimate, Ranking
@@ -333,6 +335,31 @@ class AUROC(AveragedRankingMetric):
         if not self.closed_form or ranking.num_positives + ranking.num_negatives > rows:
             return None
         return area_interval(ranking.positives, ranking.negatives, confidence_level, safe=safe)
+
+    @property
+    def is_smooth(self) -> bool:
+        return self.max_fpr in (None, 1) and self.thresholds is None and not self.bounds and self.average != "micro"
+
+    def replicates(self, counts: Rankings, groups: GroupCounts, draws: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        if self.average is None and not self._single:
+            return None
+        if min(min(each.num_positives, each.num_negatives) for each in counts) < FEWEST_OF_CLASS:
+            return None
+        sums = groups.area_sums
+        if sums is None:
+            sums = self._area_sums(counts, groups)
+        areas = np.array([area_replicates(each, draws) for each in sums])
+        weights = draws @ sums[:, :, 2].T if self.average == "weighted" else np.ones((len(draws), len(counts)))
+        return np.asarray((areas * weights.T).sum(0) / weights.sum(1))
+
+    @staticmethod
+    def _area_sums(counts: Rankings, groups: GroupCounts) -> NDArray[np.int64]:
+        places = [AreaPlaces.of(each.thresholds, each.positives, each.negatives) for each in counts]
+        sums = [
+            [whole.sums(r.thresholds, r.positives, r.negatives) for whole, r in zip(places, each, strict=True)]
+            for each in groups
+        ]
+        return np.array(sums).transpose(1, 0, 2)
 
     def without_interval(self, counts: Rankings) -> str:
         return "fewer than two positives or negatives"

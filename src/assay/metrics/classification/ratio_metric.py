@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, isnan
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import SHARE, number, vector
+from assay.metrics.base import SHARE, GroupCounts, number, vector
 from assay.metrics.classification.label_metrics import (
     ANSWERS,
     Answers,
@@ -26,10 +29,14 @@ from assay.metrics.classification.label_metrics import (
 from assay.metrics.classification.ratio import LARGEST_DENOMINATOR, OutcomeWeights, Ratio
 from assay.metrics.classification.samplewise import ONE, MultidimField, SampleShares, sample_means
 from assay.metrics.per_sample import SampleTerms
-from assay.stats.intervals import Ends, wilson
+from assay.stats.intervals import Ends, on_logit_scale, wilson
+from assay.stats.linear import FEWEST_OF_CLASS
 from assay.tally.base import Batch, Tally
 from assay.tally.labels.confusion import ClassTotals, Counts
 from assay.tally.sums.row_sums import RowSums, RowTotals
+
+FEWEST_OF_CLASS_FOR_INTERVAL = 10
+"""Samples of each class, below which an average over classes has no interval from the confusion matrix."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,9 +175,80 @@ class RatioMetric(LabelMetric):
     @property
     def closed_form(self) -> str:
         one = self.share_of_samples is not None if self.num_classes is None else self._pools
-        return "Wilson's interval" if one and self.num_labels is None and self.multidim_average == "global" else ""
+        if one and self.num_labels is None and self.multidim_average == "global":
+            return "Wilson's interval"
+        return "logit interval of the confusion matrix" if self.is_smooth and self.value_range == SHARE else ""
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether it is an average over classes, which follows from the confusion matrix."""
+        known = self.num_classes is not None and self.ignore_index is None and self.top_k == 1
+        return known and self.average in ("macro", "weighted") and not self._pools and self.multidim_average == "global"
+
+    @property
+    def needs_many(self) -> bool:
+        return self.is_smooth
+
+    def replicates(
+        self, counts: Counts | ClassTotals, groups: GroupCounts, draws: NDArray[np.int64]
+    ) -> NDArray[np.float64] | None:
+        if not isinstance(counts, Counts) or int(self.outcomes(counts).support.min()) < FEWEST_OF_CLASS:
+            return None
+        matrix = counts.values[0].astype(np.float64)
+        value, slopes = self._slopes(matrix)
+        if math.isnan(value):
+            return None
+        moves = [float(np.sum(slopes * each.values[0])) for each in groups]
+        return np.asarray(value + draws @ np.array(moves))
+
+    def _slopes(self, matrix: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """An average over classes, and how far a sample in each cell of the matrix moves it; NaN for 0 / 0."""
+        size, hits = matrix.sum(), matrix.diagonal()
+        fn, fp = matrix.sum(1) - hits, matrix.sum(0) - hits
+        outcomes = np.array([hits, fp, fn, size - hits - fp - fn])
+        weights = self.outcome_weights
+        above, below = (np.array(each, np.float64) for each in (weights.above, weights.below))
+        with np.errstate(all="ignore"):
+            total = below @ outcomes
+            ratios = (above @ outcomes) / total
+            share = matrix.sum(1) / size if self.average == "weighted" else np.full(len(matrix), 1 / len(matrix))
+            moves = share * (above[:, None] - ratios * below[:, None]) / total  # of each outcome, in each class
+        tp, fp, fn = moves[:3] - moves[3]
+        slopes = moves[3].sum() + fn[:, None] + fp
+        np.fill_diagonal(slopes, moves[3].sum() + tp)
+        value = float(share @ ratios)
+        if self.average == "weighted":
+            slopes += ((ratios - value) / size)[:, None]
+        return value, slopes
+
+    def _interval_of_matrix(self, counts: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
+        """The interval of an average over classes, by the delta method on the logit scale.
+
+        Half a sample is added to each cell of the diagonal, and one, shared out, to each row, so that a class without
+        mistakes is no proof that there are none.
+
+        Source: K. Takahashi et al., Confidence interval for micro-averaged F1 and macro-averaged F1 scores, Applied
+        Intelligence 52 (2022).
+        """
+        if not isinstance(counts, Counts) or counts.values.sum() > rows:
+            return None
+        if int(self.outcomes(counts).support.min()) < FEWEST_OF_CLASS_FOR_INTERVAL:
+            return None
+        classes = counts.values.shape[1]
+        matrix = counts.values[0] + 0.5 * np.eye(classes) + 0.5 / classes
+        value, slopes = self._slopes(matrix)
+        size = matrix.sum()
+        variance = float(np.sum(matrix * slopes**2) - np.sum(matrix * slopes) ** 2 / size) * size / (size - 1)
+        return on_logit_scale(value, math.sqrt(max(0.0, variance)), confidence_level)
+
+    def without_interval(self, counts: Any) -> str:
+        if self.is_smooth:
+            return f"a class has fewer than {FEWEST_OF_CLASS_FOR_INTERVAL} samples"
+        return super().without_interval(counts)
 
     def interval(self, counts: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
+        if self.is_smooth:
+            return self._interval_of_matrix(counts, confidence_level, rows) if self.closed_form else None
         if not self.closed_form:
             return None
         of = self.outcomes(counts).pooled()

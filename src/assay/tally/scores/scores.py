@@ -44,6 +44,10 @@ _MOVED = 1 << 17
 """Scores that are moved from the store to the histogram in one go."""
 
 
+_SHIFT_OF_AREAS = 5
+"""For what groups contribute to an area scores need fewer bins than for the area itself: 512 per octave."""
+
+
 @dataclass(frozen=True)
 class ScoreTally(Tally):
     """Every score with its label, or how many scores of each label fell into each bin.
@@ -310,6 +314,34 @@ class ScoreTally(Tally):
         target = values["target"][:, group if self.data.labels.num_labels else 0]
         rows = np.flatnonzero(target >= 0)
         return rows, target[rows] == (group if self.data.labels.multiclass else 1)
+
+    def area_sums(self, state: State, codes: Array, groups: int) -> Array | None:
+        if "samples" not in state or "histogram" in state or self.weighted:
+            return None
+        scores, target = (state["samples"].column(name) for name in ("scores", "target"))
+        if not takes(scores):
+            return None
+        bins = ScoreBins(self.bins.logits, _SHIFT_OF_AREAS)
+        places, labels = native.place_scores(scores, bins.layout)[0].numpy(), target.numpy()
+        return np.array([self._area_sums(places, labels, codes, group, groups) for group in range(self.data.groups)])
+
+    def _area_sums(self, places: Array, labels: Array, codes: Array, group: int, groups: int) -> Array:
+        """Of one class or label: over the positives of each group the sum of twice the negatives in bins below, those
+        in its own once; over the negatives that of the positives above; how many of both there are."""
+        target = labels[:, group if self.data.labels.num_labels else 0]
+        positive = target == (group if self.data.labels.multiclass else 1)
+        place, known = 2 * places[:, group].astype(np.int64) + positive, target >= 0
+        if not known.all():
+            place, positive, codes = place[known], positive[known], codes[known]
+        counts = np.bincount(place, minlength=2 * (int(places.max(initial=0)) + 1)).reshape(-1, 2)
+        negatives, positives = counts.T
+        above = 2 * (positives.sum() - np.cumsum(positives)) + positives
+        below = 2 * np.cumsum(negatives) - negatives
+        each = np.stack([above, below], 1).ravel().astype(np.float64)[place]
+        key = 2 * codes + positive
+        sums = np.bincount(key, weights=each, minlength=2 * groups).reshape(-1, 2)
+        sizes = np.bincount(key, minlength=2 * groups).reshape(-1, 2)
+        return np.stack([sums[:, 1], sums[:, 0], sizes[:, 1], sizes[:, 0]], 1).astype(np.int64)
 
     def compute_repeated(self, state: State) -> Callable[[Array], tuple[Ranking, ...]] | None:
         if "samples" not in state or "histogram" in state or self.weighted:
