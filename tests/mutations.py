@@ -33,7 +33,7 @@ import tomllib
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -326,6 +326,8 @@ class Tree:
     seconds: int
     functions: dict[str, list[FunctionType]] | None = None
     """The functions of each file, once the tests are imported."""
+    broken: list[str] = field(default_factory=list)
+    """Tests that fail without a mutation, too: here, or in every tree."""
 
     def import_tests(self, files: list[str]) -> None:
         with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
@@ -336,10 +338,18 @@ class Tree:
                 self.functions.setdefault(each.__code__.co_filename, []).append(each)
         gc.freeze()
 
-    def first_failure(self, mutation: Mutation | None, marker: str, arguments: list[str]) -> str:
-        """The test that fails first; empty if none does."""
+    def first_failure(self, mutation: Mutation, marker: str, arguments: list[str]) -> str:
+        """The test that fails first, and passes without the mutation; empty if none does."""
+        failed = self._failed(mutation, marker, arguments)
+        while "::" in failed and self._failed(None, "not slow", [failed]):
+            self.broken.append(failed)
+            failed = self._failed(mutation, marker, arguments)
+        return failed
+
+    def _failed(self, mutation: Mutation | None, marker: str, arguments: list[str]) -> str:
+        without = [f"--deselect={each}" for each in self.broken if each not in arguments]
         with self._changed(mutation) if mutation else contextlib.nullcontext(()) as functions:
-            work = lambda: self._run(dict(functions), marker, arguments)  # noqa: E731
+            work = lambda: self._run(dict(functions), marker, [*without, *arguments])  # noqa: E731
             found = in_a_process(work, self.folder, self.seconds)
         return "the tests did not end" if found is None else str(found)
 
@@ -390,8 +400,6 @@ class Tree:
         steps += [("make test-all", MAKE_TEST_ALL, files)] * bool(files)
         for name, marker, arguments in steps:
             if failed := self.first_failure(mutation, marker, arguments):
-                if "::" in failed and self.first_failure(None, "not slow", [failed]):
-                    return {"by": "unclear", "test": failed}  # it fails without the mutation, too
                 return {"by": name, "test": failed}
         return {"by": "none", "test": ""}
 

@@ -11,6 +11,7 @@ import torch
 
 from assay.errors import ConfigError, InputError
 from assay.meter import Meter
+from assay.metrics import Accuracy, WordErrorRate
 from assay.metrics.per_sample import per_sample_values
 from laws import CASES, bits, value
 from thinning import every
@@ -21,6 +22,11 @@ RAW = [
 ]
 every_case = every(RAW)
 plain = every([case for case in RAW if not case.weighted])
+
+
+def test_a_meter_of_tensors_alone_takes_no_raw_samples():
+    assert not Meter(Accuracy()).takes_raw
+    assert Meter(WordErrorRate()).takes_raw
 
 
 @plain

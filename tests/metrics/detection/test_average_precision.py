@@ -147,6 +147,20 @@ def test_images_without_boxes_count_and_no_truth_is_nan():
     assert MeanAveragePrecision(class_metrics=True)([empty], [empty])["map_per_class"].shape == (0,)
 
 
+@pytest.mark.parametrize("name", ["iscrowd", "area"])
+def test_images_without_an_optional_field_have_what_it_is_by_default(name):
+    preds, target = scenes(np.random.default_rng(5), 6, 2)
+    plain = [{key: each for key, each in image.items() if key not in ("iscrowd", "area")} for image in target]
+    written = [image | ({name: default_of(name, image)} if k % 2 else {}) for k, image in enumerate(plain)]
+    assert bits(MeanAveragePrecision()(preds, written)) == bits(MeanAveragePrecision()(preds, plain))
+
+
+def default_of(name, image):
+    if name == "iscrowd":
+        return torch.zeros(len(image["labels"]), dtype=torch.bool)
+    return torch.full((len(image["labels"]),), torch.nan)
+
+
 def test_a_bootstrap_counts_every_image_once():
     preds, target = scenes(np.random.default_rng(5), 40, 2)
     bootstrap = Bootstrap(Meter(m=MeanAveragePrecision()), groups=16)
