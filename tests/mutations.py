@@ -9,7 +9,7 @@ A mutation is a line of a module and what becomes of it: another operator, const
 arguments. Of the tests that are named for it, or else mirror the module, those that `make test` selects are run until
 one fails; if none does, those that only `make test-all` runs. All is done in a copy of the tree. Each run is a process
 that is forked from one that has imported the tests, with the code of the changed functions put into it; what a module
-does when it is imported is changed before. The same command continues a run: what `--out` holds is not repeated.
+does when it is imported is changed before, as is again what nothing found. The same command continues a run: what `--out` holds is not repeated.
 """
 
 from __future__ import annotations
@@ -269,14 +269,16 @@ def in_a_process(work: Callable[[], Any], folder: Path, seconds: int) -> Any:
             answer.write_text(json.dumps(work()))
             os._exit(0)
         except BaseException:
-            traceback.print_exc()
+            answer.write_text(json.dumps({"error": traceback.format_exc()}))
             os._exit(1)
     until = time.monotonic() + 20 * seconds
     while os.waitpid(child, os.WNOHANG)[0] == 0:
         if time.monotonic() > until:
             os.killpg(child, signal.SIGKILL)
         time.sleep(0.02)
-    return json.loads(answer.read_text()) if answer.exists() else None
+    found = json.loads(answer.read_text()) if answer.exists() else None
+    assert not isinstance(found, dict), found["error"]
+    return found
 
 
 class FirstFailure:
@@ -300,7 +302,8 @@ def run_tests(marker: str, arguments: list[str]) -> str:
     seen = FirstFailure()
     always = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     code = int(pytest.main([*always, "-m", marker, *arguments], plugins=[seen]))
-    return seen.name or ("collection" if code not in (0, 5) else "")
+    assert code in (0, 1, 2, 5), f"pytest ended with {code}: {arguments}"
+    return seen.name or ("collection" if code in (1, 2) else "")
 
 
 def code_of(source: str, file: Path) -> dict[tuple[str, int], CodeType]:
@@ -334,7 +337,7 @@ class Tree:
             run_tests("", ["--collect-only", *files])
         self.functions = {}
         for each in gc.get_objects():
-            if isinstance(each, FunctionType):
+            if type(each) is FunctionType:
                 self.functions.setdefault(each.__code__.co_filename, []).append(each)
         gc.freeze()
 
@@ -421,21 +424,43 @@ def copy_of_the_tree(seconds: int) -> Iterator[Tree]:
         yield Tree(copy, seconds)
 
 
-def run(wanted: list[Mutation], tree: Tree, out: Path, with_rest: bool) -> list[dict[str, str]]:
-    """What finds each mutation; results that the file holds are taken from there."""
-    lines = out.read_text("utf-8").splitlines() if out.exists() else []
-    known = {each["mutation"]: each for each in map(json.loads, lines)}
-    missing = [each for each in wanted if str(each) not in known]
-    in_functions = [each for each in missing if tree.is_in_functions(each)]
-    for mutation in [*(each for each in missing if each not in in_functions), None, *in_functions]:
-        if mutation is None:
-            tree.import_tests(sorted({file for each in in_functions for file in each.test_files(tree.folder)}))
-            continue
-        known[str(mutation)] = {"mutation": str(mutation), **tree.judged(mutation, with_rest)}
-        with out.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(known[str(mutation)]) + "\n")
-        print("{by}: {mutation}: {test}".format(**known[str(mutation)]), flush=True)
-    return [known[str(each)] for each in wanted]
+@dataclass
+class Run:
+    """The judgement of mutations, whose results a file holds."""
+
+    tree: Tree
+    out: Path
+    with_rest: bool
+
+    def results(self) -> dict[str, dict[str, str]]:
+        lines = self.out.read_text("utf-8").splitlines() if self.out.exists() else []
+        return {each["mutation"]: each for each in map(json.loads, lines)}
+
+    def judge(self, mutation: Mutation) -> None:
+        result = {"mutation": str(mutation), **self.tree.judged(mutation, self.with_rest)}
+        with self.out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(result) + "\n")
+        print("{by}: {mutation}: {test}".format(**result), flush=True)
+
+    def judge_all(self, wanted: list[Mutation]) -> None:
+        """Those in functions by a process that has imported the tests; the others, and what that lets pass, afresh."""
+        missing = [each for each in wanted if str(each) not in self.results()]
+        in_functions = [each for each in missing if self.tree.is_in_functions(each)]
+        if in_functions and (child := os.fork()) == 0:
+            try:
+                self.tree.import_tests(sorted({each for one in in_functions for each in one.test_files(ROOT)}))
+                for each in in_functions:
+                    self.judge(each)
+                os._exit(0)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+        elif in_functions:
+            assert os.waitpid(child, 0)[1] == 0
+        found = {name for name, each in self.results().items() if each["by"] == "make test"}
+        for each in missing:
+            if str(each) not in found:
+                self.judge(each)
 
 
 def main() -> None:
@@ -455,7 +480,9 @@ def main() -> None:
         return
     wanted, out = [each for each in mutations() if options.only in each.path], options.out.resolve()
     with copy_of_the_tree(options.seconds) as tree:
-        counts = Counter(each["by"] for each in run(wanted, tree, out, options.rest))
+        run = Run(tree, out, options.rest)
+        run.judge_all(wanted)
+        counts = Counter(run.results()[str(each)]["by"] for each in wanted)
     print(", ".join(f"{by}: {count}" for by, count in counts.most_common()), f"of {len(wanted)}")
 
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from assay._cache import cache_folder
 from assay.devices.operators.overloads import overloads
 
@@ -33,6 +35,7 @@ def test_without_a_folder_nothing_is_kept(tmp_path):
     assert in_its_place.read_text() == ""
 
 
+@pytest.mark.exhaustive
 def test_a_disk_that_is_full_breaks_nothing(tmp_path):
     full = (
         "from assay.devices.operators import overloads\n"

@@ -58,6 +58,7 @@ def test_five_bugs_are_found_in_one_audit(tmp_path, device, method, engine):
     assert [part for part in result.unrun if not part.known] == []
 
 
+@pytest.mark.exhaustive
 def test_what_the_program_handles_is_raised_and_other_refusals_are_passed(tmp_path):
     script = tmp_path / "handled.py"
     script.write_text(HANDLED)

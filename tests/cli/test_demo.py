@@ -300,6 +300,7 @@ def test_a_grid_that_is_right_is_decoded_to_the_true_boxes(monkeypatch):
             assert off.min() < 1e-3
 
 
+@pytest.mark.exhaustive
 def test_the_detector_is_measured_as_pycocotools_does(monkeypatch):
     monkeypatch.setattr(demo_scenes, "TRAINED", 64)
     monkeypatch.setattr(demo_scenes, "HELD_OUT", 24)

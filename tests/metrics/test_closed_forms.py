@@ -38,7 +38,7 @@ from assay.metrics import (
 from assay.stats.intervals import area_interval, delong_error, fisher_z, on_logit_scale, order_statistics, wilson
 from assay.tally.scores.curves import of_samples
 from laws import CASES, CLASSES, value
-from thinning import draws
+from thinning import draws, every
 
 LEVELS = st.floats(0.5, 0.999)
 
@@ -114,7 +114,7 @@ def test_order_statistics_cover_the_quantile_by_the_binomial_distribution(n, q):
 # --- metrics ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@every(CASES)
 def test_an_interval_is_around_the_value_and_only_of_independent_samples(case):
     data = case.data(5, 60)
     meter = case.counted(data)

@@ -138,6 +138,7 @@ def test_a_single_number_without_contributions_is_no_mean(case):
     assert True in differs
 
 
+@pytest.mark.exhaustive
 def test_equal_names_are_equal_numbers():
     seen = {}
     for case in CASES:

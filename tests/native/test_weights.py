@@ -123,6 +123,7 @@ def test_what_it_takes(arguments, why):
     assert weights.why_not(*arguments) == why
 
 
+@pytest.mark.exhaustive
 def test_without_the_library_it_says_so():
     code = "from assay.native import weights; print(weights.why_not(32))"
     done = subprocess.run(

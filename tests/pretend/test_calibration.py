@@ -105,6 +105,7 @@ def test_a_real_device_would_be_asked_the_same_way() -> None:
     assert [row for row in compare.compare(as_real, noted) if row[0] != "agree"] == []
 
 
+@pytest.mark.exhaustive
 def test_the_cpu_answers_the_same_questions() -> None:
     answers = probe.run("cpu", None, "^(lands: zeros|mixed: (add|copy_|mm)|range: gather$)")
     assert answers["lands: zeros on the device"] == {"value": "float32 (2,) on cpu"}

@@ -61,6 +61,7 @@ def test_files_trees_and_memory_give_the_bits_of_one_run(table, metrics, tmp_pat
     assert contents(merge([*sums[:3], merge(sums[3:])], NAMES).report()) == expected
 
 
+@pytest.mark.exhaustive
 def test_work_and_memory_do_not_grow_with_the_files(table, tmp_path, monkeypatch):
     """A partial and a histogram for all files, and not for each; and no rows that were added are copied again."""
     parts = counted(table, METRICS["ranked, none kept"])

@@ -49,6 +49,7 @@ OF_ONE_IMAGE: Mapping[Metric, Callable[[Array, Array], float]] = {
     ),
     UniversalImageQualityIndex(): lambda x, y: oracles.similarity(x, y, GAUSSIAN, 0, 0)[0].mean(),
     SpatialCorrelationCoefficient(window_size=5): lambda x, y: oracles.edge_correlation(x, y, 5),
+    SpatialCorrelationCoefficient(): lambda x, y: oracles.edge_correlation(x, y, 8),
     SpectralAngleMapper(): oracles.angles,
     TotalVariation(reduction="mean"): lambda x, y: oracles.variation(x),
     ErrorRelativeGlobalDimensionlessSynthesis(ratio=2): lambda x, y: oracles.ergas(x, y, 2),
