@@ -9,7 +9,8 @@ A mutation is a line of a module and what becomes of it: another operator, const
 arguments. Of the tests that are named for it, or else mirror the module, those that `make test` selects are run until
 one fails; if none does, those that only `make test-all` runs. All is done in a copy of the tree. Each run is a process
 that is forked from one that has imported the tests, with the code of the changed functions put into it; what a module
-does when it is imported is changed before, as is again what nothing found. The same command continues a run: what `--out` holds is not repeated.
+does when it is imported is changed before, as is again what nothing found. The same command continues a run: what
+`--out` holds is not repeated.
 """
 
 from __future__ import annotations

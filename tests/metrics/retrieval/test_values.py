@@ -28,6 +28,7 @@ from assay.metrics import (
     RetrievalRecallAtFixedPrecision,
     RetrievalRPrecision,
 )
+from assay.metrics.per_sample import per_sample_values
 from assay.metrics.retrieval.base import RetrievalMetric
 from assay.tally.queries.query_terms import GAINS, power_of_two
 from metrics.retrieval import orders
@@ -231,6 +232,13 @@ def test_weights_near_the_largest_float():
     scores, target = torch.tensor([0.1, 0.9, 0.2, 0.8]), torch.tensor([1, 0, 0, 1])
     indexes, weights = torch.tensor([0, 0, 1, 1]), torch.tensor([1.5e308, 1.5e308, 5e307, 5e307], dtype=torch.float64)
     assert float(RetrievalMAP()(scores, target, indexes=indexes, weights=weights)) == pytest.approx(0.625)
+
+
+@pytest.mark.parametrize("kind", [RetrievalPrecisionRecallCurve, RetrievalRecallAtFixedPrecision])
+def test_a_curve_has_no_values_of_single_queries(kind):
+    batch = torch.tensor([[0.1, 0.9]]), torch.tensor([[1, 0]])
+    assert per_sample_values(kind(by_row=True, max_k=1), *batch) is None
+    assert per_sample_values(RetrievalPrecision(by_row=True, top_k=1), *batch) is not None
 
 
 @pytest.mark.parametrize("kind", [RetrievalPrecisionRecallCurve, RetrievalRecallAtFixedPrecision])

@@ -219,6 +219,10 @@ def test_labels_out_of_range_raise_and_shapes_are_checked():
     for options in ({"num_classes": 1}, {"num_classes": 2, "input_format": "mixed"}):
         with pytest.raises(ConfigError):
             MeanIoU(**options)
+    one = torch.ones(1, 1, 2, 2, dtype=torch.int64)
+    assert float(MeanIoU(num_classes=1, input_format="one-hot", include_background=True)(one, one)) == 1
+    with pytest.raises(ConfigError, match="num_classes"):
+        MeanIoU(num_classes=1, input_format="one-hot", include_background=False)
     with pytest.raises(ConfigError, match="weight_type"):
         GeneralizedDiceScore(num_classes=2, weight_type="cube")
 
