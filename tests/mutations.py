@@ -336,6 +336,7 @@ class Tree:
     def import_tests(self, files: list[str]) -> None:
         with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
             run_tests("", ["--collect-only", *files])
+        gc.unfreeze()  # what conftest.py set aside
         self.functions = {}
         for each in gc.get_objects():
             if type(each) is FunctionType:

@@ -123,3 +123,9 @@ def test_arguments_are_checked():
         EditDistance(-1)
     with pytest.raises(ConfigError, match="reduction"):
         EditDistance(reduction="none")
+
+
+@pytest.mark.parametrize("value", [b"a b", 3, None])
+def test_what_is_no_string_is_named_with_its_place(value):
+    with pytest.raises(InputError, match=r"preds\[1\]: got .*, expected a string"):
+        WordErrorRate()(["a", value], ["a", "b"])

@@ -42,6 +42,12 @@ def columns(target: list[list[str]]) -> list[list[str | None]]:
     return [[each[k] if k < len(each) else None for each in target] for k in range(most)]
 
 
+def test_a_punctuation_mark_alone_is_one_word_as_in_sacrebleu():
+    preds, target = ["a ! b", "- c d"], [["a ! b ?"], ["- c - d"]]
+    expected = CHRF(word_order=2).corpus_score(preds, columns(target)).score / 100
+    assert float(CHRFScore()(preds, target)) == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize("tokenize", ["13a", "intl", "zh", "char", "none"])
 @pytest.mark.parametrize("smooth", ["exp", "floor", "add-k", "none"])
 @pytest.mark.parametrize("options", [{}, {"lowercase": True, "effective_order": True}])
