@@ -387,6 +387,54 @@ def test_every_tensor_is_made_on_a_device_that_is_named():
     assert nodes_where(takes_the_default_device, "pretend") == []
 
 
+OF_OTHERS = {
+    *("_buffers", "_device", "_exit", "_is_compiled", "_modules", "_schema", "_to_copy", "_version"),  # torch, os
+    *("_computed", "_to_sync", "_update_count"),  # metrics of TorchMetrics
+    *("_make", "_replace"),  # every NamedTuple
+}
+"""Members of other libraries that classes of assay override, or have by chance as well."""
+
+
+def private_reads(tree: ast.AST, classes: dict[str, ast.ClassDef], inside: frozenset[str] = frozenset()) -> list[str]:
+    """Where code reads a private member of a class of assay, outside of that class and of those that inherit it."""
+    found = []
+    for node in ast.iter_child_nodes(tree):
+        known = inside
+        if isinstance(node, ast.ClassDef):
+            known = inside.union(*(named_in(each) for each in with_bases(node, classes)))
+        elif isinstance(node, ast.Attribute) and re.match("_[a-z]", node.attr) and node.attr not in inside:
+            own = ast.unparse(node.value) in ("self", "cls", "super()")
+            found += [] if own else [f"{node.lineno}: {ast.unparse(node)}"]
+        found += private_reads(node, classes, known)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("class A:\n    def f(self, other: A):\n        self._x = other._x", []),
+        ("class B(A):\n    def f(self, other: A):\n        return other._x", []),
+        ("class C:\n    def f(self, other: A):\n        return self._x + other._x", ["3: other._x"]),
+        ("def f(other: A):\n    return other._x", ["2: other._x"]),
+    ],
+)
+def test_the_scan_finds_private_members_of_others(source, found):
+    classes = {"A": ast.parse("class A:\n    _x: int").body[0]}
+    assert private_reads(ast.parse(source), classes) == found
+
+
+def test_no_place_outside_of_a_class_reads_its_private_members():
+    classes = {n.name: n for tree in TREES.values() for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}
+    ours = {name[1:] for name in set().union(*map(named_in, classes.values())) - OF_OTHERS}
+    places = [
+        f"{path.relative_to(SRC)}:{each}"
+        for path, tree in TREES.items()
+        for each in private_reads(tree, classes)
+        if each.rpartition("._")[2] in ours
+    ]
+    assert places == []
+
+
 SECTION = re.compile(r"^ *(Args|Attributes):\n((?:(?: {4,}.*)?\n)*)", re.MULTILINE)
 
 

@@ -48,7 +48,7 @@ class Record:
     """The base of what is saved; subclasses are ``@dataclass(frozen=True, eq=False)``."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
-    _tag: ClassVar[str] = ""
+    record_tag: ClassVar[str] = ""
     _schema: ClassVar[str] = ""
 
     def __init_subclass__(cls, tag: str = "", schema: str = "") -> None:
@@ -59,7 +59,7 @@ class Record:
             schema: the kind of file and its version, of classes that have a file of their own. The version changes when
                 a reader of the old form could not read the new.
         """
-        cls._tag, cls._schema = tag, schema
+        cls.record_tag, cls._schema = tag, schema
 
     def __post_init__(self) -> None:
         for name, hint in field_types(type(self)).items():
@@ -236,7 +236,7 @@ def encode(value: object) -> Any:
     """What ``json.dumps(..., allow_nan=False)`` takes, for a `Record` or anything inside one."""
     if isinstance(value, Record):
         hints = field_types(type(value))
-        tag = {"is": value._tag} if value._tag else {}
+        tag = {"is": value.record_tag} if value.record_tag else {}
         shown = [f.name for f in dataclasses.fields(value) if not f.metadata.get("optional") or _differs(f, value)]
         return tag | {name: _encode_field(hints[name], getattr(value, name)) for name in hints if name in shown}
     if isinstance(value, tuple):
@@ -371,9 +371,11 @@ def _decode_union(hint: Any, data: Any, where: str) -> Any:
         return None if data is None else decode(choices[0], data, where)
     tag = data.get("is") if isinstance(data, dict) else None
     for choice in choices:
-        if choice._tag == tag:
+        if choice.record_tag == tag:
             return choice.from_data(data, where)
-    raise _unreadable(where, tag, f'an object whose "is" is one of {", ".join(choice._tag for choice in choices)}')
+    raise _unreadable(
+        where, tag, f'an object whose "is" is one of {", ".join(choice.record_tag for choice in choices)}'
+    )
 
 
 def _encode_field(hint: Any, value: Any) -> Any:

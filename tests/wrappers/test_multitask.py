@@ -146,3 +146,13 @@ def test_processes_add_what_they_counted(tmp_path):
     whole = fed(tasks(), batch(0), batch(1), batch(2)).compute()
     expected = {name: float(next(iter(values.values()))).hex() for name, values in whole.items()}
     assert processes(on_a_rank, 2, tmp_path) == [expected, expected]
+
+
+def test_one_meter_of_two_tasks_counts_the_rows_of_both():
+    meter = Meter(acc=Accuracy(num_classes=3))
+    tasks = Multitask(a=meter, b=meter)
+    for one, other in (("a", "b"), ("b", "a")):
+        preds = {one: torch.tensor([2]), other: torch.tensor([0, 1, 2])}
+        tasks.update(preds, {one: torch.tensor([0]), other: torch.tensor([0, 1, 1])})
+    assert meter.rows == 8
+    assert float(meter.compute()["acc"]) == 4 / 8

@@ -58,10 +58,10 @@ class MetricCollection(_collections.MetricCollection):  # type: ignore[misc]
         self._groups = dict(enumerate(groups.values()))
         for members in self._members():
             if len(members) > 1 and not members[0].update_called:
-                metrics = list(dict.fromkeys(each._metric for each in members))
+                metrics = list(dict.fromkeys(each.described() for each in members))
                 meter = Meter(weighted=members[0].meter.weighted, **{f"value{i}": m for i, m in enumerate(metrics)})
                 for each in members:
-                    each.meter, each._name = meter, f"value{metrics.index(each._metric)}"
+                    each.share(meter, f"value{metrics.index(each.described())}")
 
     def _members(self) -> list[list[Any]]:
         """The metrics of each group."""
@@ -142,7 +142,7 @@ def _shared_by(metric: Any, name: str) -> Hashable:
         return name
     if metric.update_called:
         return id(metric.meter)
-    return metric._format, str(metric.updates), metric._metric.inputs, metric.sync_on_compute, id(metric.process_group)
+    return metric.takes(), metric.sync_on_compute, id(metric.process_group)
 
 
 def _counted_by(metric: Any, name: str) -> Hashable:

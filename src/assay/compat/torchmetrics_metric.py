@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, ClassVar
 
@@ -113,6 +113,18 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
         self._name = _VALUE  # in the meter; another one where a compute group shares it
         return Meter(weighted="weight" in self.updates.parameters, value=metric)
 
+    def described(self) -> Any:
+        """The metric of assay that is counted."""
+        return self._metric
+
+    def takes(self) -> Hashable:
+        """How batches are given: equal for metrics that can share a meter."""
+        return self._format, str(self.updates), self._metric.inputs
+
+    def share(self, meter: Meter, name: str) -> None:
+        """Count with a meter that has the metric under this name, from now on."""
+        self.meter, self._name = meter, name
+
     def _follow(self, metric: Any) -> None:
         """Count as many outputs as this metric has, where data say how many there are and none were counted."""
         if self.entry.by_shape and not self.meter.rows and self._metric.num_outputs != metric.num_outputs:
@@ -209,7 +221,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
             there.to(device)
         if there.dtype != self._dtype:
             there.set_dtype(self._dtype)
-        args, kwargs = self._first(*args), dict(zip(kwargs, self._first(*kwargs.values()), strict=True))
+        args, kwargs = self.first(*args), dict(zip(kwargs, self.first(*kwargs.values()), strict=True))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # counting the batch warns
             value = there(*args, **kwargs)
@@ -250,7 +262,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
 
     def _batch(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """A batch as assay's metric takes it."""
-        args, kwargs = self._first(*args), dict(zip(kwargs, self._first(*kwargs.values()), strict=True))
+        args, kwargs = self.first(*args), dict(zip(kwargs, self.first(*kwargs.values()), strict=True))
         batch = self._format(*args, **kwargs)
         preds = batch["preds"]
         if isinstance(preds, Tensor):

@@ -150,7 +150,7 @@ def _value_of(kind: type, arguments: Mapping[str, Any], batch: Sequence[Any]) ->
             metric.update(*batch)
             return metric.compute() if metric.meter.rows else None
     found = metric.value_of(*(each.detach() if isinstance(each, Tensor) else each for each in batch))
-    if reuses and not (is_new and leaves_traces(metric._metric, metric.meter)):
+    if reuses and not (is_new and leaves_traces(metric.described(), metric.meter)):
         _REUSED.put(key, metric)
     return found
 

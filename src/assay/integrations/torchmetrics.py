@@ -86,11 +86,11 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
     def update(self, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor) -> None:
         """Count a batch, as `Meter.update` does; features of one group also as `update(features, real=True)`."""
         target = _of_one_group(self.meter, preds, target, columns)
-        preds, target, weights, *values = self._first(preds, target, weights, *columns.values())
-        self._note_device(preds)
+        preds, target, weights, *values = self.first(preds, target, weights, *columns.values())
+        self.note_device(preds)
         self.meter.update(preds, target, weights=weights, **dict(zip(columns, values, strict=True)))
 
-    def _note_device(self, preds: Any) -> None:
+    def note_device(self, preds: Any) -> None:
         """Note where values go."""
         if isinstance(preds, Tensor):
             self.__dict__["_device"] = preds.device  # setattr of a module is slow
@@ -99,7 +99,7 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         """Of every batch from now on, count the first rows only; None: all. For samples that a sampler repeats."""
         self._left = rows
 
-    def _first(self, *tensors: Any) -> Any:
+    def first(self, *tensors: Any) -> Any:
         return tensors if self._left is None else [None if each is None else each[: self._left] for each in tensors]
 
     def compute(self) -> Any:
@@ -126,8 +126,8 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
     def _count_batch(self, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor) -> Any:
         """The value of a batch that is then counted."""
         target = _of_one_group(self.meter, preds, target, columns)
-        preds, target, weights, *rows = self._first(preds, target, weights, *columns.values())
-        self._note_device(preds)
+        preds, target, weights, *rows = self.first(preds, target, weights, *columns.values())
+        self.note_device(preds)
         values = self.meter.forward(preds, target, weights=weights, **dict(zip(columns, rows, strict=True)))
         return placed(squeezed(_alone(values)), self._dtype, self._device)
 
@@ -367,8 +367,8 @@ class _SharedMeter:
     def first(self, preds: Any, *tensors: Any) -> Any:
         """The rows of a batch that count; values go where they are."""
         for member in self.members:
-            member._note_device(preds)
-        return self.members[0]._first(preds, *tensors)
+            member.note_device(preds)
+        return self.members[0].first(preds, *tensors)
 
     def replace(self, meter: Meter) -> None:
         """Count with another meter from now on."""
@@ -381,9 +381,7 @@ class _SharedMeter:
         """Note that something was counted."""
         self.read = None
         for member in self.members:
-            member._computed = None
-            member._update_count += updates
-            member._updates_seen = member._update_count
+            member.note_updates(updates)
 
     def values(self, member: AssayMetric) -> dict[str, Any]:
         """The values of all metrics, over all processes; read once until something is counted. Inside `forward`, those
@@ -406,6 +404,12 @@ class _Member(AssayMetric):
         self._shared, self._name = shared, name
         self._to_sync = False  # what is read is shared, and so is the exchange between processes
         shared.members.append(self)
+
+    def note_updates(self, updates: int) -> None:
+        """Note that the meter has counted so many batches more."""
+        self._computed = None
+        self._update_count += updates
+        self._updates_seen = self._update_count
 
     @property
     def higher_is_better(self) -> bool | None:

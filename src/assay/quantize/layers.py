@@ -103,13 +103,13 @@ class QuantizedWeight(nn.Module):
 
     def _multiplied(self, x: Tensor) -> Tensor:
         if not (x.requires_grad and torch.is_grad_enabled()):
-            return self._multiply(x)
+            return self.multiply(x)
         if torch.compiler.is_compiling():  # the compiler derives the gradient of elementary operators itself
             return kernel(FALLBACK).matmul(x, kernel(FALLBACK).pack(self.integers, self.dtype))
         product: Tensor = _Product.apply(x, self)  # type: ignore[no-untyped-call]
         return product
 
-    def _multiply(self, x: Tensor) -> Tensor:
+    def multiply(self, x: Tensor) -> Tensor:
         name = at(x.shape[0], self.kernels(x.dtype))
         return kernel(name).matmul(x, self._packed(name, x.dtype))
 
@@ -179,7 +179,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: QuantizedWeight) -> Tensor:
         ctx.weight = weight
-        return weight._multiply(x)
+        return weight.multiply(x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:

@@ -12,7 +12,6 @@ from torch import Tensor
 from assay.errors import ConfigError, InputError, ShapeError, StateError, describe
 from assay.meter import Meter
 from assay.meter.arguments import Arguments
-from assay.meter.device_counts import DeviceCounts
 from assay.wrappers.nested_meters import load_meters, require_meter, save_meters
 
 
@@ -88,14 +87,15 @@ class Multitask:
         with ExitStack() as alone:
             for meter in {id(self.meters[name]): self.meters[name] for name in batches}.values():
                 alone.enter_context(meter.counts.alone())
-            ready: list[tuple[DeviceCounts, Arguments]] = []
+            ready: list[tuple[Meter, Arguments]] = []
             for name, batch in batches.items():
                 meter = self.meters[name]
                 try:
-                    ready.append(meter.ready(meter.arguments(*batch)))
+                    ready.append((meter, meter.ready(meter.arguments(*batch))[1]))
                 except (InputError, ConfigError) as error:
                     raise type(error)(f"{name}: {error}") from error
-            for counts, rows in ready:
+            for meter, rows in ready:
+                counts, rows = meter.ready(rows)  # again, as one meter may be that of several tasks
                 counts.push(rows)
 
     def _check_names(self, argument: str, tensors: object, known: Mapping[str, object]) -> None:

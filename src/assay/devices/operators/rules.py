@@ -127,24 +127,24 @@ class Rules:
 
     def kernels(self) -> list[str]:
         """All overloads for which the device has a kernel of its own, explicit or structured."""
-        return [overload.name for overload in overloads().values() if self._has_kernel(overload)]
+        return [overload.name for overload in overloads().values() if self.has_kernel(overload)]
 
     def on_cpu(self) -> list[str]:
         """All overloads that torch itself quietly runs on the CPU there."""
-        return [overload.name for overload in overloads().values() if self._runs_on_cpu(overload)]
+        return [overload.name for overload in overloads().values() if self.runs_on_cpu(overload)]
 
-    def _runs_on_cpu(self, overload: Overload) -> bool:
+    def runs_on_cpu(self, overload: Overload) -> bool:
         names = [f"aten::{name}" for name in self.facts.get("on_cpu", {}).get("operators", ())]
         return not {overload.name, overload.delegate}.isdisjoint(names)
 
-    def _has_kernel(self, overload: Overload) -> bool:
+    def has_kernel(self, overload: Overload) -> bool:
         absent = self.facts.get("missing", {}).get("operators", ())
         short = overload.name.removeprefix("aten::").partition(".")[0]
-        if self._runs_on_cpu(overload) or any(fnmatchcase(short, pattern) for pattern in absent):
+        if self.runs_on_cpu(overload) or any(fnmatchcase(short, pattern) for pattern in absent):
             return False
-        return self._is_among(overload.kernels)
+        return self.is_among(overload.kernels)
 
-    def _is_among(self, kernels: tuple[str, ...]) -> bool:
+    def is_among(self, kernels: tuple[str, ...]) -> bool:
         return self.device.upper() in kernels or (bool(self.assumed) and "CUDA" in kernels)
 
 
@@ -197,12 +197,12 @@ def _operator(device: str, name: str) -> OperatorRule:
     if overload is None:
         lacked = name.partition("::")[0] in rule.facts.get("missing", {}).get("libraries", ())
         return replace(common, available=not lacked)
-    on_cpu, own = rule._runs_on_cpu(overload), rule._has_kernel(overload)
+    on_cpu, own = rule.runs_on_cpu(overload), rule.has_kernel(overload)
     lacks = "" if own or on_cpu else _stumbles(device, overload)
     return replace(
         common,
         available=not lacks,
-        available_sparse=rule._is_among(overload.sparse) or overload.composite or on_cpu,
+        available_sparse=rule.is_among(overload.sparse) or overload.composite or on_cpu,
         on_cpu=on_cpu,
         checks_devices=own and overload.checks and rule.facts["checks_devices"],
         iterates=overload.iterates,

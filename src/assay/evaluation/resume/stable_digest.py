@@ -103,7 +103,7 @@ class _Digester:
         except NoDigestError:
             if self._stand_in is None:
                 raise
-            result = self._typed_digest("stand-in", type(value), _scalar(self._stand_in))
+            result = self.typed_digest("stand-in", type(value), _scalar(self._stand_in))
         finally:
             del self._open[key]
         self._done[key] = value, result
@@ -121,10 +121,10 @@ class _Digester:
         if type(value) in (set, frozenset):
             return _digest("set", *sorted(self.of(each, path) for each in value))
         if hasattr(value, "__wrapped__"):  # a cache around a function
-            return self._typed_digest("wrapper", type(value), self.of(value.__wrapped__, path))
+            return self.typed_digest("wrapper", type(value), self.of(value.__wrapped__, path))
         return self._reduced(value, path)
 
-    def _typed_digest(self, kind: str, cls: type, *parts: bytes) -> bytes:
+    def typed_digest(self, kind: str, cls: type, *parts: bytes) -> bytes:
         return _digest(kind, _scalar(f"{cls.__module__}.{cls.__qualname__}"), *parts)
 
     def _mapping(self, value: Mapping[Any, Any], path: str) -> bytes:
@@ -155,12 +155,12 @@ class _Digester:
         pairs = ((_scalar(str(name)), self.of(each, f"{path}.{name}")) for name, each in known.items())
         return _digest("attributes", *(part for pair in sorted(pairs) for part in pair))
 
-    def _tensor(self, value: Tensor, path: str) -> bytes:
+    def of_tensor(self, value: Tensor, path: str) -> bytes:
         tensor = value.detach()
         if type(tensor) is not Tensor and hasattr(tensor, "__tensor_flatten__"):
             names, context = tensor.__tensor_flatten__()
             inner = [self.of(getattr(tensor, name), f"{path}.{name}") for name in names]
-            return self._typed_digest("tensor", type(tensor), self.of(context, path), *inner)
+            return self.typed_digest("tensor", type(tensor), self.of(context, path), *inner)
         about = _scalar(f"{tensor.dtype} {tuple(tensor.shape)}")
         try:
             if tensor.is_quantized:
@@ -176,14 +176,14 @@ class _Digester:
         count = self._tensor_bytes // flat.element_size()
         return [flat[:count], flat[-count:]]
 
-    def _array(self, value: np.ndarray[Any, Any], path: str) -> bytes:
+    def of_array(self, value: np.ndarray[Any, Any], path: str) -> bytes:
         about = _scalar(f"{value.dtype} {value.shape}")
         if value.dtype.hasobject:
             return _digest("array", about, self.of(value.tolist(), path))
         flat = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
         return _digest("array", about, *(part.numpy().data for part in self._ends(torch.from_numpy(flat.copy()))))
 
-    def _module(self, module: nn.Module, path: str) -> bytes:
+    def of_module(self, module: nn.Module, path: str) -> bytes:
         if isinstance(module, ExportedModel):
             return self.of(module.program, path)
         if isinstance(module, torch.jit.ScriptModule):
@@ -206,18 +206,18 @@ class _Digester:
         hooks = [self.of(hook, f"{path}.{name}") for name in _HOOKS for hook in getattr(module, name).values()]
         return _digest("module", kind, self._attributes(inside, path), self._attributes(extra, path), *hooks)
 
-    def _program(self, program: ExportedProgram, path: str) -> bytes:
+    def of_program(self, program: ExportedProgram, path: str) -> bytes:
         tensors = self._attributes({**program.state_dict, **program.constants}, path)
         return _digest("program", _scalar(program.graph_module.code), tensors)
 
-    def _function(self, function: types.FunctionType, path: str) -> bytes:
+    def of_function(self, function: types.FunctionType, path: str) -> bytes:
         name = f"{function.__module__}.{function.__qualname__}"
         code = function.__code__
         cells = [self._cell(cell, f"{path}: {free}") for free, cell in _cells(function)]
         if _is_installed(code.co_filename):
             return _digest("function", _scalar(name), *(cells if "<locals>" in code.co_qualname else ()))
         defaults = self.of([function.__defaults__, function.__kwdefaults__], path)
-        return _digest("function", _scalar(name), self._code(code, path), defaults, *cells, *self._globals(function))
+        return _digest("function", _scalar(name), self.of_code(code, path), defaults, *cells, *self._globals(function))
 
     def _cell(self, cell: types.CellType, path: str) -> bytes:
         try:
@@ -236,24 +236,24 @@ class _Digester:
                 with suppress(NoDigestError):
                     yield self.of(value, name)
 
-    def _code(self, code: types.CodeType, path: str) -> bytes:
+    def of_code(self, code: types.CodeType, path: str) -> bytes:
         constants = [self.of(each, path) for each in code.co_consts]
         names = (*code.co_names, "", *code.co_varnames, "", *code.co_freevars)
         return _digest("code", code.co_code, *map(_scalar, names), *constants)
 
-    def _method(self, method: types.MethodType, path: str) -> bytes:
+    def of_method(self, method: types.MethodType, path: str) -> bytes:
         return _digest("method", self.of(method.__func__, path), self.of(method.__self__, path))
 
-    def _builtin(self, function: types.BuiltinFunctionType, path: str) -> bytes:
+    def of_builtin(self, function: types.BuiltinFunctionType, path: str) -> bytes:
         of = function.__self__
         bound = b"" if of is None or isinstance(of, types.ModuleType) else self.of(of, path)
         return _digest("builtin", _scalar(f"{function.__module__}.{function.__qualname__}"), bound)
 
-    def _descriptor(self, value: Any, path: str) -> bytes:
+    def of_descriptor(self, value: Any, path: str) -> bytes:
         parts = [getattr(value, name, None) for name in ("__func__", "func", "fget", "fset")]
         return _digest(type(value).__name__, *(self.of(part, path) for part in parts))
 
-    def _class(self, cls: type, path: str) -> bytes:
+    def of_class(self, cls: type, path: str) -> bytes:
         """The name of a class, and the code of those of its bases that are the user's own."""
         own = [base for base in cls.__mro__ if not _is_installed(_file_of(base))]
         members = []
@@ -262,22 +262,22 @@ class _Digester:
                 is_constant = isinstance(value, _SCALARS) and not name.startswith("__")
                 if is_constant or isinstance(value, _FUNCTIONS) or hasattr(value, "__wrapped__"):
                     members += [_scalar(name), self.of(value, f"{path}.{name}")]
-        return self._typed_digest("class", cls, *members)
+        return self.typed_digest("class", cls, *members)
 
 
 _BY_TYPE: tuple[tuple[Any, Any], ...] = (
-    (Tensor, _Digester._tensor),
-    (np.ndarray, _Digester._array),
-    (nn.Module, _Digester._module),
-    (ExportedProgram, _Digester._program),
-    (types.FunctionType, _Digester._function),
-    (types.MethodType, _Digester._method),
-    (types.BuiltinFunctionType, _Digester._builtin),
-    (types.CodeType, _Digester._code),
-    (type, _Digester._class),
+    (Tensor, _Digester.of_tensor),
+    (np.ndarray, _Digester.of_array),
+    (nn.Module, _Digester.of_module),
+    (ExportedProgram, _Digester.of_program),
+    (types.FunctionType, _Digester.of_function),
+    (types.MethodType, _Digester.of_method),
+    (types.BuiltinFunctionType, _Digester.of_builtin),
+    (types.CodeType, _Digester.of_code),
+    (type, _Digester.of_class),
     (types.ModuleType, lambda digester, value, path: _digest("python module", _scalar(value.__name__))),
-    ((staticmethod, classmethod, property, functools.cached_property), _Digester._descriptor),
-    (Enum, lambda digester, value, path: digester._typed_digest("enum", type(value), _scalar(value.name))),
+    ((staticmethod, classmethod, property, functools.cached_property), _Digester.of_descriptor),
+    (Enum, lambda digester, value, path: digester.typed_digest("enum", type(value), _scalar(value.name))),
     (PurePath, lambda digester, value, path: _digest("path", _scalar(os.fspath(value)))),
     (torch.device, lambda digester, value, path: _digest("device")),  # results do not depend on where they come from
     (torch.dtype, lambda digester, value, path: _digest("dtype", _scalar(str(value)))),

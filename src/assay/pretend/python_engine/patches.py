@@ -129,7 +129,7 @@ def _backward(run: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(results, tuple):
             return results
         return tuple(
-            source._beside(result) if isinstance(source, PretendTensor) and result is not None else result
+            source.beside(result) if isinstance(source, PretendTensor) and result is not None else result
             for source, result in zip(inputs, results, strict=True)
         )
 
@@ -235,7 +235,7 @@ def is_marked_pinned(tensor: Tensor) -> bool:
 
 def _location(storage: Any) -> str | None:
     """Where a storage is, for files; torch writes no index for MPS."""
-    device = getattr(storage, "_assay_device", None)
+    device = getattr(storage, "assay_device", None)
     return None if device is None else "mps" if device.type == "mps" else str(device)
 
 
@@ -246,7 +246,7 @@ def _restore(engine: EngineServices) -> Callable[[Any, str], Any]:
         device = torch.device(location)
         if engine.kind != "mps":
             device = torch.serialization._validate_device(location, engine.kind)  # type: ignore[no-untyped-call]
-        storage._assay_device = engine.indexed(device)
+        storage.assay_device = engine.indexed(device)
         return storage
 
     return restore
@@ -257,7 +257,7 @@ def _rebuild(rebuild: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     def rebuilt(storage: Any, *args: Any, **kwargs: Any) -> Tensor:
         tensor = rebuild(storage, *args, **kwargs)
-        device = getattr(storage._untyped_storage, "_assay_device", None)
+        device = getattr(storage._untyped_storage, "assay_device", None)
         if device is None or PretendTensor.runner is None:
             return tensor
         return PretendTensor.runner.wrap(tensor, device, "aten::set_")

@@ -173,7 +173,7 @@ class PretendTensor(Tensor):
         """A tensor of this size or of these values on the same device."""
         tensor = self.unwrap().new(*args)
         of_values = len(args) == 1 and isinstance(args[0], list | tuple) and not isinstance(args[0], torch.Size)
-        return tensor.to(self.device) if of_values else self._beside(tensor)
+        return tensor.to(self.device) if of_values else self.beside(tensor)
 
     def nonzero(self, *, as_tuple: bool = False) -> Any:
         """Where values are not zero."""
@@ -238,14 +238,14 @@ class PretendTensor(Tensor):
     def __deepcopy__(self, memo: dict[int, Any]) -> PretendTensor:
         if id(self) in memo:
             return memo[id(self)]  # type: ignore[no-any-return]
-        copy = self._beside(self.unwrap().__deepcopy__(memo))  # type: ignore[no-untyped-call]
+        copy = self.beside(self.unwrap().__deepcopy__(memo))  # type: ignore[no-untyped-call]
         copy.__dict__.update({name: value for name, value in vars(self).items() if name != "host"})
         memo[id(self)] = copy
         return copy
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         inner = self.unwrap()
-        inner.untyped_storage()._assay_device = self.device  # type: ignore[attr-defined]  # for files
+        inner.untyped_storage().assay_device = self.device  # type: ignore[attr-defined]  # for files
         if isinstance(self, torch.nn.Parameter):
             return torch._utils._rebuild_parameter, (self.detach(), self.requires_grad, {})
         return inner.__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
@@ -274,7 +274,7 @@ class PretendTensor(Tensor):
             return None
         gradient = vars(self).get("kept_gradient")
         if gradient is None or gradient.host is not inner:
-            gradient = self.kept_gradient = self._beside(inner)
+            gradient = self.kept_gradient = self.beside(inner)
         return gradient
 
     @grad.setter
@@ -304,7 +304,7 @@ class PretendTensor(Tensor):
         """Call ``hook`` with each gradient, on the device."""
 
         def of_inner(gradient: Tensor) -> Tensor | None:
-            answer = hook(self._beside(gradient))
+            answer = hook(self.beside(gradient))
             return answer.unwrap() if isinstance(answer, PretendTensor) else answer
 
         return self.unwrap().register_hook(of_inner)  # type: ignore[no-untyped-call]
@@ -315,12 +315,12 @@ class PretendTensor(Tensor):
 
     def detach(self) -> PretendTensor:
         """The same values without gradients."""
-        return self._beside(self.unwrap().detach())
+        return self.beside(self.unwrap().detach())
 
     @property
     def data(self) -> Tensor:
         """The same values without gradients, and without a version in common."""
-        return self._beside(self.unwrap().data)
+        return self.beside(self.unwrap().data)
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -330,7 +330,7 @@ class PretendTensor(Tensor):
         self.unwrap().data = value.unwrap()
         self._look_like(self.host, value.device)
 
-    def _beside(self, inner: Tensor) -> PretendTensor:
+    def beside(self, inner: Tensor) -> PretendTensor:
         """A tensor on the same device."""
         if self.runner is None:
             return PretendTensor(inner, self.device)
