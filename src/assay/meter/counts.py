@@ -14,14 +14,12 @@ them does it by these operations of `MeterCounts`:
 - `to_add`: the sum, in a form that may be added to any number of others.
 - `flushed`: the states of each device, where they lie.
 
-The last four count the staged rows first. Each operation is alone: where another one is at work it raises a
-`StateError`. `alone` makes several operations one.
+The last four count the staged rows first. Each holds `busy`, and raises a `StateError` where another operation does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from threading import Lock
 from typing import TypeAlias
 
@@ -37,6 +35,27 @@ Counted: TypeAlias = tuple[list[State], int]
 """A state for each tally, on the CPU, and the number of rows."""
 
 
+class OneAtATime:
+    """A lock that does not wait: one operation holds it, and another one raises a `StateError`."""
+
+    def __init__(self) -> None:
+        lock = Lock()
+        self.acquire, self.release = lock.acquire, lock.release
+
+    def __enter__(self) -> None:
+        if not self.acquire(False):
+            raise self.error()
+
+    def __exit__(self, *raised: object) -> None:
+        self.release()
+
+    @staticmethod
+    def error() -> StateError:
+        """The error for an operation while another one is at work."""
+        got, do = "a call while another one was at work", "Give each thread a meter and add the meters, or share a lock"
+        return StateError(describe("meter", got, "one call at a time", do))
+
+
 class MeterCounts:
     """The states of tallies wherever they lie; their sum is what a meter reads.
 
@@ -45,7 +64,7 @@ class MeterCounts:
         stage_bytes: how many bytes the staged rows of a device may take.
 
     Attributes:
-        busy: is held while an operation is at work.
+        busy: is held while an operation is at work; inside of `with counts.busy` no other one reads or changes states.
         current: the counts of the device of the last batch.
         by_device: what was counted of the batches of each device.
         merged: what was added, on the CPU.
@@ -53,23 +72,13 @@ class MeterCounts:
 
     def __init__(self, tallies: Sequence[Tally], stage_bytes: int) -> None:
         self._tallies, self._stage_bytes = tallies, stage_bytes
-        self.busy = Lock()
+        self.busy = OneAtATime()
         self._forget()
 
     def _forget(self) -> None:
         self.current: DeviceCounts | None = None
         self.by_device: dict[torch.device, DeviceCounts] = {}
         self.merged = MergedCounts(self._tallies)
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Inside, no other call may read or change what was counted."""
-        if not self.busy.acquire(False):
-            raise overlapping()
-        try:
-            yield
-        finally:
-            self.busy.release()
 
     @property
     def rows(self) -> int:
@@ -78,40 +87,40 @@ class MeterCounts:
 
     def clear(self) -> None:
         """Forget everything."""
-        with self.alone():
+        with self.busy:
             self._forget()
 
     def add(self, *counts: tuple[Sequence[State], int]) -> None:
         """Add the states and rows of others, all at once."""
-        with self.alone():
+        with self.busy:
             self.merged.add(*counts)
 
     def extend(self, states: Sequence[State], rows: int) -> None:
         """Add the states of another meter without a copy of what was added before; they may be sparse."""
-        with self.alone():
+        with self.busy:
             self.merged.extend(states, rows)
 
     def borrow(self, states: Sequence[State], rows: int) -> None:
         """Have these states, where there were none; who gives them does not change them while they are read."""
-        with self.alone():
+        with self.busy:
             self.merged.borrow(states, rows)
 
     def replace(self, states: Sequence[State], rows: int) -> None:
         """Have a copy of these states instead of what was counted."""
-        with self.alone():
+        with self.busy:
             self._forget()
             self.merged.add((states, rows))
 
     @keeps_subnormals
     def canonical(self) -> Counted:
         """The sum, in the one form that all states of the same samples have, to the bit."""
-        with self.alone():
+        with self.busy:
             states, rows = self._sum(self._parts()), self.rows
         return [tally.canonicalize(state, rows) for tally, state in zip(self._tallies, states, strict=True)], rows
 
     def to_read(self) -> Counted:
         """The sum in a form to compute from, without a copy where nothing was counted besides what was merged."""
-        with self.alone():
+        with self.busy:
             merged, rows = self.merged, self.rows
             is_constant = merged.is_constant and not self.by_device
             states = merged.states if is_constant and merged.states is not None else self._sum(self._parts())
@@ -123,14 +132,14 @@ class MeterCounts:
 
         What was counted here is in that form: words of exact sums are below 2 ** 34. What was merged before may not be.
         """
-        with self.alone():
+        with self.busy:
             parts, rows = self._parts(), self.rows
             states = parts[0] if len(parts) == 1 else self._sum(parts)
             return (states if self.merged.states is None else self.settled(states, rows)), rows
 
     def flushed(self) -> dict[torch.device, list[State]]:
         """For each device the states that lie there, with the rows that were staged."""
-        with self.alone():
+        with self.busy:
             return {device: counts.flushed() for device, counts in self.by_device.items() if counts.is_open}
 
     def of(self, device: torch.device) -> DeviceCounts:
@@ -164,9 +173,3 @@ class MeterCounts:
 
     def _sum(self, parts: Sequence[Sequence[State]]) -> list[State]:
         return [merge(tally, [part[k] for part in parts]) for k, tally in enumerate(self._tallies)]
-
-
-def overlapping() -> StateError:
-    """The error for an operation while another one is at work."""
-    got, do = "a call while another one was at work", "Give each thread a meter and add the meters, or share a lock"
-    return StateError(describe("meter", got, "one call at a time", do))

@@ -199,13 +199,14 @@ class DeviceCounts:
         return FlatStates(self._tallies) if on_host and FlatStates.fits(self._tallies) else None
 
     def _count_chunks(self, states: Sequence[State], batch: Arguments) -> None:
-        kind = batch.preds.device.type
+        preds = batch.preds
+        kind = preds.device.type
         if torch.is_autocast_enabled(kind):
             with torch.autocast(kind, enabled=False):
                 self._count_chunks(states, batch)
             return
-        rows, elements = len(batch.preds), max(1, batch.preds.numel())
-        size = max(1, self._chunk_elements * rows // elements)
+        rows = len(preds)
+        size = max(1, self._chunk_elements * rows // max(1, preds.numel()))
         for start in range(0, rows, size):
             self._add(states, batch if rows <= size else batch.rows(slice(start, start + size)))
 

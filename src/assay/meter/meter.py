@@ -16,7 +16,7 @@ from assay.devices.subnormals import keeps_subnormals
 from assay.errors import StateError, describe
 from assay.meter import file
 from assay.meter.arguments import NO_RAGGED, Arguments, layout_of
-from assay.meter.counts import MeterCounts, overlapping
+from assay.meter.counts import MeterCounts
 from assay.meter.device_counts import DeviceCounts
 from assay.meter.flat_states import FlatStates
 from assay.meter.options import check_options, chosen_metrics, metrics_text, named_metrics, require_names
@@ -188,7 +188,7 @@ class Meter:
     @keeps_subnormals
     def _forward(self, batch: Arguments, is_counted: bool) -> dict[str, Any]:
         counts = self.counts
-        with counts.alone():
+        with counts.busy:
             of_device, batch = self.ready(batch)
             counted, rows = of_device.states_of(batch), of_device.rows_of_layout
             states = counts.settled(counted.states if isinstance(counted, FlatStates) else counted, rows)
@@ -217,7 +217,7 @@ class Meter:
             counts.traced(batch.preds.device).count_on_device(batch)
             return
         if not counts.busy.acquire(False):
-            raise overlapping()
+            raise counts.busy.error()
         try:
             of_device, batch = self.ready(batch)
             of_device.push(batch)

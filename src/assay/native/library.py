@@ -41,11 +41,11 @@ def loaded() -> ctypes.CDLL:
     return compiled
 
 
+@cache
 def compiled_function(name: str, arguments: int) -> Any:
     """A function of the library that takes so many addresses and integers, after `takes` returned true."""
     found = getattr(loaded(), f"assay_{name}")
-    if found.argtypes is None:  # ctypes then makes no object for each argument
-        found.argtypes = [ctypes.c_void_p] * arguments
+    found.argtypes = [ctypes.c_void_p] * arguments  # so that ctypes makes no object for each argument
     return found
 
 

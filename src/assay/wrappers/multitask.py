@@ -86,7 +86,7 @@ class Multitask:
         }
         with ExitStack() as alone:
             for meter in {id(self.meters[name]): self.meters[name] for name in batches}.values():
-                alone.enter_context(meter.counts.alone())
+                alone.enter_context(meter.counts.busy)
             ready: list[tuple[Meter, Arguments]] = []
             for name, batch in batches.items():
                 meter = self.meters[name]

@@ -204,7 +204,7 @@ class Outcomes:
 
     def pooled(self) -> Outcomes:
         """The sums over the classes, as of one class."""
-        tp, fp, fn, tn = (each.sum(-1, keepdims=True) for each in (self.tp, self.fp, self.fn, self.tn))
+        tp, fp, fn, tn = [each.sum(-1, keepdims=True) for each in (self.tp, self.fp, self.fn, self.tn)]
         return Outcomes(tp, fp, fn, tn, self.present.any(-1, keepdims=True), self.unit)
 
 

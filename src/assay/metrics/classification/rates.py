@@ -244,17 +244,13 @@ class DiceScore(RatioMetric):
     Source: Dice, Ecology 26 (1945), 297-302.
     """
 
-    ratio = Ratio("2 tp", "2 tp + fn + fp")
-    share_of_samples = JACCARD
-    samples_of_class = ("true positives", "mean of positives and predicted positives")
-    pooled = "correct"
+    ratio = F1Score.ratio
+    share_of_samples = F1Score.share_of_samples
+    samples_of_class = F1Score.samples_of_class
+    pooled = F1Score.pooled
     higher_is_better = True
-    unchanged_by = frozenset({"swap"})
-    examples = (
-        {},
-        {"num_labels": 3, "average": "micro", "multidim_average": "samplewise"},
-        {"num_labels": 3, "average": None, "zero_division": nan, "multidim_average": "samplewise"},
-    )
+    unchanged_by = F1Score.unchanged_by
+    examples = F1Score.examples
 
 
 @dataclass(frozen=True, kw_only=True)
