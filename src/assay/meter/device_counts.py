@@ -174,9 +174,7 @@ class DeviceCounts:
 
     def _refuse_if_broken(self) -> None:
         if self._broken:
-            got = f"counts that a {self._broken} interrupted in the middle of a batch"
-            do = "Call reset() and count again, or load the last state that was saved"
-            raise StateError(describe("meter", got, "whole batches", do))
+            raise interrupted("meter", self._broken)
 
     def states_of(self, batch: Arguments) -> FlatStates | list[State]:
         """The states on the CPU of a batch of the expected layout alone, which is not counted here.
@@ -250,3 +248,10 @@ def _on_host(states: Sequence[State]) -> list[State]:
         {name: to_host(value) if isinstance(value, Tensor) else value for name, value in state.items()}
         for state in states
     ]
+
+
+def interrupted(where: str, error: str) -> StateError:
+    """The error for counts that an error of this name left in the middle of a batch."""
+    got = f"counts that a {error} interrupted in the middle of a batch"
+    do = "Call reset() and count again, or load the last state that was saved"
+    return StateError(describe(where, got, "whole batches", do))

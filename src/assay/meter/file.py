@@ -126,19 +126,6 @@ def described(state: Mapping[str, Tensor], where: str) -> tuple[MeterDescription
     return MeterDescription.from_json(to_host(about).numpy().tobytes().decode(errors="replace"), where), tensors
 
 
-def to_tensors(tallies: Sequence[Tally], states: Sequence[State]) -> dict[str, Tensor]:
-    """Canonical host states as tensors by name."""
-    tensors: dict[str, Tensor] = {}
-    for k, (tally, state) in enumerate(zip(tallies, states, strict=True)):
-        for name in tally.fields:
-            value = state.get(name)
-            if isinstance(value, SampleStore):
-                tensors |= {f"{k}.{name}.{column}": value.column(column) for column in value.columns}
-            elif value is not None:
-                tensors[f"{k}.{name}"] = value.contiguous()
-    return tensors
-
-
 SPARSE_ELEMENTS = 1 << 12
 _PLACES, _COUNTS, _SHAPE = "/places", "/counts", "/shape"
 
@@ -175,24 +162,36 @@ def from_sparse(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def saved(plan: TallyPlan, states: Sequence[State], rows: int) -> tuple[MeterDescription, dict[str, Tensor]]:
-    """The description of canonical states, and their tensors."""
-    return MeterDescription.of(plan.metrics, plan.weighted, rows), to_tensors(plan.tallies, states)
+    """The description of canonical host states, and them as tensors by name."""
+    tensors: dict[str, Tensor] = {}
+    for k, (tally, state) in enumerate(zip(plan.tallies, states, strict=True)):
+        for name in tally.fields:
+            value = state.get(name)
+            if isinstance(value, SampleStore):
+                tensors |= {f"{k}.{name}.{column}": value.column(column) for column in value.columns}
+            elif value is not None:
+                tensors[f"{k}.{name}"] = value.contiguous()
+    return MeterDescription.of(plan.metrics, plan.weighted, rows), tensors
 
 
 def counts_in(
     plan: TallyPlan, description: MeterDescription, tensors: Mapping[str, Tensor], where: str
 ) -> tuple[list[State], int]:
-    """The states and rows that `saved` was given.
+    """The states and rows that `saved` was given, with tensors of their own.
 
     Raises:
-        StateError: they are of other metrics, of another version, or not whole.
+        StateError: they are of other metrics; or tensors are missing, left over, or of another shape or dtype.
     """
     own = MeterDescription.of(plan.metrics, plan.weighted, description.rows)
     if not own.same(description):
         got = f"counts for {description.metrics}{', weighted' if description.weighted else ''}"
         expected = f"for {own.metrics}{', weighted' if own.weighted else ''}"
         raise StateError(describe(where, got, expected, "Load it into a meter with equal metrics"))
-    return from_tensors(plan.tallies, tensors, where), description.rows
+    left = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
+    states = [_state(k, tally, left, where) for k, tally in enumerate(plan.tallies)]
+    if left:
+        raise StateError(describe(where, f"also {', '.join(sorted(left))}", "the fields of its metrics only", _AGAIN))
+    return states, description.rows
 
 
 def counts_in_state(plan: TallyPlan, state: Mapping[str, Tensor]) -> tuple[list[State], int]:
@@ -202,19 +201,6 @@ def counts_in_state(plan: TallyPlan, state: Mapping[str, Tensor]) -> tuple[list[
         StateError: as `counts_in`; or something is no tensor.
     """
     return counts_in(plan, *described(state, "state_dict"), "state_dict")
-
-
-def from_tensors(tallies: Sequence[Tally], tensors: Mapping[str, Tensor], where: str) -> list[State]:
-    """The states of tallies, with tensors of their own.
-
-    Raises:
-        StateError: tensors are missing, left over, or of another shape or dtype.
-    """
-    left = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
-    states = [_state(k, tally, left, where) for k, tally in enumerate(tallies)]
-    if left:
-        raise StateError(describe(where, f"also {', '.join(sorted(left))}", "the fields of its metrics only", _AGAIN))
-    return states
 
 
 def write(path: str | os.PathLike[str], description: MeterDescription, tensors: Mapping[str, Tensor]) -> Location:

@@ -35,11 +35,6 @@ def shared_encoders(metrics: Mapping[str, Metric]) -> tuple[Encoder, ...]:
     return tuple(distinct.values())
 
 
-def takes_raw(encoders: Iterable[Encoder]) -> bool:
-    """Whether updates take lists of raw samples instead of tensors."""
-    return any(encoder.takes != TENSORS for encoder in encoders)
-
-
 def encoded(
     encoders: Iterable[Encoder], preds: Any, target: Any, columns: Mapping[str, Any]
 ) -> tuple[Tensor, dict[str, Tensor], dict[str, Ragged]]:

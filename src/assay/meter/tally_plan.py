@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from assay.devices.memory import host_bytes
+from assay.encode.base import TENSORS
 from assay.errors import AssayError, ConfigError, InputError, ShapeError, describe
 from assay.meter.arguments import NO_RAGGED, Arguments
-from assay.meter.raw_samples import encoded, shared_encoders, takes_raw
+from assay.meter.raw_samples import encoded, shared_encoders
 from assay.metrics.base import Metric
 from assay.metrics.parsing import as_text
 from assay.tally.base import BatchLayout, State, Tally
@@ -69,7 +70,7 @@ class TallyPlan:
         """The names of the columns that an update must be given."""
         self.counts_tensors = not all(metric.encoders for metric in metrics.values())
         """Whether a metric is computed from `preds` and `target` themselves, and not from what encoders give."""
-        self.takes_raw = takes_raw(self.encoders)
+        self.takes_raw = any(encoder.takes != TENSORS for encoder in self.encoders)
         """Whether updates take lists of raw samples, such as strings, instead of tensors."""
         self.counts_one_encoder = (
             len(self.encoders) == 1

@@ -97,7 +97,8 @@ class OutputMetric(Metric):
 
     def values(self, counts: Totals) -> Quotients | None:
         """The values of all outputs at once, which are those of `value`; None where there is no faster way."""
-        quotients = None if self.formula is None else counts.quotients(self.formula)
+        formula = self.formula
+        quotients = None if formula is None else counts.quotients(formula)
         if quotients is not None:
             for k in quotients.doubtful:
                 value, rest = pair(self.value(counts, k))

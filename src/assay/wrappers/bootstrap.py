@@ -17,6 +17,7 @@ from assay.devices.placement import to_host
 from assay.errors import ConfigError, ShapeError, StateError, describe
 from assay.meter import Meter
 from assay.meter.arguments import Arguments
+from assay.meter.device_counts import interrupted
 from assay.meter.intervals import ConfidenceInterval, bootstrap, drawn_values, group_count
 from assay.stats.sampling import groups_of, numbers_of
 from assay.wrappers.nested_meters import load_meters, require_meter, save_meters
@@ -147,9 +148,7 @@ class Bootstrap:
 
     def _refuse_if_broken(self) -> None:
         if self._broken:
-            got = f"counts that a {self._broken} interrupted in the middle of a batch"
-            do = "Call reset() and count again, or load the last state that was saved"
-            raise StateError(describe("Bootstrap", got, "whole batches", do))
+            raise interrupted("Bootstrap", self._broken)
 
     @property
     def groups(self) -> tuple[Meter, ...]:

@@ -79,7 +79,7 @@ class Sums(Tally):
     def uses_target(self) -> bool:
         return "target" in self.arguments
 
-    @property
+    @cached_property
     def _outputs(self) -> int:
         return self.num_outputs or 1
 
@@ -171,7 +171,7 @@ class Sums(Tally):
                 places = cells.places(len(terms) * self._outputs, k * self._outputs, self._outputs)
                 exact.add_to(limbs, term.parts(columns), places)
 
-    @property
+    @cached_property
     def _layout(self) -> tuple[Hashable, ...]:
         return ("columns", self._outputs, self.weighted, self.arguments, self.nan_policy)
 
