@@ -1,4 +1,4 @@
-"""Errors that are both assay's and those of TorchMetrics, so that handlers written for either catch them."""
+"""Errors that are both assay's and those of another library, so that handlers written for either catch them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 from assay.errors import InputError
 
 
-def error_as_there(error: InputError, call: Callable[[], Any]) -> InputError:
-    """The error with the class and the text that TorchMetrics has for the same arguments, besides assay's own.
+def error_as_there(error: InputError, call: Callable[[], Any], library: str = "TorchMetrics") -> InputError:
+    """The error with the class and the text that another library has for the same arguments, after assay's own.
 
     Args:
         error: what assay raised.
-        call: does the same with TorchMetrics. Where it raises nothing, the error stays as it is.
+        call: does the same with the library. Where it raises nothing, the error stays as it is.
+        library: its name in the text.
 
     Example:
         >>> def refuse():
@@ -29,7 +30,7 @@ def error_as_there(error: InputError, call: Callable[[], Any]) -> InputError:
             warnings.simplefilter("ignore")
             call()
     except (TypeError, ValueError, RuntimeError) as there:
-        text = str(error) if str(there) in str(error) else f"{error} TorchMetrics: {there}"
+        text = str(error) if str(there) in str(error) else f"{error} {library}: {there}"
         return _made(type(error), type(there), text)
     except Exception:
         return error

@@ -18,7 +18,7 @@ from assay.errors import AssayWarning
 Replace = Callable[[Any], Any]
 """What stands for an object of another library."""
 
-_TITLES = {"torchmetrics": "TorchMetrics", "ignite": "Ignite"}
+_TITLES = {"torchmetrics": "TorchMetrics", "ignite": "Ignite", "torcheval": "TorchEval"}
 
 
 def stand_for(library: ModuleType, replace: Replace) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

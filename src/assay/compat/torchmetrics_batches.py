@@ -20,7 +20,7 @@ from assay.tally.base import Batch
 _checks: Any = import_package("torchmetrics.utilities.checks", "metrics of its names")
 _check_same_shape: Any = _checks._check_same_shape
 
-_NO_LABEL = -(2**62)
+NO_LABEL = -(2**62)
 """A label of no class, which `ignore_index` is not either."""
 
 BatchFormat = Callable[..., dict[str, Any]]
@@ -143,12 +143,12 @@ def labels_of(values: Tensor) -> Tensor:
     """Labels as integers; a float that is none becomes a label that is invalid.
 
     Example:
-        >>> labels_of(torch.tensor([0.0, 1.0])), labels_of(torch.tensor([0.5])) == _NO_LABEL
+        >>> labels_of(torch.tensor([0.0, 1.0])), labels_of(torch.tensor([0.5])) == NO_LABEL
         (tensor([0, 1]), tensor([True]))
     """
     if not values.is_floating_point():
         return values
-    return torch.where(values == values.trunc(), values.long(), _NO_LABEL)
+    return torch.where(values == values.trunc(), values.long(), NO_LABEL)
 
 
 def _floating(values: Tensor) -> Tensor:
