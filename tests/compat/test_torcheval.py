@@ -13,6 +13,8 @@ import torch
 original: Any = pytest.importorskip("torcheval.metrics")
 functional: Any = pytest.importorskip("torcheval.metrics.functional")
 
+from assay.compat.torcheval.metrics import toolkit  # noqa: E402
+
 from assay.compat import torcheval  # noqa: E402
 from assay.errors import InvalidValuesError, StateError  # noqa: E402
 from ranks import processes  # noqa: E402
@@ -204,7 +206,7 @@ def _synced(rank: int, size: int) -> list[Any]:
     generator = torch.Generator().manual_seed(rank)
     rows = torch.rand(5 + rank, 3, generator=generator), torch.randint(3, (5 + rank,), generator=generator)
     metrics["auroc"].update(*rows)
-    found = torcheval.metrics.toolkit.sync_and_compute_collection(metrics)
+    found = toolkit.sync_and_compute_collection(metrics)
     return [float(found["accuracy"]), found["auroc"].tolist()]
 
 

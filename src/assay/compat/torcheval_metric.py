@@ -118,6 +118,9 @@ class CompatibleTorchEval(_Metric):  # type: ignore[misc]
             self._add(each if isinstance(each, CompatibleTorchEval) else self._with(getattr(each, COUNTS)))
         return self
 
+    def _prepare_for_merge_state(self) -> None:
+        """Nothing: `state_dict` gives all that was counted."""
+
     def _add(self, other: Any) -> None:
         if other._size is None:
             return
