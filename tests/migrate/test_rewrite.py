@@ -150,6 +150,16 @@ def test_a_collection_stays_whole_where_one_metric_is_not_sure():
     ]
 
 
+def test_what_the_reader_has_written_is_kept():
+    code = (
+        "import torchmetrics\n\n\nclass Mine(torchmetrics.Metric):\n    pass\n\n\n"
+        "class Own(torchmetrics.classification.BinaryAccuracy):\n    pass\n\n\n"
+        'm = torchmetrics.MetricCollection({"a": Mine(), "b": torchmetrics.classification.BinaryRecall()})\n'
+    )
+    assert after(code) == code
+    assert not todo(code)
+
+
 def test_functions_become_metrics_that_are_called():
     code = (
         "import torchmetrics.functional as F\nfrom torchmetrics import functional\n"

@@ -70,6 +70,10 @@ class Collection:
         return edits
 
 
+OWN_METRICS = "it has metrics of your own, which count as before"
+"""Why a collection stays as it is, with nothing to do."""
+
+
 def collection_of(source: SourceText, call: ast.Call, names: Names) -> Collection | str:
     """Read a call of `MetricCollection`; or say what is not written out in it."""
     options = {str(each.arg): each for each in call.keywords}
@@ -77,10 +81,10 @@ def collection_of(source: SourceText, call: ast.Call, names: Names) -> Collectio
         return "its arguments are not known"
     arguments = [*call.args, *([options["metrics"].value] if "metrics" in options else [])]
     members, brackets = _members(source, arguments)
-    for each in members:
-        mention = names.mention(each.call.func)
-        if mention is None or names.doubtful(each.call.func) or mention[1] not in mention[0].entries:
-            return "it has metrics that stay as they are"
+    staying = [each.call.func for each in members if _stays(each.call.func, names)]
+    if staying:
+        of_reader = all(names.mention(each) is None for each in staying)
+        return OWN_METRICS if of_reader else "it has metrics that stay as they are"
     if not members:
         return "its metrics are not written out"
     plain = not {"prefix", "postfix"} & set(options)
@@ -119,3 +123,9 @@ def _members(source: SourceText, arguments: list[ast.expr]) -> tuple[list[Member
 def _ends(source: SourceText, node: ast.expr) -> tuple[int, int]:
     start, end = source.span(node)
     return start, end - 1
+
+
+def _stays(function: ast.expr, names: Names) -> bool:
+    """Whether nothing of assay stands for what is called."""
+    mention = names.mention(function)
+    return mention is None or names.doubtful(function) or mention[1] not in mention[0].entries

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-MODULES = {"torchmetrics": "torchmetrics", "ignite": "ignite.metrics"}
+MODULES = {"torchmetrics": "torchmetrics", "ignite": "ignite.metrics", "torcheval": "torcheval.metrics"}
 """The libraries that `assay.compat` has, and the modules whose names it changes."""
 
 

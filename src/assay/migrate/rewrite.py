@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from assay.migrate.calls import MetricCall, metric_call
-from assay.migrate.collection import collection_of
+from assay.migrate.collection import OWN_METRICS, collection_of
 from assay.migrate.drop_in_imports import MODULES, drop_in_imports
 from assay.migrate.imports import Imports
 from assay.migrate.names import Variable, names_of, variable_of
@@ -158,9 +158,18 @@ def _leftover(work: _Rewrite, node: ast.Name | ast.Attribute) -> None:
         instead = of.without[name]
         kind = "kept" if instead.startswith("keep it") else "todo"
         work.note(node, kind, f"{of.title} {name} has no counterpart", instead)
+    elif _is_base(work.source, node):
+        do = "keep it: it counts as before; or write one of assay as a frozen dataclass"
+        work.note(node, "kept", f"{of.title} {name}: a class of yours derives from it", do)
     else:
         reason = f"{of.title} {name} is used in another way than by calling it"
         work.note(node, "todo", reason, f"assay.metrics.{of.entries[name].assay}")
+
+
+def _is_base(source: SourceText, node: ast.AST) -> bool:
+    """Whether a class derives from what a node names."""
+    parent = source.parent.get(node)
+    return isinstance(parent, ast.ClassDef) and node in parent.bases
 
 
 def _call(work: _Rewrite, call: ast.Call) -> None:
@@ -315,7 +324,8 @@ def _collection(work: _Rewrite, call: ast.Call, of: LibraryTable) -> None:
     """Change a MetricCollection, with all its metrics or none of them."""
     collection = collection_of(work.source, call, work.imports.names)
     if isinstance(collection, str):
-        work.note(call, "todo", f"{of.title} MetricCollection: {collection}", "as_torchmetrics({name: metric, ...})")
+        kind = "kept" if collection == OWN_METRICS else "todo"
+        work.note(call, kind, f"{of.title} MetricCollection: {collection}", "as_torchmetrics({name: metric, ...})")
         work.done |= {node.func for node in ast.walk(call) if isinstance(node, ast.Call)}
         return
     calls = [each.call for each in collection.members]
