@@ -10,7 +10,7 @@ def cache_folder() -> Path | None:
     """The folder for what can be made again: ``ASSAY_CACHE``, or ``assay`` in the user's cache folder.
 
     Returns:
-        A folder that exists and can be written, or ``None`` where there is none: then nothing is kept.
+        A folder that exists and can be written, or ``None``: then nothing is cached.
     """
     chosen = os.environ.get("ASSAY_CACHE")
     try:

@@ -360,7 +360,7 @@ def _cell(value: Any, where: str) -> CellValue:
     if not isinstance(value, bool) and hasattr(value, "__index__"):
         try:
             return operator.index(value)
-        except TypeError:  # a tensor has __index__ whatever its dtype
+        except TypeError:  # a tensor of any dtype has __index__
             pass
     return typing.cast(float, _number(float, value, where))
 

@@ -188,7 +188,7 @@ class RemotePath(os.PathLike[str]):
 
     @contextmanager
     def _errors(self, what: str, do: str = "") -> Iterator[tuple[Any, str]]:
-        """The file system and the path in it; whatever a store raises is one line that names the URL."""
+        """The file system and the path in it; every error of a store becomes one line that names the URL."""
         try:
             yield self._opened()
         except AssayError:
@@ -237,7 +237,7 @@ def _reason(error: Exception) -> str:
 
 
 def _below(folder: str, path: str) -> str:
-    """A path as it is seen from a folder of the same store."""
+    """A path relative to a folder of the same store."""
     return path.removeprefix(folder).lstrip("/") or path.rpartition("/")[2]
 
 

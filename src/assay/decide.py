@@ -4,7 +4,7 @@ A decision turns `preds` into one label per row. Rows that cannot be decided, be
 where one was said, get the label `num_classes`, which tallies count apart; nothing is read on the CPU. Half-precision
 scores are compared as float32, which holds them exactly, so a decision does not depend on which of these carried them.
 
-Ties go to the lowest class index, for the argmax and within the top k alike.
+Ties go to the lowest class index, for the argmax and within the top k.
 """
 
 from __future__ import annotations

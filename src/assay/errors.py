@@ -8,7 +8,7 @@
     │   ├── DtypeError                   a dtype that has no meaning here
     │   ├── DeviceError                  tensors on several devices, under strict=True
     │   └── InvalidValuesError                  bad values (a label out of range, NaN), found when reading
-    ├── ConfigError(ValueError)          a description that cannot be: unknown average, impossible class count
+    ├── ConfigError(ValueError)          an invalid description: unknown average, impossible class count
     ├── CapacityError                    a counter or a sum would leave the range in which it is exact
     ├── StateError                       a state that cannot be used: cut short, another version, another metric
     ├── SyncError                        ranks that do not agree, or a collective that failed
@@ -85,11 +85,11 @@ class DeviceError(InputError):
 
 
 class InvalidValuesError(InputError):
-    """Values that cannot be (a label out of range, a NaN score) were counted; raised when the metric is read."""
+    """Invalid values (a label out of range, a NaN score) were counted; `compute` raises it."""
 
 
 class ConfigError(AssayError, ValueError):
-    """A metric, a tally or a meter was described in a way that cannot be."""
+    """The description of a metric, a tally or a meter is invalid."""
 
 
 class CapacityError(AssayError):
@@ -139,7 +139,7 @@ class PlacementWarning(AssayWarning):
 
 
 class InvalidValuesWarning(AssayWarning):
-    """Values that cannot be were found when reading and have been left out."""
+    """Invalid values were left out of a value."""
 
 
 class KernelWarning(AssayWarning):

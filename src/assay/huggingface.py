@@ -148,7 +148,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def open_tokenizer(path: str | os.PathLike[str]) -> Tokenizer | None:
-    """The tokenizer of a folder; None where there is none.
+    """The tokenizer of a folder, or None.
 
     Raises:
         StateError: its files cannot be read.

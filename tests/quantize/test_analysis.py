@@ -347,7 +347,7 @@ def test_data_without_a_sample_are_told():
 
 @pytest.mark.parametrize("budget", ["100bits", "1GB"])
 def test_a_budget_that_the_model_keeps_as_it_is_is_told(budget):
-    with pytest.raises(ConfigError, match=r"budget: got .*, in which the model fits as it is, expected less"):
+    with pytest.raises(ConfigError, match=r"budget: got .*, in which the unquantized model fits, expected less"):
         recipe_for_budget(MODEL, DATA, budget, schemes=SCHEMES, data_spec=CPU)
 
 

@@ -21,7 +21,7 @@ ROWS, CLASSES, BATCHES = 16, 5, 3
 def guess_case(thing: type) -> Case:
     """A case for a class with ``update`` and ``compute`` that can be made without arguments.
 
-    It has the first common layout of inputs that runs on the CPU, or says why there is none.
+    It has the first common layout of inputs that runs on the CPU, or says why none does.
     """
     name = f"{thing.__module__}.{thing.__qualname__}"
     if why := _cannot_build(thing):

@@ -249,7 +249,7 @@ JUDGES: dict[str, Callable[[Observation], Verdict | None]] = {
 
 
 def relative(file: str, base: Path) -> str:
-    """A path as it is shown: from the working folder where it lies below, else from the packages' folder, else whole.
+    """A path for display: from the working folder where it lies below, else from the packages' folder, else whole.
 
     Example:
         >>> relative("/home/me/work/a/b.py", Path("/home/me/work"))

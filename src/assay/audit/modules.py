@@ -25,7 +25,7 @@ HOW = "Give the shape of each input by --input, such as --input 8x3x32x32 or --i
 
 
 def case_of(thing: Any, name: str, inputs: Sequence[str] = ()) -> Case:
-    """A case for a module, or for a class of modules that can be made without arguments; it may say why there is none.
+    """A case for a module, or for a class of modules that can be made without arguments, or why that cannot be run.
 
     An update is one step: forward, and backward from the sum of the outputs. The value is the output in evaluation
     mode. A module with parameters or buffers is moved to the device first; that it cannot be used otherwise is no bug.

@@ -159,7 +159,7 @@ class _Worker:
                 self.job = replace(self.job, first=number + 1)
 
     def stop(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kill the process."""
         self._stopped = True
         if self._process is not None:
             _kill(self._process)

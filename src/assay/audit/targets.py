@@ -174,7 +174,7 @@ def find_cases(target: Target, inputs: Sequence[str] = ()) -> Iterator[Case]:
 
 
 def runs_cases(target: Target) -> bool:
-    """Whether cases of the target are run, each moved to the device; else :func:`run_program` runs it as it is.
+    """Whether cases of the target are run, each moved to the device; else :func:`run_program` runs it unchanged.
 
     A file whose function or script is run is not imported here.
     """

@@ -144,7 +144,7 @@ def _run_program(job: Job, target: Target, collector: Collector) -> None:
 def _observing(
     job: Job, pretended: PretendDevice, collector: Collector, availability: dict[str, tuple[Frame, ...]]
 ) -> Iterator[None]:
-    """What is observed besides events: in a first run where devices are asked for, in a second one what follows."""
+    """Observations that are not events: in a first run where devices are asked for, in a second one what follows."""
     from assay.audit.going_on import GoingOn
     from assay.audit.hard_coded import watch_availability
     from assay.audit.origins import Origins

@@ -1,6 +1,6 @@
 """The command line: each command turns its options into one call. ``--help`` imports neither torch nor a metric.
 
-Whatever is invalid (an option, a file, a model, data) raises an `AssayError`, and `main` prints it as one line. This
+An invalid option, file, model or data set raises an `AssayError`, and `main` prints it as one line. This
 holds in every module here, so docstrings do not repeat it.
 """
 

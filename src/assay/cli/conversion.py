@@ -56,7 +56,7 @@ def _number(where: str, text: str) -> float:
 
 
 def _pair(where: str, key: str, value: Any) -> str:
-    """An entry of a table as it is written on the command line."""
+    """An entry of a table in the syntax of the command line."""
     is_finite = isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
     if isinstance(value, bool) or not is_finite:
         do = 'Quote a key that holds a dot: "top.5" = 0.9'
@@ -65,5 +65,5 @@ def _pair(where: str, key: str, value: Any) -> str:
 
 
 def _table(table: dict[str, Any]) -> str:
-    """A table in a list as it is written on the command line: pairs with commas."""
+    """A table in a list in the syntax of the command line: pairs with commas."""
     return ",".join(f"{key}={str(each).lower() if isinstance(each, bool) else each}" for key, each in table.items())

@@ -17,7 +17,7 @@ PANELS = MODEL, DATA, MEASURED, RUN = "Model", "Data", "What is measured", "Run 
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a field says of its option besides its name, its type and its default.
+    """What a field declares of its option, next to its name, type and default.
 
     Attributes:
         help: a sentence that can be read alone.

@@ -18,7 +18,7 @@ from assay.report import Section, Table
 
 Batches: TypeAlias = list[tuple[Tensor, Tensor]]
 
-LAST_FLOAT32_COUNT = 2**24  # from here on, adding 1 to a float32 leaves it as it is
+LAST_FLOAT32_COUNT = 2**24  # from here on, adding 1 to a float32 does not change it
 MORE = 1000
 OFFSET = 1e6
 

@@ -26,7 +26,7 @@ class Example(ABC):
         title: which data.
         epochs: how often training goes over its data.
         model: what was trained.
-        options: what `evaluate` is asked for besides.
+        options: further options of `evaluate`.
     """
 
     title: str
@@ -49,7 +49,7 @@ class Example(ABC):
         """Train; yields once an epoch. Random numbers of the process stay as they were."""
 
     def tables(self) -> tuple[Table, ...]:
-        """What the report shows besides."""
+        """What else the report shows."""
         return ()
 
 

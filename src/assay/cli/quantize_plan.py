@@ -28,7 +28,7 @@ def make_plan(model: nn.Module, options: QuantizeCommand) -> Plan:
         if conflicting := [name for name in changing if getattr(options, name)]:
             do = "Leave them out, or make a new plan with --plan --json"
             got = f"--apply with {', '.join(f'--{name}' for name in conflicting)}"
-            raise ConfigError(describe("assay quantize", got, "the plan as it is in the file", do))
+            raise ConfigError(describe("assay quantize", got, "the plan without other options", do))
         return Plan.from_json(options.apply.read_text("utf-8"), str(options.apply))
     return plan(
         model,

@@ -70,7 +70,7 @@ def _engine(options: ScoreCommand) -> Engine | None:
         raise ConfigError(describe("--engine", repr(options.engine), "local or ray", "Write --engine ray"))
     if options.workers is not None:
         do = "Leave one of them out; the cluster says how many processes count"
-        raise ConfigError(describe("--workers", "--engine ray besides", "one of the two", do))
+        raise ConfigError(describe("--workers", "and --engine ray", "one of the two", do))
     from assay.integrations.ray import count_on_ray
 
     return count_on_ray

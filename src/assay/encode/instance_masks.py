@@ -41,7 +41,7 @@ class PixelCounts:
 
 
 def check_masks(place: str, masks: Any, count: int) -> Size | None:
-    """The height and width of the masks of an image; None where there is none.
+    """The height and width of the masks of an image, or None.
 
     Raises:
         ShapeError, DtypeError: they are not `count` masks of one size.

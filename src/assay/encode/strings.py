@@ -76,7 +76,7 @@ def check_string(place: str, value: Any) -> None:
     if isinstance(value, bytes | bytearray):
         raise InputError(describe(place, "bytes", "a string", "Decode it, for example with .decode()"))
     if not isinstance(value, str):
-        raise InputError(describe(place, _shown(value), "a string", 'Give one string a sample, "" where there is none'))
+        raise InputError(describe(place, _shown(value), "a string", 'Give one string a sample, "" for an empty one'))
 
 
 def check_references(target: Sequence[Any]) -> None:

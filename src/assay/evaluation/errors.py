@@ -1,4 +1,4 @@
-"""What can end an evaluation, besides the errors of the whole library."""
+"""Errors that only an evaluation raises."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def evaluate(
     """Measure a model on data: every sample once, on any device and any number of processes.
 
     The model runs in evaluation mode and in `torch.inference_mode`, and gets back the mode of each of its modules and
-    its device, whatever happens. Random numbers of the process stay as they were.
+    its device, also after an error. Random numbers of the process stay as they were.
 
     Args:
         model: a module, an exported program, TorchScript, any function, or an estimator as scikit-learn has them.
@@ -68,7 +68,7 @@ def evaluate(
             an array, a tuple of arrays or tensors `(x, y)`, arrays by name, or a frame of pandas or Polars whose
             columns `target` and others name. A list is always one of batches. In a file: its path, or a folder of
             images, as `assay evaluate --data` takes them (docs/evaluate.md); or what `assay.data.open_path` gives.
-        metrics: one, several, several by name, or a meter, which stays as it is; or as the command line writes them,
+        metrics: one, several, several by name, or a meter, which is not changed; or as the command line writes them,
             "accuracy,f1:average=macro": then of `num_classes`, or as many classes as an estimator or `classes` has.
         device: where to run; "auto": where the model is unless on the CPU, else the first accelerator, else the CPU.
         inputs: how a batch becomes what the model takes: a name, a position, several of them, or a function. Not needed
@@ -127,7 +127,7 @@ def evaluate(
         the proof that every sample was counted once, and what was decided and why.
 
     Raises:
-        ConfigError: an option, the data or a batch cannot be understood, or processes have different models; shows
+        ConfigError: an option, the data or a batch is invalid, or processes have different models; shows
             what was found.
         BatchError: a batch failed; names its samples.
         RankError: another process failed or is gone.

@@ -95,7 +95,7 @@ def row_count(tree: Any) -> int | None:
 def take(tree: Any, rows: int, index: slice | list[int]) -> Any:
     """Some of the rows of a batch.
 
-    What has as many rows as the batch is cut: tensors, arrays, and lists of plain values. All else stays as it is.
+    What has as many rows as the batch is cut: tensors, arrays, and lists of plain values. All else is unchanged.
 
     Args:
         tree: the batch.

@@ -12,7 +12,7 @@ torchmetrics: Any = import_package("torchmetrics", "the names of its classes")
 
 
 def name_in_torchmetrics(metric: Metric) -> str:
-    """The name of the class of TorchMetrics in whose place a metric is; its own where there is none."""
+    """The name of the TorchMetrics class that a metric replaces, or the metric's own."""
     name = type(metric).__name__
     sizes = (("num_classes", "Multiclass"), ("num_labels", "Multilabel"))
     task = next((task for size, task in sizes if getattr(metric, size, None) is not None), "Binary")

@@ -70,7 +70,7 @@ def from_torchmetrics(metric: Any, *, preds: tuple[int, ...] = (), target: tuple
     such a metric cannot be read back from a file.
 
     Args:
-        metric: what `update(preds, target)` takes rows of; its own state stays as it is.
+        metric: what `update(preds, target)` takes rows of; its own state is not changed.
         preds: the shape of one row: `(10,)` for scores of ten classes, `()` for one number.
         target: the same of the target; None for a metric that takes none.
 

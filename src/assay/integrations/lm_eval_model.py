@@ -298,7 +298,7 @@ def run_lm_eval(
         What `read_lm_eval` makes of the results, with warnings as notes; `assay.report.compare` pairs two by sample.
 
     Raises:
-        ConfigError: there is no such task, or its data cannot be had.
+        ConfigError: there is no such task, or its data are not available.
         StateError: the answers in the folder are of another model, of other tasks, prompts or data, or are damaged.
         InvalidValuesError: log likelihoods are NaN or infinite; the message has how many of each task.
     """

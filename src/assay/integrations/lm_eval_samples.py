@@ -149,7 +149,7 @@ def _likelihoods(row: Mapping[str, Any]) -> list[float]:
 
 
 def _choices(row: Mapping[str, Any], likelihoods: list[float]) -> list[float]:
-    """The log likelihoods of the choices; mutual information asks for each choice without its question besides."""
+    """The log likelihoods of the choices; mutual information also asks for each choice without its question."""
     return likelihoods[: len(likelihoods) // 2] if "acc_mutual_info" in row.get("metrics", ()) else likelihoods
 
 

@@ -21,7 +21,7 @@ def log_to_mlflow(report: Report, *, step: int | None = None, prefix: str = "", 
         report: what `evaluate` gave, or `Report.load(path)`.
         step: of the metrics, such as the epoch; it becomes part of the folder of the artifacts, too.
         prefix: put before each name, such as `"val/"`.
-        run_id: which run; the active one by default, which MLflow starts where there is none.
+        run_id: which run; the active one by default, which MLflow starts if none is.
 
     Raises:
         ConfigError: it is no report, or two values have one name.

@@ -12,7 +12,7 @@ from assay.report import Report
 def log_to_tensorboard(report: Report, writer: Any, step: int | None = None, *, prefix: str = "") -> None:
     """Write a report: values and the ends of their intervals as scalars, the whole with its tables as text.
 
-    TensorBoard has no files besides, so the page is not among it: `report.to_html(path)` writes that.
+    TensorBoard stores no other files, so the page is not included: `report.to_html(path)` writes it.
 
     Args:
         report: what `evaluate` gave, or `Report.load(path)`.

@@ -31,7 +31,7 @@ class Tokenizer(Protocol):
 
     @property
     def stop(self) -> int | None:
-        """The token after which a text ends; None where there is none."""
+        """The token after which a text ends, or None."""
 
 
 class ByteTokenizer:

@@ -101,7 +101,7 @@ def rewrite(text: str, known: Mapping[str, int] | None = None) -> RewriteResult:
 
 
 def _import_notes(work: _Rewrite, after: str) -> Iterator[Note]:
-    """The imports by which a file works as it is, where anything of a library that `assay.compat` has is left."""
+    """The imports with which a file works unchanged, if anything that `assay.compat` has is left."""
     lines: dict[str, int] = {}
     for node in ast.walk(work.source.tree):
         if isinstance(node, ast.ImportFrom):
@@ -112,7 +112,7 @@ def _import_notes(work: _Rewrite, after: str) -> Iterator[Note]:
         title = library(name).title
         if any(each.kind == "todo" and each.reason.startswith((f"{title} ", f"from {name}")) for each in work.notes):
             for path, statement in drop_in_imports(after, name):
-                reason = f"{title}: with this import, what is left works as it is, on assay's counts"
+                reason = f"{title}: with this import, what is left works unchanged, on assay's counts"
                 yield Note(lines.get(path, 1), "import", reason, statement)
 
 

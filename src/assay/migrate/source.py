@@ -1,4 +1,4 @@
-"""The text of a Python file: where its nodes are, the parts of a call, and changes that leave the rest as it is."""
+"""The text of a Python file: where its nodes are, the parts of a call, and changes that leave the rest unchanged."""
 
 from __future__ import annotations
 

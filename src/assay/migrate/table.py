@@ -15,7 +15,7 @@ LIBRARIES = ("torchmetrics", "ignite", "torcheval")
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a signature; `default` is its source, None where there is none."""
+    """One parameter of a signature; `default` is its source, or None."""
 
     name: str
     default: str | None

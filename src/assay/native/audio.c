@@ -11,7 +11,7 @@
 #define RAISED_BITS 30
 #define HALF_OF_BITS INT32_C(-4096) /* the upper half of a significand */
 
-/* A signal: as it is, and without its mean where that is to be subtracted; both near 1. */
+/* A signal, and the signal without its mean if that is to be subtracted; both near 1. */
 struct signal {
     const float *raw;
     float *scaled, *centred;

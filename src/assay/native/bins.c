@@ -173,7 +173,7 @@ VECTORISED void assay_copy_labelled_scores(int64_t *invalid, int8_t *restrict kn
         int32_t stop = (int32_t)(rows - start < BLOCK ? rows - start : BLOCK), targets = 0, nan = 0, outside = 0;
         const float *x = scores + start;
         const int64_t *t = target + start;
-        int32_t code[BLOCK]; /* the class; 2 where there is none, 3 where it is ignored */
+        int32_t code[BLOCK]; /* the class; 2 for none, 3 for ignored */
         for (int32_t i = 0; i < stop; i++)
             code[i] = (int32_t)((uint64_t)t[i] > 1 ? 2 : t[i]);
         if (ignores)

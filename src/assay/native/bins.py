@@ -107,7 +107,7 @@ def count_cell_scores(
 
 
 def place_scores(scores: Tensor, layout: BinLayout) -> tuple[Tensor, Tensor]:
-    """The bin of each float32 score as int32, and what `ScoreBins.place` gives besides."""
+    """The bin of each float32 score as int32, and what else `ScoreBins.place` returns."""
     scores = scores.contiguous()
     bins, unclear = (
         torch.empty(scores.shape, dtype=torch.int32, device="cpu"),

@@ -67,7 +67,7 @@ def _ends(texts: Sequence[str], points: int | bytes, width: int, length: int) ->
     call("find_ends", points, width, length, ord(SEPARATOR), count, ends, ctypes.byref(found))
     if found.value == count:
         return ends
-    lengths = np.fromiter(map(str.__len__, texts), np.int64, count)  # whatever a subclass says
+    lengths = np.fromiter(map(str.__len__, texts), np.int64, count)  # not that of a subclass
     return torch.from_numpy(np.cumsum(lengths + 1) - 1)
 
 

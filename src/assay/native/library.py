@@ -17,7 +17,7 @@ MISSING = "assay has no compiled code here; install it again where there is a C 
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """The compiled library, or None where there is none, or one of other sources."""
+    """The compiled library, or None if it is missing or was made from other sources."""
     if os.environ.get("ASSAY_NATIVE") == "0" or not compilation.LIBRARY.exists():
         return None
     sources = compilation.digest().encode()

@@ -8,7 +8,7 @@
  * product itself; a block that spreads over more bits is added number by number. (Pre-rounding to a common quantum:
  * Demmel and Nguyen, "Fast Reproducible Floating-Point Summation", 2013.)
  *
- * Rounding to nearest and gradual underflow are set for the duration of a call, whatever the process has set.
+ * Rounding to nearest and gradual underflow are set for the duration of a call.
  */
 #include <fenv.h>
 #include <math.h>
@@ -337,7 +337,7 @@ static int window_of(const struct block *x, const struct block *y, double *coars
     return 1;
 }
 
-/* Add the product of one to three columns of float32, or of one of float64, whatever they are. */
+/* Add the product of one to three columns of float32, or of one of float64. */
 static void add_any(int64_t *limbs, int64_t origin, int64_t factors, struct block *const *columns, int64_t rows)
 {
     double block[BLOCK] ALIGNED, low[BLOCK] ALIGNED;

@@ -9,7 +9,7 @@ import torch
 
 
 def exclude_from_compilation(thing: Any) -> None:
-    """Have ``torch.compile`` run a function, and what it calls, as it is; what is no function of Python stays alone.
+    """Exclude a Python function, and what it calls, from ``torch.compile``; others are returned unchanged.
 
     On a build that has a device these are C functions, which it never sees. Where a graph may break it looks at every
     Python function that runs, also at those it calls itself while compiling, and would compile them without end.

@@ -6,4 +6,4 @@ from assay.errors import AssayError
 
 
 class PretendError(AssayError, RuntimeError):
-    """Something that a pretend device cannot do, or a pretend device that cannot be."""
+    """A pretend device does not support an operation, or is not available."""

@@ -108,7 +108,7 @@ def pretend(
 
     Raises:
         ConfigError: there is no such device, or no such number of them.
-        PretendError: a pretend device is open already, torch has the real one, or the engine cannot be had.
+        PretendError: a pretend device is open already, torch has the real one, or the engine is not available.
 
     Example:
         >>> import torch

@@ -55,7 +55,7 @@ def _accelerator(machine: DeviceState) -> dict[str, Any]:
 
 
 def _common(machine: DeviceState) -> dict[str, dict[str, Any]]:
-    """What torch.cuda and torch.xpu have alike."""
+    """What torch.cuda and torch.xpu have in common."""
     kind = machine.kind
     stream, event = stream_methods(machine.streams), event_methods(machine.streams)
     return {

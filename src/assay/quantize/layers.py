@@ -22,7 +22,7 @@ class QuantizedWeight(nn.Module):
     """A weight as integers, in the place where a layer has its weight; layers that share it share one of these.
 
     Its buffers ``packed``, ``scales`` and ``zeros`` are the canonical form and nothing else: they are what
-    ``state_dict`` has, they keep their dtypes whatever ``to(dtype)`` says, and a move leaves every bit as it was. What
+    ``state_dict`` has, they keep their dtypes in ``to(dtype)``, and a move leaves every bit as it was. What
     a kernel reads is made of them at first use, and forgotten when they move or change.
 
     Args:

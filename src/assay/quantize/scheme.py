@@ -124,7 +124,7 @@ class Scheme:
         return (1 << (self.bits - 1)) - 1
 
     def why_not(self, shape: Sequence[int]) -> str:
-        """Why a weight of this shape cannot be held so; empty if it can.
+        """Why the scheme does not fit a weight of this shape; empty if it does.
 
         Example:
             >>> Scheme.parse("int4").why_not((16, 256))

@@ -59,7 +59,7 @@ def to_markdown(document: Document) -> str:
 
 
 def escape(content: str) -> str:
-    """Text that Markdown and the HTML behind it leave as it is."""
+    """Text escaped for Markdown and the HTML made from it."""
     content = text.clean(content).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|#~$!])", r"\\\1", content)
 

@@ -50,7 +50,7 @@ class Picture(Record):
         width: in pixels.
         height: likewise.
         boxes: what is drawn over it: detections, and true boxes.
-        note: what the image shows besides the sample.
+        note: what else the image shows.
 
     Raises:
         ConfigError: `png` is no PNG in base64.

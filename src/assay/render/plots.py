@@ -375,7 +375,7 @@ class Dots:
     Args:
         name: the title.
         dots: the groups.
-        overall: the value on all samples; None where there is none.
+        overall: the value on all samples, or None.
         total: how many groups there are, where only the worst are shown.
     """
 

@@ -113,7 +113,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def shorten_each(texts: Sequence[str], width: int) -> list[str]:
-    """Texts in at most ``width`` characters each; no two become alike.
+    """Texts in at most ``width`` characters each; different texts stay different.
 
     A text loses its end, or its middle where it would read like one before it, or else gets its number.
 

@@ -36,7 +36,7 @@ class Viewable:
         return write_text(path, to_html(self.to_document()))
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the page in a frame as high as it is."""
+        """What a notebook shows: the page in a frame of its height."""
         from assay.render.html import to_frame
 
         return to_frame(self.to_document())

@@ -158,7 +158,7 @@ class Tally(ABC):
 
     @property
     def columns(self) -> frozenset[str]:
-        """The names of the columns, besides `preds`, `target` and `weights`, that are counted and so must be given."""
+        """The names of the columns that must be given in addition to `preds`, `target` and `weights`."""
         return frozenset()
 
     @property
@@ -190,10 +190,10 @@ class Tally(ABC):
         """Count a batch into a state, in place, without synchronizing with the device."""
 
     def prepare(self, state: State, batch: Batch) -> PreparedAdd | None:
-        """A shorter `add` into this state for batches of `preds` and `target` like these; None where there is none.
+        """A shorter `add` into this state for batches of `preds` and `target` like these, or None.
 
-        Batches are alike when their tensors have the same shapes and dtypes; all are contiguous in host memory. Tensors
-        of the state stay where they are.
+        Two batches have one layout if their tensors have the same shapes and dtypes; all are contiguous in host memory.
+        Tensors of the state stay where they are.
         """
         return None
 
@@ -271,7 +271,7 @@ class Tally(ABC):
         return ()
 
     def union(self, other: Tally) -> Tally | None:
-        """A tally from whose state both can be read, or None when there is none cheaper than counting both."""
+        """A tally from whose state both can be read, or None if counting both is cheaper."""
         return self if self == other else None
 
     def extract(self, state: State, wanted: Tally) -> State:

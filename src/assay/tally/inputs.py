@@ -60,7 +60,7 @@ def check_inputs(arguments: Mapping[str, Any], weighted: bool, strict: bool) -> 
 
 
 def as_tensor(value: Any) -> Any:
-    """Numbers of NumPy, pandas and Python as a tensor on the CPU; anything else as it is.
+    """Numbers of NumPy, pandas and Python as a tensor on the CPU; anything else unchanged.
 
     Arrays, what converts itself to one (`__array__`, as a Series does), numbers, and lists and tuples of numbers. The
     dtype is NumPy's: Python's floats are float64. The tensor may share the memory of an array, and is read when an

@@ -60,7 +60,7 @@ def _check(name: str, device: torch.device, tally: Tally, batch: Batch) -> SelfT
             target = None if batch.target is None else batch.target.to(device)
             tally.add(state, Batch(batch.preds.to(device), target, triton=True))
             on_host = {field: value.cpu() for field, value in state.items()}
-    except Exception as error:  # whatever a compiler or a driver raises is an answer here
+    except Exception as error:  # compilers and drivers raise anything
         return SelfTestOutcome(name, False, str(error).strip().partition("\n")[0] or type(error).__name__)
     different = _different(tally.canonicalize(on_host, _ROWS), tally.canonicalize(expected, _ROWS))
     return SelfTestOutcome(name, not different, f"{', '.join(different)} differ" if different else "")

@@ -28,7 +28,7 @@ class Best:
 
 
 class Tracker:
-    """Keeps the values of every epoch, or of whatever a step is.
+    """Keeps the values of every epoch, or of every other kind of step.
 
     Whether higher values are better is known from the metrics (`Metric.higher_is_better`) or passed here. Of equal
     values the first is the best. NaN is never best. Tables, curves and values per class without names are not tracked.

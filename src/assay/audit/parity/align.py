@@ -19,7 +19,7 @@ def align(steps: list[OperatorStep], calls: list[Call]) -> Plan:
     for segment, other in _pairs(ours, theirs):
         for offset, (cpu, device) in enumerate(zip(segment.calls, other.calls, strict=False)):
             if cpu != device:
-                break  # what comes after it may look alike and be something else
+                break  # what follows may look the same and be something else
             indices[other.start + offset] = segment.start + offset
     return list(zip(calls, indices, strict=True))
 

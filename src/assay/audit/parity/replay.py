@@ -338,7 +338,7 @@ def _errors(step: OperatorStep, cpu: Tensor, device: Tensor) -> tuple[float, flo
         return None
     try:
         reference = _in_float64(step)
-    except Exception:  # whatever an operator says about operands it does not take
+    except Exception:  # operators raise anything for operands they do not take
         return None
     at = next((at for at, out in enumerate(step.outputs) if out is cpu), len(reference))
     exact = reference[at] if at < len(reference) else None

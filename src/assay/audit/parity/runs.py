@@ -229,7 +229,7 @@ def _on_device(
         with Watch(replay.step):
             result = program()
             replay.finish()
-    except Exception as error:  # whatever the program raises is reported
+    except Exception as error:  # every error of the program is reported
         operator, place = replay.blamed(error) or ("", CallSite(line_of(error)))
         replay.divergences.add("error", operator, replay.position, place, f"{type(error).__name__}: {error}")
         return

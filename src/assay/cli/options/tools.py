@@ -48,7 +48,7 @@ class AuditCommand(JsonOptions):
     )
     engine: str = option("Pretend devices with this engine: auto, native or python.", default="auto")
     sarif: Path | None = option("Write the findings as SARIF, which code hosts show.")
-    notes: bool = flag("Print notes besides errors and warnings.")
+    notes: bool = flag("Print notes, too, not only errors and warnings.")
     list_rules: bool = flag("Print all rules and exit.")
     parity: bool = flag("Compare values with those of the CPU, operator by operator, instead of auditing.")
 

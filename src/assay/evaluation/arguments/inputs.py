@@ -33,7 +33,7 @@ class Inputs:
 
 
 def open_inputs(model: Any, data: Any, metrics: Any, options: EvaluateOptions) -> Inputs:
-    """Make an estimator a function; paths, arrays and frames a loader; strings metrics; all else stays as it is.
+    """Make an estimator a function; paths, arrays and frames a loader; strings metrics; others are returned unchanged.
 
     Of `DistributedDataParallel` the model inside is evaluated.
 
@@ -41,7 +41,7 @@ def open_inputs(model: Any, data: Any, metrics: Any, options: EvaluateOptions) -
     Face or `classes` names, where these are more than two.
 
     Raises:
-        ConfigError: something of it cannot be understood.
+        ConfigError: an argument is invalid.
     """
     model = unwrapped(model)
     labels = classes_of(model) if is_estimator(model) else ()

@@ -43,7 +43,7 @@ def meter_of(metrics: Any, weighted: bool) -> Meter:
 
 
 def _check_names(metrics: Mapping[Any, Any]) -> None:
-    """Raise where a name cannot be that of a metric in a meter."""
+    """Raise if a meter does not accept a name for a metric."""
     for name in metrics:
         if not isinstance(name, str):
             do = "Pass {'accuracy': Accuracy()}"
@@ -72,7 +72,7 @@ def sample_observers(
     in_files: bool = False,
     keeps_documents: bool = True,
 ) -> dict[str, Observer]:
-    """What is counted or kept of every sample besides the metrics, in the order in which it needs each other.
+    """What observes every sample in addition to the metrics, each after those that it needs.
 
     Args:
         like: the meter of the metrics.

@@ -184,7 +184,7 @@ class CoverageTracker:
 
         Args:
             keys: the ids of the rows.
-            marks: what tells rows apart besides; see `row_marks`.
+            marks: what else distinguishes rows; see `row_marks`.
 
         Raises:
             ConfigError: two different samples have one id.

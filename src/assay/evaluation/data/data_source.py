@@ -302,7 +302,7 @@ def _again(loader: DataLoader[Any], lists: Lists, pin: bool, workers: int | None
 
 
 def _loaded(iterator: Iterator[Any], lists: Lists, with_workers: bool) -> Units:
-    """Batches with their indices; the loader gives them in the order of its lists, whatever its workers do.
+    """Batches with their indices; the loader gives them in the order of its lists.
 
     After an error that is not of one batch a loader may give any later batch, or none for ever: it is not asked again.
     """
@@ -336,7 +336,7 @@ def _is_of_a_batch(error: Exception) -> bool:
 
 
 def is_of_the_loader(error: BaseException) -> bool:
-    """Whether it says that a worker is dead: torch raises that by a signal, whatever the main thread is doing."""
+    """Whether it says that a worker is dead: torch raises that by a signal, at any time."""
     return isinstance(error, RuntimeError) and str(error).startswith("DataLoader worker (pid")
 
 

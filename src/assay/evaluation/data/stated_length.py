@@ -52,7 +52,7 @@ class StatedLength:
 
 
 def stated_length(data: Any) -> StatedLength | None:
-    """The length that the data set of a loader states; None where there is none, or where it gives batches itself."""
+    """The length that the data set of a loader states; None if it states none, or yields batches itself."""
     if not isinstance(data, DataLoader) or not isinstance(data.dataset, IterableDataset) or data.batch_size is None:
         return None
     try:

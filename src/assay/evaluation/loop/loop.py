@@ -86,7 +86,7 @@ class Loop:
             RankError: another rank is gone, or does not come.
         """
         try:
-            with closing(units):  # a loader's workers end now, whatever happens
+            with closing(units):  # a loader's workers end now, also after an error
                 self._run(units, watcher)
         except RuntimeError as error:
             if is_of_the_loader(error):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 def unwrapped(model: Any) -> Any:
-    """The model inside, whose forward meets no other process; any other model as it is."""
+    """The model inside, whose forward meets no other process; any other model unchanged."""
     return model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model
 
 

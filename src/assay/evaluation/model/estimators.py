@@ -35,7 +35,7 @@ class EstimatorModel:
     """An estimator as a function of a batch.
 
     Classes that it predicts become their places in `classes_`, and the probabilities of two classes that of the second
-    one, unless a metric has `num_classes`. An estimator that predicts anything else gives it as it is.
+    one, unless a metric has `num_classes`. Other predictions are passed on unchanged.
 
     Args:
         estimator: what was fitted.

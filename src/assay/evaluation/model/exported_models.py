@@ -106,7 +106,7 @@ class ScriptedModel(nn.Module):
 
 
 def as_model(model: Any) -> Any:
-    """A model that the loop can run; exported programs and TorchScript are wrapped, anything else stays as it is.
+    """A model that the loop can run; exported programs and TorchScript are wrapped, others are returned unchanged.
 
     Raises:
         ConfigError: it is nothing that can be called with a batch.

@@ -165,7 +165,7 @@ def _check_mode(model: Any, except_for: Sequence[str]) -> None:
 
 @contextmanager
 def ready(model: Any, device: torch.device) -> Iterator[None]:
-    """A model in evaluation mode and on a device, and afterwards as and where it was, whatever happened."""
+    """A model in evaluation mode and on a device, and afterwards as and where it was, also after an error."""
     with evaluation_mode(model), on_device(model, device):
         yield
 

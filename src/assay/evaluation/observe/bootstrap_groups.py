@@ -2,7 +2,7 @@
 
 The group of a sample depends on its id and a seed, on nothing else. So any split over batches and processes counts the
 same groups, and the intervals that are drawn from them have the same bits. Two models that are evaluated on the same
-samples are resampled alike, and so can be compared replicate by replicate.
+samples have the same resamples, and can be compared replicate by replicate.
 """
 
 from __future__ import annotations

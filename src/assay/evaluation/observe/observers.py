@@ -1,4 +1,4 @@
-"""What follows the samples besides the meter: rows are staged on their device, and handed over some thousand at a time.
+"""Observers of samples, next to the meter: rows are staged on their device, and handed over some thousand at a time.
 
 An observer counts or keeps something of every sample: its share of the metrics, the meters of its slices, those of its
 group. No observer is asked for in an evaluation that wants none of it, and then nothing of this costs anything.

@@ -1,6 +1,6 @@
 """What every sample contributed to the metrics, kept on the CPU, so that reports can be compared sample by sample.
 
-Of raw samples, such as strings and boxes, and of masks only the worst of each metric are kept besides, shortened.
+Of raw samples, such as strings and boxes, and of masks, only the worst of each metric are kept, shortened.
 """
 
 from __future__ import annotations

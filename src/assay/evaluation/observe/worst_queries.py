@@ -22,7 +22,7 @@ _BEST = 1 - 1e-6  # of each metric of which more is better, up to the rounding o
 
 
 def ranking_metric(metrics: Mapping[str, Metric]) -> tuple[str, QueryMean] | None:
-    """The first metric that is made of one number a query, with its name; None where there is none."""
+    """The first metric that is made of one number a query, with its name, or None."""
     return next(((name, metric) for name, metric in metrics.items() if isinstance(metric, QueryMean)), None)
 
 

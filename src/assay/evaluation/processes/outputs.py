@@ -9,7 +9,7 @@ from assay.evaluation.processes.links import Group, is_distributed
 
 
 def whole(value: Any, members: Group) -> Any:
-    """A tensor that is all there on this process; anything else as it is.
+    """A tensor that is all there on this process; anything else unchanged.
 
     Parts that lie on several processes are gathered: all of them must call this.
 

@@ -1,4 +1,4 @@
-"""What a report shows besides the metrics asked for: matrix, curves, reliability, a table of classes, residuals.
+"""What a report shows in addition to its metrics: matrix, curves, reliability, a table of classes, residuals.
 
 Which of them can be shown is known from the metrics: how many classes or labels there are, at which score something is
 positive, and whether scores are logits, is what they say, and nothing is guessed from the data. Details are read from
@@ -52,7 +52,7 @@ _ROC, _AUROC, _PR, _AP = "details.roc", "details.auroc", "details.pr", "details.
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """What is shown besides the metrics.
+    """What is shown in addition to the metrics.
 
     Attributes:
         metrics: what is counted for that, under names of their own.

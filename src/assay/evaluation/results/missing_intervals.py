@@ -14,7 +14,7 @@ class MissingInterval:
 
     Attributes:
         name: of the value.
-        reason: why there is none.
+        reason: why the value has no interval.
         slice_name: of which slice; empty for all samples.
     """
 

@@ -34,7 +34,7 @@ class IntervalSources:
         samples: what each sample contributed.
         terms: by metric, its numerator and its denominator, as columns of the samples.
         members: which samples count; all by default.
-        closed: closed-form intervals and those of resampled queries, or why there is none, by value.
+        closed: closed-form intervals and those of resampled queries, or why a value has none, by value.
         drawn: intervals and replicates of the bootstrap.
     """
 
@@ -93,7 +93,7 @@ class IntervalSources:
         with_terms = replace(value, numerator=numerator, denominator=denominator)
         try:
             with_terms.check_terms(self.samples, self.members)
-        except ConfigError:  # as where a metric leaves out what cannot be measured
+        except ConfigError:  # such as of a metric that leaves samples out
             return replace(value, scale="")
         return with_terms
 

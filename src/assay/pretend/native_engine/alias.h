@@ -12,7 +12,7 @@ namespace assay {
 // The stand-ins of one call. Tensors that share memory share it here as well, so overlap checks and views hold.
 class Aliases {
  public:
-  // The CPU tensor over the same memory; a tensor that is not on a pretend device is given back as it is.
+  // The CPU tensor over the same memory; a tensor that is not on a pretend device is returned unchanged.
   at::Tensor on_cpu(const at::Tensor& tensor);
   c10::Storage on_cpu(const c10::Storage& storage);
   // A result on the device: the caller's own tensor, a view of its memory, or new memory.

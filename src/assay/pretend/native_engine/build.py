@@ -33,7 +33,7 @@ LIBRARIES = ("torch_python", "torch", "torch_cpu", "c10")
 
 @cache
 def load() -> ModuleType:
-    """The engine as a module; compiled if it is not in the cache. A PretendError says why it cannot be."""
+    """The engine as a module; compiled if it is not in the cache. A PretendError says why that fails."""
     import torch  # noqa: F401  (its libraries must be in the process first)
 
     folder = cache_folder()
@@ -64,7 +64,7 @@ def compiles_first(engine: str) -> bool:
 
 
 def why_not() -> str:
-    """Why the native engine cannot be had here, or empty: for those who then take another one."""
+    """Why the native engine is not available here, or empty."""
     from assay.pretend.torch_patches import real_devices
 
     if real_devices():

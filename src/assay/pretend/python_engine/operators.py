@@ -407,7 +407,7 @@ def _only_tensors(func: Any) -> tuple[int, ...]:
 
 
 def _in_one_piece(values: Any) -> bool:
-    """Whether an operator is to run as it is: for gradients, whose formula is that of the whole, and sparse tensors."""
+    """Whether an operator is not decomposed: for gradients, whose formula is that of the whole, and sparse tensors."""
     for value in values:
         if isinstance(value, Tensor):
             if value.layout is not torch.strided or (value.requires_grad and torch.is_grad_enabled()):

@@ -128,7 +128,7 @@ def recipe_for_budget(
     before = sum(layer[0].bytes_before for layer in by_layer.values())
     room = limit.bits * weights / 8 if limit.nbytes is None else limit.nbytes - (nbytes(model) - before)
     if before <= room:
-        got, do = f"{limit}, in which the model fits as it is", "Ask for less; nothing needs to be quantized"
+        got, do = f"{limit}, in which the unquantized model fits", "Ask for less; nothing needs to be quantized"
         raise ConfigError(describe("budget", got, "less than it takes now", do))
     choice = choose_options(by_layer, room, limit)
     rows = [
@@ -155,7 +155,7 @@ def recipe_for_budget(
 def choose_options(
     by_layer: Mapping[str, Sequence[Sensitivity]], room: float, budget: object = ""
 ) -> dict[str, Sensitivity | None]:
-    """One option for each layer, together at most `room` bytes; None: it stays as it is.
+    """One option for each layer, together at most `room` bytes; None: it is not quantized.
 
     Args:
         by_layer: the options of each layer.

@@ -1,4 +1,4 @@
-"""Data whose batches say which samples they hold, whatever order a loader has."""
+"""Data whose batches say which samples they hold, in any order of the loader."""
 
 from __future__ import annotations
 

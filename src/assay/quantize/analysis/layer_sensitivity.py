@@ -30,7 +30,7 @@ class Sensitivity:
         bytes_before: what they took.
         bytes_after: what they take.
         distance: the mean KL divergence of the outputs, or the relative squared error of numbers.
-        lower: the lower end of its interval; None where there is none.
+        lower: the lower end of its interval, or None.
         upper: the upper end.
         agreement: the share of predictions with the same first choice; None for numbers.
     """
@@ -73,7 +73,7 @@ def sensitivity(
 ) -> Sensitivities:
     """Quantize each layer alone and measure how far the outputs move.
 
-    On every batch the model is run once as it is and once for each layer; between two runs it gets its own layer back,
+    On every batch the model is run once unchanged and once for each layer; between two runs it gets its own layer back,
     the same object. Layers that share their weight with others cannot be changed alone and are left out.
 
     Args:
@@ -87,7 +87,7 @@ def sensitivity(
         The layers, those that move the outputs most first.
 
     Raises:
-        ConfigError: no layer can be quantized so, or the data cannot be read.
+        ConfigError: no layer fits a scheme, or the data cannot be read.
 
     Example:
         >>> import torch

@@ -75,7 +75,7 @@ class SwappedModel(nn.Module):
 
     def __init__(self, runs: Callable[..., Any], model: nn.Module, replacements: Mapping[str, nn.Module]) -> None:
         super().__init__()
-        self._runs = (runs,)  # in a tuple, as it is no part of this module
+        self._runs = (runs,)  # in a tuple, so that it is not registered as a submodule
         old = {model.get_submodule(name): new for name, new in replacements.items()}
         self._places = [
             (parent, name, child, old[child])

@@ -39,7 +39,7 @@ class SweepPoint:
         layers: how many layers it quantizes; the others stay as they are.
         nbytes: what the whole model takes.
         distance: the mean KL divergence of the outputs, or the relative squared error of numbers.
-        lower: the lower end of its interval; None where there is none.
+        lower: the lower end of its interval, or None.
         upper: the upper end.
         agreement: the share of predictions with the same first choice; None for numbers.
         loss_change: how much the mean loss grew; None without targets.
@@ -90,7 +90,7 @@ def sweep(
         The points, and a report that draws them.
 
     Raises:
-        ConfigError: no layer can be quantized so, or the data cannot be read.
+        ConfigError: no layer fits a scheme, or the data cannot be read.
 
     Example:
         >>> import torch
@@ -116,8 +116,8 @@ def sweep(
         points.append(SweepPoint(name, *size, distance, lower, upper, agreement, change))
     points.sort(key=lambda each: (each.nbytes, each.name))
     note = (
-        f"The model takes {whole / 2**20:,.2f} MiB as it is. Bits are over the {len(every)} layers that any scheme "
-        "takes; what one skips counts as it is."
+        f"The model takes {whole / 2**20:,.2f} MiB unquantized. Bits are over the {len(every)} layers that any scheme "
+        "takes; a skipped layer counts with the bits of its floats."
     )
     return Sweep(tuple(points), _report(points, distance_name(next(iter(comparisons.values()))), loop, title, note))
 

@@ -1,4 +1,4 @@
-"""A model with some of its layers quantized, compared with the model as it is: layer by layer, or scheme by scheme."""
+"""A model with some layers quantized, compared with the unquantized model: layer by layer, or scheme by scheme."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AT_ONCE = 2**31
 
 
 class TrialOptions(TypedDict, total=False):
-    """What `sensitivity`, `sweep` and `recipe_for_budget` take besides.
+    """Options of `sensitivity`, `sweep` and `recipe_for_budget`.
 
     Attributes:
         method: how weights are rounded, "nearest" by default; with calibration, how the scales of a group are chosen.
@@ -45,7 +45,7 @@ class TrialOptions(TypedDict, total=False):
 
 
 class Trials:
-    """Sets of quantized layers of one model, compared with the model as it is; the model is afterwards as it was."""
+    """Sets of quantized layers of one model, compared with the unquantized model; the model is afterwards as it was."""
 
     def __init__(
         self,

@@ -127,7 +127,7 @@ class FileDescription:
         """Read that of one file.
 
         Raises:
-            StateError: there is none, it was changed, or it is of another version.
+            StateError: it is missing, was changed, or it is of another version.
         """
         metadata = metadata or {}
         if KEY not in metadata or CHECKSUM not in metadata:

@@ -43,7 +43,7 @@ class _Contents:
 def save(model: nn.Module | Mapping[str, PackedWeight], path: PathLike, *, shard_bytes: int = SHARD_BYTES) -> Path:
     """Write a quantized model: safetensors with a description and checksums.
 
-    A single file is the old one or the new one whatever happens, never a part. Of several files each is whole, and all
+    A single file is always the old one or the new one, never a part. Of several files each is whole, and all
     know which belong together, so that a mixture is refused when it is loaded.
 
     Args:

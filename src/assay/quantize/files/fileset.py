@@ -157,7 +157,7 @@ def files_of(path: Path) -> list[Path]:
         path: its folder or its file.
 
     Raises:
-        StateError: there is none, or files of the index are missing.
+        StateError: no file is there, or files of the index are missing.
     """
     if path.is_file():
         return [path]

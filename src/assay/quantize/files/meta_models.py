@@ -59,5 +59,5 @@ def from_config(folder: Path) -> nn.Module | None:
 
 def _to_meta(module: nn.Module, name: str, tensor: Tensor | None) -> Tensor | None:
     if tensor is None or tensor.is_meta:
-        return None  # as it is
+        return None  # unchanged
     return nn.Parameter(torch.empty_like(tensor, device="meta"), requires_grad=tensor.requires_grad)

@@ -47,7 +47,7 @@ class AssayQuantizer(_Quantizer):  # type: ignore[misc]
         self._load_state = LoadState(dtypes=self._load_state.dtypes)  # adapters may follow
 
     def get_new_dtype(self, converter: Any, param: Any, dtype: Any) -> Any:
-        """The dtype of a tensor of the model; scales and zeros keep theirs, whatever Transformers asks for."""
+        """The dtype of a tensor of the model; scales and zeros keep theirs, not the one Transformers asks for."""
         own = self._load_state.dtypes.get(converter.target_patterns[0])
         return own or super().get_new_dtype(converter, param, dtype)
 

@@ -20,7 +20,7 @@ def kernel(name: str) -> Kernel:
     """The kernel of a name.
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: no kernel has that name.
 
     Example:
         >>> kernel("dequantize").summary

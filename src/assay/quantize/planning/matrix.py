@@ -28,11 +28,11 @@ def markdown() -> str:
     """
     lines = [f"| scheme | activations | {' | '.join(DEVICES)} |", "|---|---|" + "---|" * len(DEVICES)]
     for scheme in map(Scheme.parse, SCHEMES):
-        alike: dict[tuple[str, ...], list[str]] = {}
+        same: dict[tuple[str, ...], list[str]] = {}
         for dtype in DTYPES:
             row = tuple(kernels(regimes(dtype, device, scheme, SHAPE, DispatchTable())) for device in DEVICES)
-            alike.setdefault(row, []).append(dtype)
-        lines += [f"| {spelled(scheme)} | {', '.join(dtypes)} | {' | '.join(row)} |" for row, dtypes in alike.items()]
+            same.setdefault(row, []).append(dtype)
+        lines += [f"| {spelled(scheme)} | {', '.join(dtypes)} | {' | '.join(row)} |" for row, dtypes in same.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -128,7 +128,7 @@ class Plan(Record, Viewable, schema="assay.plan/1"):
     def apply(self, model: nn.Module, *, calibration: Calibration | None = None) -> nn.Module:
         """Do what the plan says to the model that it was made for, in place.
 
-        All new layers are made first; then they take the places of the old ones. Whatever fails before, the model is
+        All new layers are made first; then they take the places of the old ones. If anything fails before, the model is
         as it was. Biases, hooks and the modes of layers are kept; the model stays on its device and keeps its dtype. A
         model of Transformers can be saved with ``save_pretrained``.
 

@@ -185,7 +185,7 @@ class Calibration:
     def _hook(self, name: str) -> Any:
         def collect(module: nn.Module, inputs: tuple[Any, ...]) -> None:
             x = inputs[0].detach()
-            # neither half precision nor tensors of inference mode, whatever the model runs in
+            # neither half precision nor tensors of inference mode, independent of the model's mode
             with torch.inference_mode(False), torch.no_grad(), torch.autocast(x.device.type, enabled=False):
                 x = x.reshape(-1, x.shape[-1]).to(torch.float32)
                 self.rows[name] += x.shape[0]

@@ -18,7 +18,7 @@ def quantize_weight(
 ) -> PackedWeight:
     """Round a weight to the integers of a scheme.
 
-    Whatever the method chooses as the scales and zeros of a group, they are rounded to the dtype they are kept in, and
+    The scales and zeros that the method chooses for a group are rounded to the dtype of storage, and
     then every weight becomes the integer that is nearest under these:
 
     ``v = clamp(round((w - zero) / scale))``
@@ -35,7 +35,7 @@ def quantize_weight(
 
     Raises:
         ConfigError: there is no such scheme or method, or the scheme cannot hold this shape.
-        DtypeError: the weight is not floating-point, or scales cannot be kept so.
+        DtypeError: the weight is not floating-point, or the dtype of the scales is invalid.
         InvalidValuesError: the weight has NaN or infinite values, values too large for the scales, or none at all (on
             the meta device).
 

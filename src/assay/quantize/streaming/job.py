@@ -256,7 +256,7 @@ class _StreamJob:
         return resumed
 
     def _reserve(self, journal: Journal) -> None:
-        """Take the room on the disk; where there is none and nothing was done, nothing stays."""
+        """Take the room on the disk; if there is too little and nothing was done, nothing stays."""
         try:
             self._files.reopen()
             self._files.reserve()

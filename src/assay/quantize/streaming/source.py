@@ -143,7 +143,7 @@ def _opened(file: Path) -> Any:
 
 
 def config_of(folder: Path | None) -> dict[str, Any]:
-    """What ``config.json`` says, empty where there is none.
+    """What ``config.json`` says, or an empty one.
 
     Raises:
         ConfigError: it is that of a quantized model.

@@ -67,7 +67,7 @@ class LabelTally(Tally):
     """What the tallies of labels have in common: a table of counts, and when weighted the sums of weights in its cells.
 
     The state is `counts`, an int64 table of the shape that the tally states. Weighted, there are also `weights`, exact
-    sums in limbs for each cell, and `invalid`, how many weights cannot be.
+    sums in limbs for each cell, and `invalid`, the number of invalid weights.
     """
 
     labels: Labels
@@ -145,7 +145,7 @@ class LabelTally(Tally):
         return self._finite(state, weights, None if cells is None else self._of_rows(batch, cells))
 
     def _finite(self, state: State, weights: Tensor, cells: RowCells | None = None) -> exact.Parts:
-        """Weights taken apart, and those that cannot be counted as invalid; what is not finite is taken as 0."""
+        """Weights as limbs, and the number of invalid ones; what is not finite is taken as 0."""
         if cells is None:
             state["invalid"] += bad_weights(weights).sum()
         else:

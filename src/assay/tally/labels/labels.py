@@ -26,7 +26,7 @@ class Labels:
         num_labels: for multilabel data, the size of dimension 1 of `preds` and `target`.
         ignore_index: rows with this target are left out.
 
-    Shapes: with a class dimension `preds (N, C, ...)` and `target (N, ...)`; without, both alike. Scores have a class
+    Shapes: with a class dimension `preds (N, C, ...)` and `target (N, ...)`; without, of one shape. Scores have a class
     dimension exactly when the task is multiclass; labels never have one.
     """
 
@@ -55,13 +55,13 @@ class Labels:
     def invalid(self) -> tuple[str, str]:
         """What invalid targets and predictions are."""
         last = self.num_classes - 1
-        besides = "" if self.ignore_index is None else f" and are not ignore_index={self.ignore_index}"
+        exception = "" if self.ignore_index is None else f" and are not ignore_index={self.ignore_index}"
         of_probabilities = isinstance(self.decision, Threshold) and not self.decision.logits
         scores = ", or scores outside [0, 1] (scores of any size are for logits=True)" if of_probabilities else ""
-        return f"targets are outside 0 ... {last}{besides}", f"predictions are NaN or outside 0 ... {last}{scores}"
+        return f"targets are outside 0 ... {last}{exception}", f"predictions are NaN or outside 0 ... {last}{scores}"
 
     def check(self, layout: BatchLayout) -> None:
-        """Raise when labels cannot be had from batches of this layout."""
+        """Raise an error if batches of this layout have no such labels."""
         preds, target = layout.preds, layout.target
         if target is None:
             raise ShapeError(describe("target", "nothing", "one label per row", "Pass preds and target"))

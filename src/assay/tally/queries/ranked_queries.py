@@ -70,7 +70,7 @@ class RankedQueries:
         return self.on_host and bool((self.first.numpy() | self.absent.numpy()).all())
 
     def largest_group(self, most: int | None = None) -> int:
-        """How many documents have one score, at most; where that cannot be known, how many a row has.
+        """How many documents have one score, at most; if that is unknown, the length of a row.
 
         Args:
             most: groups of more documents are left out.

@@ -19,7 +19,7 @@ class VisualInformation(ImageTerm):
     """The information that `preds` keep of `target`, over that in `target`; the mean over the channels.
 
     In each window `preds` are `gain * target` and a rest that has nothing to do with it. Both follow from the target
-    and the error alone, which loses no digits where images are alike.
+    and the error alone, which loses no digits for images that are nearly equal.
     """
 
     sigma_n_sq: float

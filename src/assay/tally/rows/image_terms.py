@@ -154,7 +154,7 @@ class Similarity:
     """The luminance and the structure of SSIM, pixel by pixel.
 
     They are computed as `1 - (mx - my)² / (mx² + my² + c1)` and `1 - var(x - y) / (var(x) + var(y) + c2)`, which lose
-    no digits where images are alike. Where a denominator is 0, the factor is 1.
+    no digits for images that are nearly equal. Where a denominator is 0, the factor is 1.
     """
 
     window: Window

@@ -29,7 +29,7 @@ class SegmentMatches(RowTerm):
         stuffs: categories without.
         unknown_preds: pixels of preds may have other categories.
         max_segments: how many segments an image has at most, in preds and in the target.
-        modified: overlapping segments of stuff match whatever their IoU is, and each of the target counts as a match.
+        modified: overlapping segments of stuff match at any IoU, and each of the target counts as a match.
     """
 
     things: tuple[int, ...]

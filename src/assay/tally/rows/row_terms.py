@@ -215,7 +215,7 @@ class LargestVertexError(RowTerm):
         sides = (batch.preds, batch.needed_target)
         own, true = (torch.cat([side[:, start:stop] for start, stop in self.vertices], 1) for side in sides)
         first, *others = difference(own, true).square_().unbind(2)
-        for each in others:  # in their order, whatever the device
+        for each in others:  # in this order on every device
             first = first + each
         largest = first.amax(1)
         return torch.where((largest - largest) == 0, largest, math.nan)

@@ -1,7 +1,7 @@
 """Means over the windows of images, by shifts and additions.
 
 A convolution may choose its algorithm by the size of the batch, and so its bits. Here every element is computed by the
-same additions and multiplications, whatever lies beside it.
+same additions and multiplications, wherever it lies.
 """
 
 from __future__ import annotations

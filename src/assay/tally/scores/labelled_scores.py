@@ -54,7 +54,7 @@ class ScoreSpec:
     logits: bool = False
 
     def check(self, layout: BatchLayout) -> None:
-        """Raise when rows cannot be had from batches of this layout."""
+        """Raise an error if batches of this layout have no such rows."""
         if not layout.preds.dtype.is_floating_point:
             raise DtypeError(describe("preds", layout.preds.dtype, "scores as floats", "Pass preds.float()"))
         self.labels.check(layout)
@@ -101,7 +101,7 @@ class ScoreSpec:
         return torch.addcmul(rows.place - 1, beyond, rows.place, value=-1)
 
     def is_simple(self, batch: Batch) -> bool:
-        """Whether compiled code copies a batch as it is: binary scores in float32, and classes in int64."""
+        """Whether compiled code copies a batch unchanged: binary scores in float32, and classes in int64."""
         simple = batch.compiled and self.groups == 1 and not self.labels.multiclass and batch.weights is None
         return simple and batch.needed_target.dtype == torch.int64 and takes(batch.preds)
 

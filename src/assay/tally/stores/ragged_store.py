@@ -47,8 +47,8 @@ class RaggedArrays:
 class RaggedStore(Tally):
     """Every sample of a ragged column. State: one `SampleStore` a group, and one with the lengths of the samples.
 
-    Stores are concatenated alike by whatever merges them, so items stay with their sample. Samples have no order: the
-    canonical one is that of a digest of their content.
+    All stores are concatenated in the same order when states merge, so items stay with their sample. Samples have no
+    order: the canonical one is that of a digest of their content.
 
     Args:
         column: the name of the column.
@@ -73,7 +73,7 @@ class RaggedStore(Tally):
     def check(self, layout: BatchLayout) -> None:
         if layout.weights is not None:
             do = "Leave the weights out"
-            raise ConfigError(describe("weights", "a tensor", "none: samples of variable length count alike", do))
+            raise ConfigError(describe("weights", "a tensor", "none: samples of variable length have no weights", do))
 
     def zero(self, device: torch.device) -> State:
         stores = {

@@ -19,7 +19,7 @@ class RowStore(Tally):
 
     Args:
         preds: the shape of a row of `preds`.
-        target: the same of `target`; None where there is none.
+        target: the same of `target`, or None.
         weighted: rows have weights, which are a column, too.
     """
 

@@ -32,7 +32,7 @@ _SORTED = 64
 """Elements of a row up to which rows are sorted by their bits; longer ones are sorted by a digest of them."""
 
 ANY = torch.bool
-"""As the dtype of a column: whatever the data has, because every dtype holds it."""
+"""As the dtype of a column: the dtype of the data."""
 
 Place = Literal["device", "host", "disk"]
 WriteRows = Callable[[Mapping[str, Tensor], int, int, int], None]
@@ -84,7 +84,7 @@ class SampleStore:
     Args:
         columns: for each name the shape of one row, and the narrowest dtype to keep it in. Wider data is kept in its
             own dtype; `column` gives the narrowest one that holds all of it. Integers of 32 bits and more that
-            meet floats become float64, which is exact up to 2 ** 53. `ANY` stands for whatever dtype the data has.
+            meet floats become float64, which is exact up to 2 ** 53. `ANY` stands for the dtype of the data.
         device_budget: bytes on an accelerator.
         host_budget: bytes in host memory.
 

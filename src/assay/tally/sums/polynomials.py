@@ -102,7 +102,7 @@ class Steps:
         self._places: dict[Polynomial, int] = {}
 
     def place(self, polynomial: Polynomial) -> int:
-        """The step that gives a polynomial, which is appended where there is none."""
+        """The step that gives a polynomial, which is appended if it is missing."""
         known = self._places.get(polynomial)
         return polynomial.compile(self) if known is None else known
 

@@ -59,7 +59,7 @@ class RowTerm(ABC):
     uses_target: bool = True
     """Whether the target is counted, or only `preds`."""
     columns: frozenset[str] = frozenset()
-    """The names of the columns, besides `preds`, `target` and `weights`, that it takes."""
+    """The names of the columns that it takes in addition to `preds`, `target` and `weights`."""
     chunk_scale: int = 16  # a softmax reads and writes its rows once, and the rest is small
     """See `Tally.chunk_scale`."""
     not_finite: str = ""
@@ -255,7 +255,7 @@ def add_invalid(counts: Tensor, batch: Batch, invalid: Sequence[Tensor], cells: 
     found = torch.stack([torch.count_nonzero(each) for each in invalid])
     if cells is None:
         counts[: len(found)] += found
-    elif not batch.compiled or found.any():  # in host memory it costs nothing to see that there is none
+    elif not batch.compiled or found.any():  # in host memory the check costs nothing
         for k, each in enumerate(invalid):
             by_row = torch.ne(each, 0).reshape(len(each), -1).sum(1)
             cells.repeated(len(each) // max(1, len(cells))).add_to(counts, by_row, k)

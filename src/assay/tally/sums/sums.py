@@ -56,7 +56,7 @@ class Sums(Tally):
     made of, how many were not finite in `invalid` of shape `(leaves, outputs)`, and in `special` of shape `(leaves,
     outputs, 3)` what is positive where +inf, -inf and NaN were met; and for each order of terms `sums<order>` of shape
     `(terms, outputs, num_limbs(order))`. Size: 0.6, 1.1 or 1.6 KiB per term and output for orders 1, 2 and 3. Weighted,
-    each term is multiplied by the weight of its sample, and `bad_weights` counts the weights that cannot be. With
+    each term is multiplied by the weight of its sample, and `bad_weights` counts the invalid weights. With
     `nan_policy="warn"`, `left_out` of shape `(outputs,)` counts the samples whose `preds` are NaN.
 
     With `num_outputs`, arguments are `(N, num_outputs)`, or `(N,)` for 1; without, every element of `(N, ...)` is a

@@ -121,7 +121,7 @@ class Totals:
         return lambda total: self.weight[k] if total.term is None else self[total.term][k]
 
     def quotients(self, quotient: QuotientOfSums) -> native.Quotients | None:
-        """The quotient of each output by compiled code; None where there is none.
+        """The quotient of each output by compiled code; None without compiled code.
 
         Doubtful are those that fractions must decide: values half way between two floats, divisors of 0, numbers that
         are not finite.

@@ -8,7 +8,7 @@ _WORD = tl.constexpr(32)
 _INFINITE = tl.constexpr(0x7F800000)
 _MANTISSA = tl.constexpr(0x7FFFFF)
 _HIDDEN_BIT = tl.constexpr(0x800000)
-_MORE_WORDS = tl.constexpr(3)  # of the words that are summed in a program, besides one for each factor
+_MORE_WORDS = tl.constexpr(3)  # of the words that are summed in a program, and one more for each factor
 
 
 @triton.jit
