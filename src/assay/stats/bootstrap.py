@@ -14,7 +14,7 @@ Whole: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
 LEAST = 25
-"""Replicates, below which they say nothing; so many are read whatever they cost."""
+"""The least number of replicates that say something; so many are read at any cost."""
 
 
 def poisson_draws(n_resamples: int, groups: int, seed: int) -> Whole:
@@ -85,7 +85,7 @@ def paired_bootstrap(
 ) -> tuple[float, float, float]:
     """The interval of a difference of two values of the same samples, and the p-value of none: ``d ± t error``.
 
-    Both values were resampled alike, so their replicates differ as the two values do on other samples. Of the intervals
+    Both have the same resamples, so their replicates differ as the two values do on other samples. Of the intervals
     that could be taken (Student's, percentiles, bias-corrected percentiles), Student's covers nearest to its level, and
     has the p-value that belongs to it; `benchmarks.paired_coverage` compares them.
 

@@ -92,8 +92,8 @@ def paired_proportions(b: float, c: float, n: float, confidence_level: float = 0
     ``q = (b + 1)/(n + 2)``, ``d = p - q`` (Bonett and Price). Its ends miss too often, up to 6 % instead of 2.5 %,
     where few pairs differ. The other is Tango's score interval, see `tango`, with a quarter of the usual correction for
     continuity; without it, its ends miss in up to 3.3 % where pairs are few. docs/compare.md shows how often both
-    together miss. Where no pair differs the interval is not a point: few samples without a difference are no proof that
-    there is none.
+    together miss. Where no pair differs the interval is not a point: few samples without a difference are no proof of
+    none.
 
     Args:
         b: pairs that are yes first and no second.
@@ -431,7 +431,7 @@ def area_interval(positives: Array, negatives: Array, confidence_level: float = 
     """The interval of the area A under the ROC curve, from counts at the distinct scores: the widest of two or three.
 
     - DeLong's, see `delong_error`, on the logit scale, with the quantile of Student's distribution whose degrees of
-      freedom are Welch's. It is too short for few positives, and there is none at 0 and 1.
+      freedom are Welch's. It is too short for few positives, and does not exist at 0 and 1.
     - Newcombe's fifth: the areas θ with ``|A - θ| <= z sqrt(V(θ))`` and the variance of Hanley and McNeil, in which
       both counts are their mean.
     - ``safe``: Clopper and Pearson's of A among so many samples as the error says, ``A (1 - A) / error²``, but at most
@@ -529,7 +529,7 @@ def calibration_interval(
 
 
 def order_statistics(ordered: Array, q: float, confidence_level: float = 0.95) -> Ends | None:
-    """The interval of a quantile: two of the samples, whatever their distribution.
+    """The interval of a quantile: two of the samples, for any distribution.
 
     How many samples are below the quantile is binomial. The lower end is in the last place that is above the quantile
     with a probability of at most ``(1 - confidence_level) / 2``, the upper end in the first that is below it with at

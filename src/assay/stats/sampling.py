@@ -122,7 +122,7 @@ def row_numbers(rows: NDArray[Any]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class SampleDigest:
-    """Which samples were counted, in whatever order: digests that add up.
+    """Which samples were counted, in any order: digests that add up.
 
     Args:
         count: how many.
