@@ -150,7 +150,7 @@ class Metric(metaclass=MetricType):
         higher_is_better: whether higher values are better; None where neither is, or where it gives no single number.
         value_range: the least and the largest number that a value can have; intervals end there.
         exact_terms: the value is that of exact arithmetic, rounded once. Otherwise each sample's term is rounded,
-        terms_in_float64: to float64 whatever the dtype of the samples, instead of to float32 or their own.
+        terms_in_float64: to float64 for samples of any dtype, instead of to float32 or their own.
         inputs: what samples it takes, as `samples` draws them; empty for metrics of metrics.
         examples: arguments with which it is tested and audited.
         unchanged_by: changes of the data that change no bit of the value.
@@ -185,7 +185,7 @@ class Metric(metaclass=MetricType):
     def __init_subclass__(cls, **options: Any) -> None:
         """Describe the arguments in the docstring, note which of them are numbers, and leave types as annotations."""
         super().__init_subclass__(**options)
-        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # of its own, which dataclasses leave as it is
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # of its own, which dataclasses do not replace
         hints = field_hints(cls)
         cls.__annotations__ = inspect.get_annotations(cls) | {name: kind for name, (kind, _) in hints.items()}
         texts = {name: text or cls.arguments.get(name, "") for name, (_, text) in hints.items()}
@@ -399,13 +399,13 @@ class Metric(metaclass=MetricType):
                 metric takes those.
             target: what they are compared with, of the shape that the metric's description states.
             weights: one weight per sample, shape `(N,)`, or one per target.
-            **columns: the named columns that the metric takes besides.
+            **columns: the named columns that the metric takes.
 
         Returns:
             The value on the CPU; float64 where it is a number.
 
         Raises:
-            InputError: shapes, dtypes or values that cannot be measured.
+            InputError: invalid shapes, dtypes or values.
         """
         from assay.meter.batch_values import value_of_batch  # the meter knows metrics; they meet it only when called
 
@@ -430,14 +430,14 @@ class Metric(metaclass=MetricType):
             weights: one weight per sample, shape `(N,)`, or one per target.
             axes: where to draw; by default on axes of a new figure of pyplot.
             classes: the names of the classes.
-            **columns: the named columns that the metric takes besides.
+            **columns: the named columns that the metric takes.
 
         Returns:
             The axes.
 
         Raises:
             ConfigError: there is nothing to draw of the value.
-            InputError: shapes, dtypes or values that cannot be measured.
+            InputError: invalid shapes, dtypes or values.
         """
         from assay.meter.batch_values import meter_of_batch  # the same
 
@@ -541,7 +541,7 @@ def _literals(kind: Any) -> tuple[Any, ...]:
 def named_numbers(name: str, value: Any) -> Iterator[tuple[str, float]]:
     """The single numbers of a value, with their names; none of curves, tables and values per class without names.
 
-    A dictionary may have values per class besides; a tuple with such parts, as a curve, has no single numbers.
+    A dictionary may also have values per class; a tuple with such parts, as a curve, has no single numbers.
 
     Example:
         >>> list(named_numbers("recall", {"cat": number(0.5), "dog": number(1), "per_class": torch.ones(2)}))

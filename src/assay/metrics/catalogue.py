@@ -25,7 +25,7 @@ def families() -> dict[str, dict[str, type[Metric]]]:
 
 
 def interval_of(kind: type[Metric]) -> str:
-    """How a confidence interval of a metric's value is found; "none: ..." with the reason where there is none."""
+    """How a confidence interval of a metric's value is found; or "none: ..." with the reason."""
     metrics = list(examples(kind))
     closed = next((metric.closed_form for metric in metrics if metric.closed_form), "")
     numbers = [metric for metric in metrics if any(True for _ in named_numbers("", without_data("metric", metric)))]

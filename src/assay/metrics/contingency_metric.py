@@ -25,7 +25,7 @@ class ContingencyMetric(Metric):
     """A metric of the contingency table of two labellings of the same samples.
 
     Shapes:
-        `preds` and `target` alike, integers of any shape: one label per element. With `num_classes`, `preds` may also
+        `preds` and `target` of one shape, integers: one label per element. With `num_classes`, `preds` may also
         be float scores `(N, C, ...)` for a target `(N, ...)`; the label is then the class with the highest score.
 
     Returns:

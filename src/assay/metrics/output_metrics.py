@@ -218,7 +218,7 @@ class OverOutputs(OutputMetric):
         weights: list[Number] = [Fraction(1)] * self.num_outputs
         if self.multioutput == "variance_weighted":
             spreads = [target_spread(counts, k) for k in range(self.num_outputs)]
-            weights = spreads if any(spreads) else weights  # all targets constant: scikit-learn weighs them alike
+            weights = spreads if any(spreads) else weights  # all targets constant: scikit-learn weighs them equally
         return rounded(weighted_mean(values, weights))
 
 

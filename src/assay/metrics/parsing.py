@@ -17,7 +17,7 @@ from assay.metrics.base import Metric
 
 
 def as_text(name: str, metric: Metric) -> str:
-    """A metric as it is written in a string: `open_metrics` makes an equal one of it.
+    """A metric as a string, of which `open_metrics` makes an equal metric.
 
     Example:
         >>> as_text("f1", assay.metrics.F1Score(num_classes=3, average="micro"))
@@ -40,7 +40,7 @@ def _value_text(value: Any) -> str:
 
 
 def as_metrics(metrics: Any, shared: Mapping[str, Any] | None = None, defaults: Mapping[str, Any] | None = None) -> Any:
-    """Metrics that are written as strings, as metrics by name; anything else as it is.
+    """Strings that describe metrics, as metrics by name; anything else unchanged.
 
     Args:
         metrics: a string as `open_metrics` takes it, a sequence of strings and metrics, or these by name.

@@ -27,7 +27,7 @@ class SampleTerms:
     Attributes:
         terms: tensors of shape `(N,)` by name, on the device of the predictions.
         numerator: the name of the term whose mean is the value, or the numerator of it.
-        denominator: the name of the term by whose mean it is divided; empty where there is none.
+        denominator: the name of the term by whose mean it is divided, or empty.
     """
 
     terms: Mapping[str, Tensor]

@@ -74,7 +74,7 @@ def draw_for(metric: Metric) -> Draw:
 
 
 def draw_columns(metric: Metric, generator: Generator, count: int) -> dict[str, Tensor]:
-    """The named columns that a metric takes besides, for so many samples."""
+    """The named columns that a metric takes, for so many samples."""
     encoded = {encoder.column for encoder in metric.encoders}
     names = metric.batch_tally(False).columns - encoded
     return {name: _COLUMNS[name](generator, count) for name in sorted(names)}

@@ -1,4 +1,4 @@
-"""Aggregation of plain values: sums, means, extremes and variances of whatever an update is given."""
+"""Aggregation of plain values: sums, means, extremes and variances."""
 
 from __future__ import annotations
 

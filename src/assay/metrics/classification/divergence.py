@@ -154,7 +154,7 @@ class MutualInformation(Metric):
 
     $$ H\Big(\frac1n \sum_i p_i\Big) - \frac1n \sum_i H(p_i) $$
 
-    the entropy of the mean prediction less the mean entropy of predictions: 0 where all are alike, and at most log C.
+    the entropy of the mean prediction less the mean entropy of predictions: 0 if all are equal, and at most log C.
 
     Shapes: `preds (N, C)`, no target; weights `(N,)`.
 

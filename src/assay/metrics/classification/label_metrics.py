@@ -63,7 +63,7 @@ class LabelMetric(Metric):
     logits: Annotated[bool, "binary and multilabel scores are logits; the threshold is then compared as a logit."] = (
         False
     )
-    ignore_index: Annotated[int | None, "targets of this value are left out, whatever was predicted for them."] = None
+    ignore_index: Annotated[int | None, "targets of this value are left out, with their predictions."] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,7 +116,7 @@ class LabelMetric(Metric):
 
     @property
     def condition(self) -> str:
-        """What the names of terms must say besides: all that decides over them."""
+        """What the names of terms must also say: all that decides over them."""
         top_k = "" if self.top_k == 1 else f", top {self.top_k}"
         threshold = "" if self.num_classes is not None or self.threshold == 0.5 else f", threshold {self.threshold}"
         return top_k + threshold + ("" if self.ignore_index is None else f", without {self.ignore_index}")
@@ -134,7 +134,7 @@ class Answers:
         predicted: labels.
         target: labels of the same shape.
         counts: where the target is not to be ignored; None where all are counted.
-        condition: what the names of terms say besides.
+        condition: what the names of terms also say.
     """
 
     predicted: Tensor

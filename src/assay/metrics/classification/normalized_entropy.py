@@ -32,10 +32,10 @@ class NormalizedEntropy(Metric):
 
     with q the share of targets that are 1.
 
-    Shapes: `preds` scores of any shape, `target` 0 or 1 alike.
+    Shapes: `preds` scores of any shape, `target` 0 or 1 of the same shape.
 
     Returns:
-        float64 of shape `()`. Where all targets are alike: infinite, or NaN where there is no loss either. NaN without
+        float64 of shape `()`. If all targets are equal: infinite, or NaN without any loss. NaN without
         data.
 
     Raises:

@@ -34,7 +34,7 @@ MulticlassMode = Literal["crammer-singer", "one-vs-all"]
 class ScoreMetric(Metric):
     """A metric of scores, and of the targets that they are for.
 
-    Shapes: binary (without `num_classes`): `preds` are scores of any shape, `target` 0 or 1 alike. With
+    Shapes: binary (without `num_classes`): `preds` are scores of any shape, `target` is 0 or 1. With
     `num_classes=C`: `preds (N, C, ...)`, `target (N, ...)`.
 
     Returns:

@@ -73,7 +73,7 @@ class RankingMetric(Metric):
     """A metric of scores and labels that is computed from rankings.
 
     Shapes:
-        Binary, without `num_classes` and `num_labels`: `preds` are float scores of any shape, `target` 0 or 1 alike.
+        Binary, without `num_classes` and `num_labels`: `preds` are float scores of any shape, `target` is 0 or 1.
         Multiclass: `preds (N, C, ...)`, `target (N, ...)` in `0 ... C - 1`. Multilabel: both `(N, num_labels, ...)`.
 
     Raises:

@@ -41,7 +41,7 @@ class MeanAveragePrecision(BoxMetric):
     largest IoU that is free and at least the threshold. The precision at each recall threshold is the highest at that
     recall or above; `map` is its mean over recall thresholds, IoU thresholds and classes that have truths.
 
-    `preds` have `scores (n,)` besides. `target` may have `iscrowd (n,)` (truths that several detections may match, and
+    `preds` also have `scores (n,)`. `target` may have `iscrowd (n,)` (truths that several detections may match, and
     none must) and `area (n,)`, by default that of the mask where masks are read, or else of the box. With
     `iou_type="segm"` both have `masks` instead of boxes: a bool or integer tensor `(n, H, W)`, or a list of n of COCO's
     RLE dictionaries, whose `counts` are a string or a list; all of one size in an image. Where a value is undefined, as

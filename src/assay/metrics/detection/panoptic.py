@@ -138,7 +138,7 @@ class ModifiedPanopticQuality(PanopticMetric):
     """Panoptic quality whose stuff needs no match: PQ†.
 
     `PQ = sum(IoU of matched segments) / (TP + FP / 2 + FN / 2)` for categories of things, as in `PanopticQuality`, and
-    `sum(IoU) / (number of images with the category in the target)` for those of stuff, whatever their IoU is; the mean
+    `sum(IoU) / (number of images with the category in the target)` for those of stuff, at any IoU; the mean
     over the categories that occur, for stuff in the target.
 
     Example:

@@ -28,7 +28,7 @@ class GroupwiseMetric(WrapperMetric):
     """A metric that is computed from the confusion matrix of each group.
 
     Shapes:
-        The arguments of an update are those of the metric, and `groups=` besides: integers `(N,)`, the group of each
+        The arguments of an update are those of the metric, and `groups=`: integers `(N,)`, the group of each
         sample, or one of each target.
 
     Rounding: as that of the metric.
@@ -87,7 +87,7 @@ class ByGroup(GroupwiseMetric):
 
 @dataclass(frozen=True)
 class GroupDifference(GroupwiseMetric):
-    """The largest difference between the values of a metric for two groups of samples; 0 if all are alike.
+    """The largest difference between the values of a metric for two groups of samples; 0 if all are equal.
 
     `max(value of a group) - min(value of a group)`. Of a metric with several values, such as one for each class, the
     largest of their differences. Groups for which a value is undefined are left out of it.

@@ -79,7 +79,7 @@ class GroupRateMetric(LabelMetric):
     the one counts that differs most.
 
     Shapes:
-        As for any metric of labels, such as `Recall`, and `groups=` besides: integers `(N,)`, the group of each sample,
+        As for any metric of labels, such as `Recall`, and `groups=`: integers `(N,)`, the group of each sample,
         or one of each target.
 
     Returns:
@@ -146,7 +146,7 @@ def _extremes(rates: Sequence[tuple[int, int]]) -> tuple[Fraction, Fraction]:
 
 @dataclass(frozen=True, kw_only=True)
 class DemographicParityDifference(GroupRateMetric):
-    """The difference between the highest and the lowest selection rate of a group; 0 if all are selected alike.
+    """The difference between the highest and the lowest selection rate of a group; 0 if the rates are equal.
 
         max_g r_g - min_g r_g,  r_g = (tp_g + fp_g) / n_g
 
@@ -166,7 +166,7 @@ class DemographicParityDifference(GroupRateMetric):
 
 @dataclass(frozen=True, kw_only=True)
 class DemographicParityRatio(GroupRateMetric):
-    """The lowest selection rate of a group, divided by the highest; 1 if all are selected alike.
+    """The lowest selection rate of a group, divided by the highest; 1 if the rates are equal.
 
         min_g r_g / max_g r_g,  r_g = (tp_g + fp_g) / n_g
 
@@ -188,7 +188,7 @@ class DemographicParityRatio(GroupRateMetric):
 
 @dataclass(frozen=True, kw_only=True)
 class EqualOpportunityDifference(GroupRateMetric):
-    """The difference between the highest and the lowest recall of a group; 0 if positives are found alike.
+    """The difference between the highest and the lowest recall of a group; 0 if the recalls are equal.
 
         max_g r_g - min_g r_g,  r_g = tp_g / (tp_g + fn_g)
 
@@ -206,7 +206,7 @@ class EqualOpportunityDifference(GroupRateMetric):
 
 @dataclass(frozen=True, kw_only=True)
 class EqualOpportunityRatio(GroupRateMetric):
-    """The lowest recall of a group, divided by the highest; 1 if positives are found alike. NaN where none is found.
+    """The lowest recall of a group, divided by the highest; 1 if the recalls are equal. NaN if none is found.
 
         min_g r_g / max_g r_g,  r_g = tp_g / (tp_g + fn_g)
 
@@ -231,7 +231,7 @@ class EqualizedOddsDifference(GroupRateMetric):
         max(max_g tpr_g - min_g tpr_g, max_g fpr_g - min_g fpr_g)
         tpr_g = tp_g / (tp_g + fn_g),  fpr_g = fp_g / (fp_g + tn_g)
 
-    Each is that between the highest and the lowest rate of a group; 0 if targets alike are predicted alike.
+    Each is that between the highest and the lowest rate of a group; 0 if both rates are equal.
 
     Example:
         >>> import torch
@@ -252,7 +252,7 @@ class EqualizedOddsRatio(GroupRateMetric):
         min(min_g tpr_g / max_g tpr_g, min_g fpr_g / max_g fpr_g)
         tpr_g = tp_g / (tp_g + fn_g),  fpr_g = fp_g / (fp_g + tn_g)
 
-    Each is the lowest rate of a group, divided by the highest; 1 if targets alike are predicted alike. A ratio of rates
+    Each is the lowest rate of a group, divided by the highest; 1 if both rates are equal. A ratio of rates
     that are all 0 is left out.
 
     Example:
@@ -271,7 +271,7 @@ class EqualizedOddsRatio(GroupRateMetric):
 
 @dataclass(frozen=True, kw_only=True)
 class SubgroupAccuracyDifference(GroupRateMetric):
-    """The difference between the highest and the lowest accuracy of a group; 0 if all are right alike.
+    """The difference between the highest and the lowest accuracy of a group; 0 if they are equal.
 
         max_g a_g - min_g a_g,  a_g = right labels of group g / labels of group g
 

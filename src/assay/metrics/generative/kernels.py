@@ -131,7 +131,7 @@ class MaximumMeanDiscrepancy(SamplePairMetric):
     - \frac{2}{N^2} \sum_{i, j} k(x_i, y_j),
     \quad k(x, y) = \exp(-|x - y|^2 / 2 \sigma^2) $$
 
-    over all pairs of rows, whatever the batches were. Which row of preds stands beside which row of target does not
+    over all pairs of rows, in any batches. Which row of preds stands beside which row of target does not
     matter. All rows are kept, and the time grows as the square of their number. A row of integer weight w counts as w
     equal rows.
 
@@ -171,8 +171,8 @@ class HSIC(SamplePairMetric):
     - \frac{2}{N - 2} \sum_i K_i L_i\right] $$
 
     with `exp(-|x - y|^2 / 2 sigma^2)` for the pairs of different rows of preds in K and of target in L, 0 for a row
-    with itself, and the sums `K_i` and `L_i` of each row. It is the unbiased estimate over all rows, whatever the
-    batches were, and 0 where that is negative. All rows are kept; time grows as the square of their number, and where
+    with itself, and the sums `K_i` and `L_i` of each row. It is the unbiased estimate over all rows, for any
+    batches, and 0 if that is negative. All rows are kept; time grows as the square of their number, and where
     a sigma is None, memory does, too. A row of integer weight w counts as w equal rows.
 
     Shapes: `preds` `(N, num_features)`, `target` `(N, num_target_features)`; weights `(N,)`.

@@ -28,7 +28,7 @@ class ImageMetric(Metric):
     """The mean over images of a number of each.
 
     Shapes: `preds` and `target` are images `(N, C, H, W)` or volumes `(N, C, D, H, W)` of one shape, of any real dtype.
-    Batches may have different sizes; an image counts once, whatever its size. Weights are `(N,)`.
+    Batches may have different sizes; an image of any size counts once. Weights are `(N,)`.
 
     Rounding: the number of an image is computed in float32 (float64 where an argument is float64), with the same bits
     for any size of batch. The mean over the images is exact, rounded once.

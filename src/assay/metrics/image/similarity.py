@@ -1,4 +1,4 @@
-"""How alike the structure of images is: SSIM and its relatives."""
+"""How similar the structure of images is: SSIM and similar metrics."""
 
 from __future__ import annotations
 

@@ -65,9 +65,9 @@ class PerSample(Metric):
         gives infinity. NaN without data.
 
     Raises:
-        ConfigError: a function without a name of its own and no `name`; something that cannot be called; a `number`
+        ConfigError: a function without a name of its own and no `name`; an object that is not callable; a `number`
             that is not among `numbers`. By a meter: two functions of one name.
-        ShapeError: the function does not give one number for each sample. What it raises itself is raised as it is.
+        ShapeError: the function does not give one number for each sample. Its own errors are passed on.
         InvalidValuesError: by `compute`, if the function gave NaN; says for how many samples.
 
     Example:

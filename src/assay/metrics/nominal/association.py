@@ -29,7 +29,7 @@ class AssociationMetric(ContingencyMetric):
     """A metric of how much one of two categorical variables tells of the other.
 
     Shapes:
-        `preds` and `target` alike, numbers of any shape: the two categories of each sample. With `num_classes`, they
+        `preds` and `target` of one shape, numbers: the two categories of each sample. With `num_classes`, they
         are integers, or `preds` are float scores `(N, C, ...)` for a target `(N, ...)`.
 
     Raises:

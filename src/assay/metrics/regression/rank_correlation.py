@@ -31,7 +31,7 @@ Array = np.ndarray[Any, Any]
 class RankCorrelation(Metric):
     """A correlation that depends on the order of the samples' values only, with one value per output.
 
-    Shapes: `preds` and `target` alike, of any real dtype: `(N, num_outputs)`; for one output any shape, every element
+    Shapes: `preds` and `target` of one shape, real: `(N, num_outputs)`; for one output any shape, every element
     of which is a sample.
 
     Returns:

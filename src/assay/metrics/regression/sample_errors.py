@@ -279,7 +279,7 @@ class D2Metric(SampleErrorMetric):
 
     Returns:
         float64, shape `()`; at most 1, and below 0 for predictions that are worse than a constant. Where the constant
-        has no loss: 1 when there is none either, else 0. NaN for less than 2 samples.
+        has no loss: 1 if the model has none either, else 0. NaN for less than 2 samples.
     """
 
     value_range = AT_MOST_1

@@ -1,4 +1,4 @@
-"""How far apart shapes are, whatever their place, size and rotation."""
+"""How far apart shapes are, up to place, size and rotation."""
 
 from __future__ import annotations
 

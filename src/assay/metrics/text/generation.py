@@ -1,4 +1,4 @@
-"""What language models are measured by besides perplexity: pass@k of programs, and bits per byte of text."""
+"""Metrics of language models other than perplexity: pass@k of programs, and bits per byte of text."""
 
 from __future__ import annotations
 
