@@ -33,7 +33,7 @@ class Delta(Record):
         baseline: the value of the baseline.
         value: the value of the run.
         difference: the value of the run minus that of the baseline.
-        lower: the lower end of the interval of the difference; None where there is none.
+        lower: the lower end of the interval of the difference, or None.
         upper: the upper end.
         p: how likely a difference at least as large is, were there none; None where that was not tested.
         corrected: p corrected for all tests of the comparison.
@@ -223,7 +223,7 @@ class Comparison(Record, Viewable, schema="assay.comparison/6"):
         confidence_level: of the intervals; there is a difference where corrected p is below 1 - confidence_level.
         correction: how p-values were corrected, over all deltas.
         seed: where random numbers started.
-        notes: what was found besides the metrics, in sentences.
+        notes: further findings, in sentences.
         created: when this was made.
         changes: the samples that changed most, for metrics over all samples that are means over them.
     """

@@ -156,7 +156,7 @@ def signed(value: float) -> str:
 
 
 def interval(delta: Delta) -> str:
-    """The interval of a difference, with signs; empty where there is none."""
+    """The interval of a difference, with signs, or empty."""
     if delta.lower is None or delta.upper is None:
         return ""
     ends = zip((delta.lower, delta.upper), text.column([delta.lower, delta.upper]), strict=True)
@@ -176,12 +176,12 @@ def p_value(p: float | None) -> str:
 
 
 def effect(delta: Delta) -> str:
-    """The effect size with its scale; empty where there is none."""
+    """The effect size with its scale, or empty."""
     return "" if delta.effect is None else f"{delta.scale} {text.number(delta.effect)}"
 
 
 def method(delta: Delta) -> str:
-    """How the test was made: paired or not, and by what; or that there is none."""
+    """How the test was made: paired or not, and by what; or that none was made."""
     return f"{'paired' if delta.paired else 'unpaired'}: {delta.method}" if delta.method else "no test"
 
 

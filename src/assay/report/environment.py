@@ -1,4 +1,4 @@
-"""What a result depends on besides the data: versions, not places or names of machines."""
+"""The versions that a result depends on, without places or names of machines."""
 
 from __future__ import annotations
 

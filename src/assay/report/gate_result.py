@@ -64,8 +64,8 @@ class GateCheck(Record):
         rule: the rule.
         outcome: ``"pass"``, ``"fail"`` or ``"not enough evidence"``.
         where: what was looked at: ``section/metric``, with the slice where there is one; empty where nothing was found.
-        value: the number that was judged: a value, or a change against the baseline; None where there is none.
-        lower: the lower end of its interval; None where there is none.
+        value: the number that was judged: a value, or a change against the baseline; or None.
+        lower: the lower end of its interval, or None.
         upper: the upper end.
         method: how the interval was found.
         reason: why this is the outcome, where the numbers do not say it.

@@ -22,8 +22,8 @@ class HistoryValue(Record):
         upper: the upper end.
         count: how many samples it rests on.
         data: which set of samples it was measured on, from 1; runs on one set can be compared.
-        previous: the run before it on the same samples; empty where there is none.
-        change: the difference from that run; None where there is none, or it has not this metric.
+        previous: the run before it on the same samples, or empty.
+        change: the difference from that run; None without such a run, or if it lacks this metric.
     """
 
     run: str

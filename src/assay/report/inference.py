@@ -46,10 +46,10 @@ _ALIKE = 1e-6  # terms may be float32: what differs by less is rounding
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of a number besides the number.
+    """What is known of a number.
 
     Args:
-        lower: the lower end of its interval; None where there is none.
+        lower: the lower end of its interval, or None.
         upper: the upper end.
         p: how likely a difference at least as large is, were there none; None where that was not tested.
         effect: the size of the difference on the scale that ``scale`` names.
@@ -505,7 +505,8 @@ def _why_not_resampled_alike(a: MeasuredValue, b: MeasuredValue) -> str:
     ]
     if without:
         if a.has_terms() != b.has_terms():
-            return f"{'the run' if a.has_terms() else 'the baseline'} has no per-sample values (evaluate both alike)"
+            side = "the run" if a.has_terms() else "the baseline"
+            return f"{side} has no per-sample values (evaluate both with the same options)"
         has = "have" if len(without) > 1 else "has"
         do = "evaluate a data set, or with ids=, and with intervals; give the documents of a query as one row"
         return f"{' and '.join(without)} {has} no replicates ({do})"
@@ -515,7 +516,7 @@ def _why_not_resampled_alike(a: MeasuredValue, b: MeasuredValue) -> str:
 
 
 def _of_replicates(a: MeasuredValue, b: MeasuredValue, confidence_level: float) -> Evidence:
-    """Two values whose samples were resampled alike: the spread of their difference over the replicates."""
+    """Two values with the same resamples: the spread of their difference over the replicates."""
     assert a.value.replicates is not None, a.value.name
     assert b.value.replicates is not None, b.value.name
     assert a.resampling is not None, a.value.name

@@ -343,7 +343,7 @@ def _narrowed(array: Array, choices: tuple[str, ...]) -> Array:
 
 
 def _inflated(data: str, size: int) -> bytes:
-    """The bytes behind ``data``; never more than the size that was stored, whatever was put there."""
+    """The bytes behind ``data``; never more than the size that was stored."""
     inflater = zlib.decompressobj()
     try:
         raw = inflater.decompress(base64.b64decode(data.encode("ascii"), validate=True), max(1, size + 1))

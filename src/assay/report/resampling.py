@@ -1,4 +1,4 @@
-"""Which samples the replicates of values rest on: values of two reports that were resampled alike can be paired."""
+"""Which samples the replicates of values rest on: values of two reports with the same resamples can be paired."""
 
 from __future__ import annotations
 

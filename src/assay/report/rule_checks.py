@@ -167,8 +167,8 @@ class RuleChecker:
             reason = f"none of {len(fit)} slices has {least} samples" if fit else _no_slice(section, pattern)
             return GateCheck(rule, "fail", f"{section.name}/{name}", reason=reason)
         for outcome in ("fail", "not enough evidence", "pass"):
-            if alike := [check for check in checks if check.outcome == outcome]:
-                return _worst(rule, alike, len(checks), len(fit) - len(large))
+            if same := [check for check in checks if check.outcome == outcome]:
+                return _worst(rule, same, len(checks), len(fit) - len(large))
         raise AssertionError(checks)
 
     def _absent(self, rule: GateRule, section: Section, name: str, pattern: str, least: int) -> Iterator[GateCheck]:
@@ -209,11 +209,11 @@ def _sign(rule: GateRule) -> float:
     return -1.0 if rule.kind in FROM_ABOVE else 1.0
 
 
-def _worst(rule: GateRule, alike: list[GateCheck], judged: int, left_out: int) -> GateCheck:
+def _worst(rule: GateRule, same: list[GateCheck], judged: int, left_out: int) -> GateCheck:
     sign = _sign(rule)
-    values = [-math.inf if check.value is None or math.isnan(check.value) else sign * check.value for check in alike]
-    worst = alike[values.index(min(values))]
-    summary = f"{len(alike):,} of {judged:,} slices: {worst.outcome}, this is the worst"
+    values = [-math.inf if check.value is None or math.isnan(check.value) else sign * check.value for check in same]
+    worst = same[values.index(min(values))]
+    summary = f"{len(same):,} of {judged:,} slices: {worst.outcome}, this is the worst"
     summary += f"; {left_out:,} too small" if left_out else ""
     return replace(worst, reason="; ".join(part for part in (worst.reason, summary) if part))
 
@@ -250,7 +250,7 @@ def _names_in_slices(section: Section) -> Iterator[str]:
 
 
 def _find(report: Report, name: str, names: Callable[[Section], Iterable[str]]) -> tuple[Section, str] | str:
-    """The section and the metric that a rule names, or why there is none: exact names first, then without case."""
+    """The section and the metric that a rule names, or why none fits: exact names first, then without case."""
     there = [(section, each) for section in report.sections for each in dict.fromkeys(names(section))]
     for form in (str, str.casefold):
         wanted = form(name)

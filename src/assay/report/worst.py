@@ -15,7 +15,7 @@ from assay.stats.sampling import mixed, numbers_of
 
 LIMIT = 20
 MOST_PICTURES = 12
-"""Of the worst errors, and of the errors that are chosen whatever their size."""
+"""Of the worst errors, and of the errors that are chosen regardless of their size."""
 CONFIDENCE = "confidence"
 """A column of this name orders wrong decisions where no loss was kept: the surest first."""
 
@@ -45,7 +45,7 @@ def worst_errors(section: Section, limit: int = LIMIT) -> Table | None:
     ordered by the first loss of the section that is a mean over samples, else by confidence, else by id. A loss that is
     NaN comes first. Where there are no decisions, samples are ordered by what they contribute to the first metric that
     is a mean over samples or the quotient of two: the most errors first, as of a word error rate, or the lowest scores,
-    as of the queries of a ranking; where there is none, by the score of the samples, as of images with boxes.
+    as of the queries of a ranking; without one, by the score of the samples, as of images with boxes.
 
     Args:
         section: what was measured, with its samples.
@@ -91,7 +91,7 @@ def worst_positions(section: Section, limit: int) -> Array:
 
 
 def chosen_errors(section: Section, limit: int) -> Array:
-    """Where some errors of the section stand, whatever their size: those with the lowest hashes of their ids.
+    """Where some errors of any size stand in the section: those with the lowest hashes of their ids.
 
     So reports on the same samples choose the same ones, as far as they are errors in both.
     """

@@ -9,7 +9,7 @@ from assay.errors import ShapeError, describe
 
 MOST_QUERIES = 5
 MOST_DOCUMENTS = 10
-"""Of a query that are shown, besides the first relevant one where it is further down."""
+"""Of a query that are shown; and the first relevant one, if it is further down."""
 
 
 @dataclass(frozen=True, eq=False)
