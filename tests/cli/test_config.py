@@ -238,7 +238,7 @@ def test_the_metric_of_a_rule_may_hold_an_equals_sign():
 
 def test_options_become_arguments_that_exist():
     from assay.cli.evaluate import arguments
-    from assay.cli.loaders.columns import Data
+    from assay.data.columns import Data
     from assay.evaluation import evaluate as function
 
     given = {"min_slice_size": 3, "n_resamples": 5, "keep_samples": False, "diagnostics": False, "sharded": True}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from assay import MeanSquaredError, score
+from assay.data.tables.table_source import open_table
 from assay.errors import StateError
-from assay.scoring.source import open_table
 from assay.scoring.where import parse_where
 
 pa = pytest.importorskip("pyarrow")

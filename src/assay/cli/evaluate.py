@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,18 +9,15 @@ from typing import Any
 
 from assay._remote import without_password
 from assay.cli.loaders.batch_parts import parse_part, parse_parts, parse_slices
-from assay.cli.loaders.column_roles import AS_NUMBERS
-from assay.cli.loaders.columns import Data
-from assay.cli.loaders.datasets import data_path, open_data
+from assay.cli.loaders.datasets import open_data
 from assay.cli.loaders.models import model_of
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.quantized_models import quantize_model
 from assay.cli.loaders.variants import VariantRequest, parse_variants
 from assay.cli.measurement import arguments_of, measure_and_show
 from assay.cli.options import EvaluateCommand
+from assay.data import Data
 from assay.evaluation import Variant, VariantComparison, compare_variants, evaluate
-from assay.evaluation.data.columns import Columns
-from assay.evaluation.observe.worst_queries import ranking_metric
 from assay.metrics.base import Metric
 from assay.metrics.parsing import open_metrics
 from assay.report import Report
@@ -40,10 +36,10 @@ def _measure(options: EvaluateCommand) -> Report | VariantComparison:
 def _report(options: EvaluateCommand, metrics: Mapping[str, Metric]) -> Report:
     """The report of the model that was named, with what it and the data are."""
     model = model_of(options)
-    data = _open_data(options, model, metrics)
+    data = open_data(options, model, metrics)
     keywords = arguments(data, options) | {"title": options.title or model.name}
-    report = evaluate(model.model, data.data, metrics, **keywords)
-    return _with_notes(report, model, data, options)
+    report = evaluate(model.model, data, metrics, **keywords)
+    return _with_notes(report, model, options)
 
 
 def _parity(options: EvaluateCommand, metrics: Mapping[str, Metric]) -> VariantComparison:
@@ -52,15 +48,15 @@ def _parity(options: EvaluateCommand, metrics: Mapping[str, Metric]) -> VariantC
     models = _models(list(requests.values()))
     datas = _datas(requests, models, metrics)
     variants = {
-        name: Variant(model.model, data.data, arguments(data, each.options))
+        name: Variant(model.model, data, arguments(data, each.options))
         for (name, each), model, data in zip(requests.items(), models, datas, strict=True)
     }
     title = options.title or "Parity"
     result = compare_variants(
         variants, None, metrics, confidence_level=options.confidence_level or 0.95, seed=options.seed, title=title
     )
-    parts = zip(result.reports, models, datas, requests.values(), strict=True)
-    reports = tuple(_with_notes(report, model, data, each.options) for report, model, data, each in parts)
+    parts = zip(result.reports, models, requests.values(), strict=True)
+    reports = tuple(_with_notes(report, model, each.options) for report, model, each in parts)
     return replace(result, reports=reports)
 
 
@@ -84,32 +80,14 @@ def _datas(
         kind = model.dtype, model.folder, model.classes
         first = next(iter(opened.values()), None)
         if kind not in opened:
-            opened[kind] = first if first is not None and first.is_made else _open_data(each.options, model, metrics)
+            opened[kind] = (
+                first if first is not None and first.path is None else open_data(each.options, model, metrics)
+            )
     return [opened[model.dtype, model.folder, model.classes] for model in models]
 
 
-def _open_data(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric]) -> Data:
-    """The data, and, where a run may resume, the digest of the file or folder that they are in."""
-    data = open_data(options, model, metrics)
-    dataset = getattr(data.data, "dataset", None)
-    if options.resume is not None and isinstance(dataset, Columns):
-        dataset.content_digest = _digest(data_path(options.data))
-    return data
-
-
-def _digest(path: Path) -> str:
-    """SHA-256 of a file, or of the names and sizes of the files in a folder."""
-    if path.is_file():
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    files = sorted(
-        (each.relative_to(path).as_posix(), each.stat().st_size) for each in path.rglob("*") if each.is_file()
-    )
-    return hashlib.sha256(repr(files).encode(errors="surrogatepass")).hexdigest()
-
-
-def _with_notes(report: Report, model: Model, data: Data, options: EvaluateCommand) -> Report:
-    about = (f"Model: {_short_name(options.model)} ({model.what}).", f"Data: {_short_name(options.data)}.", *data.notes)
+def _with_notes(report: Report, model: Model, options: EvaluateCommand) -> Report:
+    about = f"Model: {_short_name(options.model)} ({model.what}).", f"Data: {_short_name(options.data)}."
     return replace(report, notes=(*report.notes, *about))
 
 
@@ -118,30 +96,14 @@ def arguments(data: Data, options: EvaluateCommand) -> dict[str, Any]:
     return arguments_of(
         evaluate,
         options,
-        inputs=parse_parts(options.inputs) if _is_part(options.inputs, data.inputs) else data.inputs,
-        target=parse_part(options.target) if _is_part((options.target,), data.target) else data.target,
+        inputs=parse_parts(options.inputs),
+        target=parse_part(options.target),
         preds=parse_part(options.preds),
         weights=parse_part(options.weights),
-        ids=parse_part(options.ids) or data.ids,
+        ids=parse_part(options.ids),
         columns=data.columns,
         slices=parse_slices(options.slice, data.data),
-        classes=data.classes or None,
-        show=_shown(data, options) or None,
     )
-
-
-def _shown(data: Data, options: EvaluateCommand) -> list[str]:
-    """What is shown of queries: the strings that their numbers stand for, and what was named."""
-    column = data.columns.get("indexes", "")
-    is_numbered = isinstance(column, str) and column.endswith(AS_NUMBERS)
-    if not is_numbered or ranking_metric(open_metrics(options.metrics, options.shared)) is None:
-        return list(options.show)
-    return list(dict.fromkeys([column.removesuffix(AS_NUMBERS), *options.show]))
-
-
-def _is_part(written: tuple[str, ...], known: Any) -> bool:
-    """Whether what was written is the part: a function, or a part of data that do not know their own."""
-    return known is None or any(":" in each for each in written)
 
 
 def _short_name(named: str) -> str:

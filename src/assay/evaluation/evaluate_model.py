@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,12 +65,16 @@ def evaluate(
             `predict_proba`, or in `decision_function` with `logits=True`; see docs/evaluate.md.
         data: a `DataLoader`, a data set with indices (also one of Hugging Face), or batches to iterate over. In memory:
             an array, a tuple of arrays or tensors `(x, y)`, arrays by name, or a frame of pandas or Polars whose
-            columns `target` and others name. A list is always one of batches.
+            columns `target` and others name. A list is always one of batches. In a file: its path, or a folder of
+            images, as `assay evaluate --data` takes them (docs/evaluate.md); or what `assay.data.open_path` gives.
         metrics: one, several, several by name, or a meter, which stays as it is; or as the command line writes them,
             "accuracy,f1:average=macro": then of as many classes as an estimator or `classes` has.
         device: where to run; "auto": where the model is unless on the CPU, else the first accelerator, else the CPU.
         inputs: how a batch becomes what the model takes: a name, a position, several of them, or a function. Not needed
             for pairs `(x, y)`, tuples of inputs and a target, and batches with names of which one is that of a target.
+            Of a file, the columns that the model gets by their names.
+        features: of a file or a frame, the columns that become one float tensor; `p*` stands for all that begin with p.
+            By default these are all columns that have no other use.
         target: how a batch becomes the target.
         preds: how the model's outputs become predictions; not needed for tensors and outputs with `logits`.
         weights: how a batch becomes weights of the samples; None for none.
@@ -268,9 +272,10 @@ def _evaluate(
     ranks.meet()
     if companions is not None:
         check_outputs(ranks.gather(companions.outputs))
-    return build_report(
+    report = build_report(
         FinishedEvaluation(loop, preparation.metrics, preparation.diagnostics, source, assigned, options, start)
     )
+    return replace(report, notes=(*report.notes, *preparation.inputs.notes))
 
 
 def _prepare(inputs: Inputs, ranks: Ranks) -> _Preparation:

@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from assay.data.tables.arrow import arrow
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.arguments.options import Metrics
 from assay.integrations.optional_packages import import_package
 from assay.progress import ProgressBar
 from assay.report import Report
-from assay.scoring.arrow import arrow
 from assay.scoring.counting import CountTask
 from assay.scoring.options import ScoreOptions
 from assay.scoring.partial import Partial, merge

@@ -12,20 +12,20 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from assay.data.tables.arrow import arrow
+from assay.data.tables.content_digests import changed_files
+from assay.data.tables.table_source import Fragment, TableSource, open_table
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.arguments.options import Metrics
 from assay.evaluation.arguments.preparation import meter_of
 from assay.metrics.base import Metric
 from assay.metrics.parsing import as_metrics
 from assay.progress import ProgressBar
-from assay.scoring.arrow import arrow
-from assay.scoring.content_digests import changed_files
 from assay.scoring.options import ScoreOptions
 from assay.scoring.partial import Partial
 from assay.scoring.query_rows import TableOrigin
 from assay.scoring.rows import is_list, usual_length
 from assay.scoring.schemas import schema_difference
-from assay.scoring.source import Fragment, TableSource, open_table
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from assay.scoring.arrow import arrow
+from assay.data.tables.arrow import arrow
 
 
 def sample_tensors(array: Any) -> tuple[list[Any], NDArray[np.bool_]]:

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay._atomic import Location, reading, write_whole
+from assay.data.tables.content_digests import changed_files
+from assay.data.tables.table_source import Fragment, TableSource
 from assay.errors import ConfigError, InputError, StateError, describe
 from assay.evaluation.arguments.preparation import meter_of, sample_observers
 from assay.evaluation.data.coverage import Coverage
@@ -32,7 +34,6 @@ from assay.metrics.base import Metric
 from assay.report import Report, Table
 from assay.scoring.bad_rows import BadRows, BadRowsError
 from assay.scoring.columns import TableColumns
-from assay.scoring.content_digests import changed_files
 from assay.scoring.label_rules import class_count, ignored_labels, takes_labels
 from assay.scoring.options import ScoreOptions
 from assay.scoring.part_files import COUNT_AGAIN, EXPECTED, as_bytes, bytes_of, manifest_digest, packed, unpacked
@@ -41,7 +42,6 @@ from assay.scoring.row_ids import MOST_IDS, RowIds
 from assay.scoring.row_selection import RowSelection
 from assay.scoring.row_trials import RowTrial, arguments_of
 from assay.scoring.rows import RowReader, TableRows, row_numbers
-from assay.scoring.source import Fragment, TableSource
 from assay.scoring.where import parse_where
 from assay.stats.sampling import SampleDigest
 

@@ -12,9 +12,9 @@ from multiprocessing.process import BaseProcess
 
 import torch
 
+from assay.data.tables.arrow import arrow
 from assay.errors import AssayWarning, StateError, describe
 from assay.progress import ProgressBar
-from assay.scoring.arrow import arrow
 from assay.scoring.counting import CountTask
 from assay.scoring.partial import Partial, merge
 

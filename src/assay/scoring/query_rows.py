@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from assay.data.tables.arrow import arrow
+from assay.data.tables.content_digests import changed_files
+from assay.data.tables.table_source import Fragment, TableSource, open_table
 from assay.evaluation.observe.query_recorder import QueryRecorder
 from assay.evaluation.observe.worst_queries import ChosenQueries, DocumentList, numbered_queries, ranking_metric
 from assay.evaluation.results.final_report import CountedSamples
 from assay.metrics.retrieval.base import QueryMean
 from assay.report import Section
-from assay.scoring.arrow import arrow
-from assay.scoring.content_digests import changed_files
 from assay.scoring.row_selection import RowSelection
 from assay.scoring.rows import row_numbers
 from assay.scoring.schemas import schema_difference
-from assay.scoring.source import Fragment, TableSource, open_table
 
 _INDEXES = "indexes"
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from assay.data.tables.arrow import arrow
 from assay.errors import describe
-from assay.scoring.arrow import arrow
 from assay.scoring.bad_rows import BadRows, BadRowsError
 from assay.scoring.row_trials import RowTrial
 from assay.scoring.rows import RowReader, TableRows, id_numbers

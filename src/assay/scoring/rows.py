@@ -12,10 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from assay.data.tables.arrow import arrow
 from assay.errors import ConfigError, describe
 from assay.evaluation.observe.column_bins import ColumnBins
 from assay.evaluation.observe.slice_values import MISSING, CodedLists, CodedValues, value_text
-from assay.scoring.arrow import arrow
 from assay.scoring.bad_rows import combined
 from assay.scoring.columns import TableColumns
 from assay.scoring.number_lists import sample_tensors

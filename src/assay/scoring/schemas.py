@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from assay.scoring.arrow import arrow
-from assay.scoring.column_types import wider
+from assay.data.tables.arrow import arrow
+from assay.data.tables.column_types import wider
+from assay.data.tables.table_source import TableSource
 from assay.scoring.rows import is_list, is_text
-from assay.scoring.source import TableSource
 
 
 def schema_difference(schema: Any, table: TableSource, needed: Sequence[str]) -> str:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from assay.data.tables.table_source import TableSource
 from assay.errors import ConfigError, describe
 from assay.evaluation.observe.column_bins import ColumnBins, quantile_edges
 from assay.scoring.columns import check_names
 from assay.scoring.rows import numbers_of_column
-from assay.scoring.source import TableSource
 from assay.scoring.where import Where
 
 _RANGES = re.compile(r"(?P<column>.+):(?P<kind>bins|edges|between)=(?P<numbers>[^:=]*)", re.DOTALL)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ParamSpec, Protocol, cast
 
+from assay.data.tables.table_source import TableSource, open_table
 from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.evaluation.arguments.options import Metrics, takes_options
 from assay.progress import ProgressBar
@@ -17,7 +18,6 @@ from assay.scoring.options import ScoreOptions
 from assay.scoring.partial import Partial
 from assay.scoring.processes import count_in_processes
 from assay.scoring.slice_ranges import join_ranges, split_ranges, with_edges
-from assay.scoring.source import TableSource, open_table
 from assay.scoring.where import parse_where
 
 P = ParamSpec("P")

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from assay.data.tables.arrow import arrow, reading
+from assay.data.tables.table_source import Fragment
 from assay.errors import ConfigError, describe
-from assay.scoring.arrow import arrow, reading
-from assay.scoring.source import Fragment
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from assay.cli.loaders.batch_parts import parse_slices, slice_columns
-from assay.cli.loaders.column_roles import features
 from assay.cli.options import EvaluateCommand
+from assay.data.column_roles import features
 from assay.errors import ConfigError
 from assay.evaluation.observe.column_bins import ColumnBins
 

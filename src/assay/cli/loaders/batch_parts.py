@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.cli.loaders.python_objects import import_object
+from assay.data.columns import Columns
 from assay.errors import ConfigError, describe
-from assay.evaluation.data.columns import Columns
 from assay.evaluation.observe.column_bins import ColumnBins
 from assay.metrics.base import Metric
 from assay.scoring.columns import split_unquoted, unquoted

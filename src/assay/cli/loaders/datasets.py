@@ -1,40 +1,24 @@
-"""DATA: a function that makes a data set, arrays, a table, or a folder of images."""
+"""DATA: a function that makes a data set, or a file or folder that `assay.data` opens."""
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 
-from assay._atomic import kept_copy, location
-from assay._remote import RemotePath
-from assay.cli.loaders.arrays import open_arrays
-from assay.cli.loaders.batch_parts import parse_columns
-from assay.cli.loaders.columns import Data
-from assay.cli.loaders.images import open_images
-from assay.cli.loaders.labels import check_classes
+from assay.cli.loaders.batch_parts import parse_columns, slice_columns
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.python_objects import construct
-from assay.cli.loaders.table_file import SUFFIXES as TABLES
-from assay.cli.loaders.tables import open_table
+from assay.cli.loaders.texts import text_tokenizer
 from assay.cli.options import EvaluateCommand
+from assay.data import Data, DataOptions, open_path
+from assay.data.files import file_endings
+from assay.data.labels import check_classes
+from assay.data.options import ModelNeeds
+from assay.data.tables.formats import suffix_of
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
-
-ARRAYS = (".npz", ".safetensors")
-
-
-@functools.cache
-def data_path(named: str) -> Path:
-    """Where the data are on this machine: a file at a URL is copied here, once, until the process ends."""
-    path = location("--data", named) if "://" in named else Path(named)
-    if not isinstance(path, RemotePath):
-        return path
-    if path.suffix not in (*ARRAYS, *TABLES):
-        expected = f"a file that ends in {', '.join((*ARRAYS, *TABLES))}"
-        raise ConfigError(describe("--data", repr(named), expected, "Copy a folder of images to this machine"))
-    return kept_copy(path, data_path)
 
 
 def open_data(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric]) -> Data:
@@ -47,29 +31,45 @@ def open_data(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metr
     return data
 
 
+def is_file(named: str) -> bool:
+    """Whether a name is that of a file or a folder, not of a function."""
+    path = Path(named)
+    is_there = path.is_dir() or (path.is_file() and ":" not in named)
+    return is_there or suffix_of(named) in file_endings() or os.sep in named.partition(":")[0]
+
+
 def _opened(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric]) -> Data:
-    named, columns = options.data, parse_columns(options.column, metrics)
-    path = data_path(named)
-    if path.is_dir():
-        return open_images(path, options, model.dtype, model.classes)
-    if path.suffix in (*ARRAYS, *TABLES) or (path.is_file() and ":" not in named):
-        if not path.is_file():
-            raise ConfigError(
-                describe("--data", f"{named}, which does not exist", "an existing file or folder", "Check the path")
-            )
-        if path.suffix in ARRAYS:
-            return open_arrays(path, options, model.dtype, model.classes, columns)
-        if path.suffix in TABLES:
-            takes_raw = any(metric.encoders for metric in metrics.values())
-            return open_table(path, options, model, columns, takes_raw)
-        expected = f"one of {', '.join((*ARRAYS, *TABLES))}"
-        if path.suffix == ".py":
-            do = f"Name the function in it that makes the data, as in {path.stem}:data"
-            raise ConfigError(describe("--data", f"{named}, a Python file", "package.module:function", do))
-        raise ConfigError(describe("--data", f"a file {path.name}", expected, "Save it as one of these"))
-    if os.sep in named.partition(":")[0]:
-        raise ConfigError(
-            describe("--data", f"{named}, which does not exist", "an existing file or folder", "Check the path")
+    columns = parse_columns(options.column, metrics)
+    if is_file(options.data):
+        if options.data.endswith(".py"):
+            do = f"Name the function in it that makes the data, as in {Path(options.data).stem}:data"
+            raise ConfigError(describe("--data", f"{options.data}, a Python file", "package.module:function", do))
+        needs = ModelNeeds(
+            dtype=model.dtype,
+            classes=model.classes,
+            takes_raw=any(metric.encoders for metric in metrics.values()),
+            is_identity=model.is_identity,
+            tokenizer=None if model.folder is None else lambda: text_tokenizer(model),
         )
-    dataset = construct(named, "--data", options.seed)
-    return Data(dataset, columns=columns, classes=options.classes or model.classes, is_made=True)
+        return open_path(options.data, _data_options(options, columns), needs)
+    dataset = construct(options.data, "--data", options.seed)
+    return Data(dataset, columns=columns, classes=options.classes or model.classes)
+
+
+def _data_options(options: EvaluateCommand, columns: Mapping[str, str]) -> DataOptions:
+    """The options as those of a file: functions of a batch are no columns."""
+    same = {each.name: getattr(options, each.name) for each in fields(DataOptions) if hasattr(options, each.name)}
+    sliced = [name for each in options.slice for name in slice_columns(each)]
+    return replace(
+        DataOptions(**same),
+        target=_column(options.target) if options.target else None,
+        inputs=() if any(":" in each for each in options.inputs) else options.inputs,
+        weights=_column(options.weights),
+        ids=_column(options.ids),
+        others=(*sliced, *options.show),
+        columns=columns,
+    )
+
+
+def _column(written: str) -> str:
+    return "" if ":" in written else written

@@ -8,7 +8,6 @@ import pickle
 import re
 import tempfile
 import warnings
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from assay.cli.loaders.program_strings import UnsafeError
 from assay.cli.loaders.python_objects import call_factory, construct_module, import_object, see_working_folder
 from assay.cli.loaders.safe_program import screen
 from assay.cli.options import ModelOptions
+from assay.data.arrays import check_archive
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.model.estimators import is_estimator
 from assay.evaluation.model.exported_models import as_model
@@ -112,23 +112,9 @@ def _from_file(path: Path, factory: str, allow_code: bool, seed: int) -> tuple[s
 
 
 def _records(path: Path) -> list[str]:
-    """What a zip file holds, after its checksums were found to be right; nothing for any other file.
-
-    torch does not look at them (it is built with ``MINIZ_DISABLE_ZIP_READER_CRC32_CHECKS``), so weights of which a byte
-    was changed would give other numbers and no error.
-    """
-    if not _is_zip(path):
-        return []
-    with reading(path, "a model or weights that torch wrote"), zipfile.ZipFile(path) as archive:
-        for entry in archive.infolist():
-            if entry.CRC:  # torch.serialization.set_crc32_options(False) writes 0
-                _check(archive, entry)
-        return archive.namelist()
-
-
-def _is_zip(path: Path) -> bool:
+    """What a zip file holds, after its checksums were found to be right; nothing for any other file."""
     with reading(path, "a model or weights that torch wrote"):
-        return zipfile.is_zipfile(path)
+        return check_archive(path)
 
 
 def _is_pickle(path: Path) -> bool:
@@ -215,14 +201,3 @@ def _filled(path: Path, read: Callable[[Path], dict[str, Any]], factory: str, se
         do = f"Name the factory of the model that {path.name} was saved from"
         raise ConfigError(describe(str(path), got, f"the weights of {factory}", do)) from error
     return f"weights for {factory}", net
-
-
-def _check(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
-    """Read an entry of a zip file to its end, where its checksum is looked at, in little memory.
-
-    Raises:
-        Exception: whatever `zipfile` raises where it is damaged.
-    """
-    with archive.open(entry) as file:
-        while file.read(1 << 20):
-            pass

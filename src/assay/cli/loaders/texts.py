@@ -1,8 +1,7 @@
-"""Columns of texts as the tokens that a model takes, by the tokenizer in its folder."""
+"""Files of text, and the tokenizer in the folder of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,45 +9,6 @@ from assay.cli.loaders.named_model import Model
 from assay.errors import ConfigError, StateError, describe
 from assay.huggingface import open_tokenizer, transformers
 from assay.language import Tokenizer
-
-
-class TokenColumns:
-    """Tokens of one text or of a pair of texts a sample, padded to the longest of each batch.
-
-    Args:
-        model: whose folder has the tokenizer.
-        texts: one or two columns.
-
-    Attributes:
-        names: the parts that the model gets.
-    """
-
-    def __init__(self, model: Model, texts: Sequence[list[str]]) -> None:
-        if model.folder is None:
-            do = "Give a Hugging Face folder as MODEL, or name a data set with package.module:function"
-            raise ConfigError(describe("--text", f"{model.what}", "a model with a tokenizer", do))
-        if len(texts) > 2:
-            raise ConfigError(describe("--text", f"{len(texts)} columns", "one or two", "Join them beforehand"))
-        self._texts = texts
-        self._tokenizer = _tokenizer(model)
-        self.longest = _longest(self._tokenizer, model)
-        self.names = tuple(self._tokenizer.model_input_names)
-
-    def __len__(self) -> int:
-        return len(self._texts[0])
-
-    def rows(self, index: list[int]) -> dict[str, Any]:
-        """The tokens of some rows, by name; each of shape (len(index), longest)."""
-        columns = [[column[k] for k in index] for column in self._texts]
-        tokens = self._tokenizer(
-            *columns, padding=True, truncation=self.longest is not None, max_length=self.longest, return_tensors="pt"
-        )
-        return {name: tokens[name] for name in self.names if name in tokens}
-
-    def note(self, names: Sequence[str]) -> str:
-        """A line for the report."""
-        cut = "" if self.longest is None else f", cut to {self.longest:,} tokens where they are longer"
-        return f"Texts of {' and '.join(names)} through {type(self._tokenizer).__name__}{cut}."
 
 
 def read_text(path: Path, option: str) -> str:
@@ -64,6 +24,12 @@ def read_text(path: Path, option: str) -> str:
 def tokenizer_of(model: Model) -> Tokenizer | None:
     """The tokenizer in a model's folder; None for bytes."""
     return None if model.folder is None else open_tokenizer(model.folder)
+
+
+def text_tokenizer(model: Model) -> tuple[Any, int | None]:
+    """The tokenizer of transformers in a model's folder, and how many tokens the model takes at most."""
+    tokenizer = _tokenizer(model)
+    return tokenizer, _longest(tokenizer, model)
 
 
 def _tokenizer(model: Model) -> Any:

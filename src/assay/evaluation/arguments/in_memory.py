@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from assay.errors import ConfigError, ShapeError, describe
+from assay.data.column_roles import features
+from assay.data.columns import TARGETS, Columns, check_lengths, loader
+from assay.data.options import DataOptions, ModelNeeds
+from assay.errors import ConfigError, describe
 from assay.evaluation.arguments.options import EvaluateOptions
-from assay.evaluation.data.batch import TARGETS, parse_shown
-from assay.evaluation.data.columns import Columns, as_is
+from assay.evaluation.data.batch import parse_shown
 from assay.evaluation.model.estimators import class_numbers
 from assay.evaluation.observe.slices import parse_slices
 
@@ -22,27 +24,6 @@ FEATURES, TARGET = "features of the frame", "target of the frame"
 """Parts of a batch, under names that no column is likely to have."""
 _FRAMES = ("pandas", "polars")
 _HUGGING_FACE = "datasets"
-
-
-@dataclass(frozen=True)
-class ModelNeeds:
-    """What a model and its metrics take of data.
-
-    Attributes:
-        dtype: of the floats that it takes; None for any.
-        features: the names of the columns that it was fitted on; empty where it takes a matrix.
-        classes: what the labels of the target are, in the order of their numbers; empty for numbers as they are.
-        columns: the names of the columns that metrics take.
-        takes_raw: whether metrics take strings.
-        is_estimator: whether it is an estimator.
-    """
-
-    dtype: torch.dtype | None = None
-    features: tuple[str, ...] = ()
-    classes: tuple[Any, ...] = ()
-    columns: frozenset[str] = frozenset()
-    takes_raw: bool = False
-    is_estimator: bool = False
 
 
 def open_in_memory(data: Any, options: EvaluateOptions, needs: ModelNeeds) -> tuple[Any, EvaluateOptions]:
@@ -68,6 +49,9 @@ def open_in_memory(data: Any, options: EvaluateOptions, needs: ModelNeeds) -> tu
         target = options.target if isinstance(options.target, str) else _usual_target(data)
         parts = {str(name): _part(each, str(name), needs, name == target) for name, each in data.items()}
         return _loader(Columns(parts), options), options
+    if options.features:
+        do = "Name the parts of a batch that the model gets with inputs="
+        raise ConfigError(describe("features", f"columns of {type(data).__name__}", "a table or a frame", do))
     return data, options
 
 
@@ -150,8 +134,10 @@ def _of_frame(
     parts = {str(each): _part(_column(frame, each), each, needs, each == target) for each in dict.fromkeys(roles)}
     inputs: Any = options.inputs
     if not callable(inputs):
-        chosen = [inputs] if isinstance(inputs, str) else inputs or [name for name in names if name not in roles]
-        chosen = list(needs.features) or list(chosen)
+        chosen = (
+            [inputs] if isinstance(inputs, str) else inputs or features(names, DataOptions(features=options.features))
+        )
+        chosen = list(needs.features) or list(chosen) or [name for name in names if name not in roles]
         parts[FEATURES] = _features(frame, chosen, needs)
         inputs = FEATURES
     if others:
@@ -243,10 +229,5 @@ def _is_vectors(array: np.ndarray[Any, Any]) -> bool:
 
 
 def _loader(columns: Columns, options: EvaluateOptions) -> DataLoader[Any]:
-    sizes = {name: len(part) for name, part in columns.parts.items()}
-    if len(set(sizes.values())) > 1:
-        got = ", ".join(f"{name} with {size:,}" for name, size in sizes.items())
-        do = "Pass parts of the same samples; batches belong into a list"
-        raise ShapeError(describe("data", f"rows: {got}", "as many of each", do))
-    size = options.batch_size or EvaluateOptions.batch_size
-    return DataLoader(columns, batch_size=size, num_workers=options.num_workers, collate_fn=as_is)
+    check_lengths(columns.parts, "data", "Pass parts of the same samples; batches belong into a list")
+    return loader(columns, options.batch_size, options.num_workers)

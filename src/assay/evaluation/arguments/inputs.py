@@ -6,7 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from assay.evaluation.arguments.in_memory import ModelNeeds, class_label_names, open_in_memory
+from torch import nn
+
+from assay.data import Data
+from assay.data.options import ModelNeeds
+from assay.evaluation.arguments.in_memory import class_label_names, open_in_memory
+from assay.evaluation.arguments.named_files import open_named, options_with
 from assay.evaluation.arguments.options import EvaluateOptions
 from assay.evaluation.arguments.preparation import meter_of
 from assay.evaluation.model.data_parallel import unwrapped
@@ -18,16 +23,17 @@ from assay.metrics.parsing import as_metrics
 
 @dataclass(frozen=True)
 class Inputs:
-    """A model, data, metrics and options."""
+    """A model, data, metrics and options, and what a reader of the report must know of the data."""
 
     model: Callable[..., Any]
     data: Any
     metrics: Any
     options: EvaluateOptions
+    notes: tuple[str, ...] = ()
 
 
 def open_inputs(model: Any, data: Any, metrics: Any, options: EvaluateOptions) -> Inputs:
-    """Make an estimator a function, arrays and frames a loader, and strings metrics; all else stays as it is.
+    """Make an estimator a function; paths, arrays and frames a loader; strings metrics; all else stays as it is.
 
     Of `DistributedDataParallel` the model inside is evaluated.
 
@@ -47,15 +53,19 @@ def open_inputs(model: Any, data: Any, metrics: Any, options: EvaluateOptions) -
     meter = meter_of(metrics, options.weights is not None)
     options = replace(options, classes=names)
     needs = ModelNeeds(
-        None if is_estimator(model) else float_dtype(model),
-        tuple(getattr(model, "feature_names_in_", ())) if is_estimator(model) else (),
-        labels or names,
-        meter.columns,
-        meter.takes_raw,
-        is_estimator(model),
+        dtype=None if is_estimator(model) else float_dtype(model),
+        features=tuple(getattr(model, "feature_names_in_", ())) if is_estimator(model) else (),
+        classes=labels or names,
+        columns=frozenset(meter.columns),
+        takes_raw=meter.takes_raw,
+        is_estimator=is_estimator(model),
+        is_identity=isinstance(model, nn.Identity),
     )
+    data, notes = open_named(data, options, needs, meter.metrics), ()
+    if isinstance(data, Data):
+        data, options, notes = data.data, options_with(data, options, meter.metrics), data.notes
     data, options = open_in_memory(data, options, needs)
     if is_estimator(model):
         options = replace(options, device="cpu" if options.device == "auto" else options.device)
-        return Inputs(EstimatorModel(model, list(meter.metrics.values())), data, metrics, options)
-    return Inputs(as_model(model), data, metrics, options)
+        return Inputs(EstimatorModel(model, list(meter.metrics.values())), data, metrics, options, notes)
+    return Inputs(as_model(model), data, metrics, options, notes)

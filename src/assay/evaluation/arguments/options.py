@@ -84,6 +84,7 @@ class EvaluateOptions(ReportOptions):
 
     device: str | torch.device = "auto"
     inputs: Selector = None
+    features: Sequence[str] = ()
     target: Selector = None
     preds: Selector = None
     weights: Selector = None
@@ -113,6 +114,9 @@ class EvaluateOptions(ReportOptions):
         if columns is not None and not isinstance(columns, Mapping):
             do = 'Pass columns={"indexes": "query_id"}'
             raise ConfigError(describe("columns", repr(columns), "parts of a batch by name", do))
+        if isinstance(self.features, str):
+            do = f"Pass features=[{self.features!r}]"
+            raise ConfigError(describe("features", repr(self.features), "a list of names of columns", do))
         if self.resume is not None:
             location("resume", self.resume)
         if self.run_id is not None and not (isinstance(self.run_id, str) and self.run_id):

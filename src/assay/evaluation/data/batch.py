@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.data.columns import TARGETS
 from assay.errors import ConfigError, ShapeError, describe
 from assay.evaluation.nested_batch import branches, structure
 
@@ -18,7 +19,6 @@ Shown: TypeAlias = "str | Sequence[str] | Mapping[str, Selector] | None"
 """What is shown of samples: names of parts of a batch, or selectors by name."""
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
-TARGETS = ("labels", "label", "target", "targets", "y")
 OUTPUTS = ("logits", "preds", "predictions", "scores", "out")
 _WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 _SAY = "Say it with inputs=, target= or preds=: a name, a position, or a function"

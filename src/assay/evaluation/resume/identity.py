@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch.utils.data import ConcatDataset, Subset, TensorDataset
 
+from assay.data.columns import Columns
 from assay.errors import ConfigError, describe
 from assay.evaluation.arguments.options import EvaluateOptions
-from assay.evaluation.data.columns import Columns
 from assay.evaluation.data.coverage import SampleAssignment
 from assay.evaluation.data.data_source import DataSource, Unit
 from assay.evaluation.observe.slices import parse_slices

@@ -12,32 +12,15 @@ from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
+from assay.data.tables.arrow import arrow, reading
+from assay.data.tables.column_types import unified
+from assay.data.tables.content_digests import content_digest
+from assay.data.tables.formats import FORMATS, TableFormat, suffix_of
 from assay.errors import ConfigError, MissingDependencyError, describe
-from assay.scoring.arrow import arrow, reading
-from assay.scoring.column_types import unified
-from assay.scoring.content_digests import content_digest
-from assay.scoring.json_nesting import check_nesting
 
 RecordBatches: TypeAlias = Iterator[Any]
 
-FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "ipc",
-    ".ipc": "ipc",
-    ".feather": "ipc",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".jsonl": "json",
-    ".ndjson": "json",
-}
-"""The formats of files by the endings of their names."""
-
-COMPRESSED = (".gz", ".bz2", ".lz4")
-"""What the names of compressed files of CSV and JSON lines end in besides."""
-
 BATCH_ROWS = 1 << 17
-BLOCK_BYTES = 1 << 24  # of CSV and JSON lines; no row may be longer
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _TABLE = "table"
 _NOTHING = "a table with rows"
@@ -176,6 +159,29 @@ def open_table(source: Any, *, texts: Sequence[str] = (), sql: str = "", name: s
     return _of_stream(source, name)
 
 
+def open_whole(path: str, texts: Sequence[str] = ()) -> TableSource:
+    """A file on this machine; one whose values tell the types of its columns is read to its end.
+
+    Args:
+        path: the file.
+        texts: columns of CSV that are strings whatever they look like.
+
+    Raises:
+        StateError: it cannot be read.
+    """
+    file_format = FORMATS[suffix_of(path)]
+    if file_format.whole is None:
+        return open_table(path, texts=texts)
+    if file_format.check is not None:
+        file_format.check(arrow().fs.LocalFileSystem(), path)
+    table = file_format.whole(path, texts)
+    if file_format.is_csv:
+        for place, name in enumerate(table.column_names):
+            if name not in texts:
+                table = table.set_column(place, name, _blank_as_missing(table.column(place)))
+    return open_table(table, name=path)
+
+
 def _of_stream(source: Any, name: str = _TABLE) -> TableSource:
     """A table in memory, or a stream that can be read once."""
     pa = arrow()
@@ -256,38 +262,44 @@ def _of_files(paths: Sequence[str], texts: Sequence[str]) -> TableSource:
     pa = arrow()
     filesystem, root, files = _found(paths)
     name = paths[0] if len(paths) == 1 else f"{len(paths)} paths"
-    kinds = {suffix: FORMATS.get(suffix) for suffix in map(_suffix, files)}
-    if None in kinds.values() or len(set(kinds.values())) > 1:
-        got = f"files ending in {', '.join(sorted(suffix or 'nothing' for suffix in kinds))}"
+    formats = {suffix: FORMATS.get(suffix) for suffix in map(suffix_of, files)}
+    file_format = next(iter(formats.values()))
+    if file_format is None or len(set(formats.values())) > 1:
+        got = f"files ending in {', '.join(sorted(suffix or 'nothing' for suffix in formats))}"
         expected = f"files of one format: {', '.join(FORMATS)}"
         raise ConfigError(describe(name, got, expected, "Name the files, or a pattern such as folder/*.parquet"))
-    kind, tabs = next(iter(kinds.values())), ".tsv" in kinds
-    is_typed = kind in ("parquet", "ipc")
-    if not is_typed and len(files) > 1:  # parts without rows, as other programs write them
+    if not file_format.is_typed and len(files) > 1:  # parts without rows, as other programs write them
         files = [each.path for each in filesystem.get_file_info(files) if each.size != 0] or files[:1]
     with reading(files[0]):
-        file_format = _format(pa, str(kind), tabs, texts)
         base = {"partition_base_dir": root} if root else {}
         options = pa.dataset.FileSystemFactoryOptions(**base)
         options.partitioning_factory = pa.dataset.HivePartitioning.discover(infer_dictionary=True)
-        if kind == "json":
+        if file_format.check is not None:
             for each in files:
-                check_nesting(filesystem, each, BLOCK_BYTES)
-        factory = pa.dataset.FileSystemDatasetFactory(filesystem, files, file_format, options)
+                file_format.check(filesystem, each)
+        factory = pa.dataset.FileSystemDatasetFactory(filesystem, files, file_format.dataset(texts), options)
         dataset = factory.finish()
         if len(files) > 1:
             each_schema = [fragment.physical_schema for fragment in dataset.get_fragments()]
-            dataset = factory.finish(unified(dataset.schema, each_schema, is_typed=is_typed))
+            dataset = factory.finish(unified(dataset.schema, each_schema, is_typed=file_format.is_typed))
     schema = _without_views(dataset.schema)
     fragments = [
-        each for fragment in dataset.get_fragments() for each in _fragments_of(fragment, schema, root, kind, texts)
+        each
+        for fragment in dataset.get_fragments()
+        for each in _fragments_of(fragment, schema, root, file_format, texts)
     ]
     in_files = fragments[0].schema.names if fragments else schema.names
     folders = tuple(name for name in schema.names if name not in in_files)
     whole = tuple(path if _URL.match(path) else os.path.abspath(path) for path in paths)
-    is_csv = kind == "csv"
     return TableSource(
-        name, schema, tuple(fragments), is_typed, folders, paths=whole, texts=tuple(texts), is_csv=is_csv
+        name,
+        schema,
+        tuple(fragments),
+        file_format.is_typed,
+        folders,
+        paths=whole,
+        texts=tuple(texts),
+        is_csv=file_format.is_csv,
     )
 
 
@@ -359,45 +371,16 @@ def _fixed_part(pattern: str) -> str:
     )
 
 
-def _suffix(path: str) -> str:
-    inside = PurePosixPath(path)
-    return (inside.with_suffix("") if inside.suffix in COMPRESSED else inside).suffix.lower()
-
-
-def _format(pa: Any, kind: str, tabs: bool, texts: Sequence[str]) -> Any:
-    if kind == "parquet":
-        return pa.dataset.ParquetFileFormat()
-    if kind == "ipc":
-        return pa.dataset.IpcFileFormat()
-    if kind == "json":
-        return pa.dataset.JsonFileFormat(read_options=pa.json.ReadOptions(block_size=BLOCK_BYTES))
-    parse, convert = csv_options(tabs, texts)
-    read = pa.csv.ReadOptions(block_size=BLOCK_BYTES)
-    return pa.dataset.CsvFileFormat(parse, convert_options=convert, read_options=read)
-
-
-def csv_options(tabs: bool, texts: Sequence[str]) -> tuple[Any, Any]:
-    """How CSV is parsed and converted.
-
-    Args:
-        tabs: whether tabs are between cells.
-        texts: columns that are strings whatever they look like.
-    """
-    pa = arrow()
-    # A blank cell is missing, "" is the empty string, and "NA" may be what was predicted.
-    blank = {"strings_can_be_null": True, "quoted_strings_can_be_null": False, "null_values": [""]} if texts else {}
-    convert = pa.csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()), **blank)
-    return pa.csv.ParseOptions(delimiter="\t" if tabs else ","), convert
-
-
-def _fragments_of(fragment: Any, schema: Any, root: str, kind: str | None, texts: Sequence[str]) -> list[Fragment]:
+def _fragments_of(
+    fragment: Any, schema: Any, root: str, file_format: TableFormat, texts: Sequence[str]
+) -> list[Fragment]:
     """The row groups of a file of Parquet, or a file."""
     file = os.path.relpath(fragment.path, root) if root else PurePosixPath(fragment.path).name
     with reading(fragment.path):
         physical = fragment.physical_schema
-        if kind != "parquet":
-            rows = fragment.count_rows() if kind == "ipc" else None
-            scan = _with_missing(_scan(fragment, schema), texts) if kind == "csv" else _scan(fragment, schema)
+        if not hasattr(fragment, "split_by_row_group"):
+            rows = fragment.count_rows() if file_format.is_typed else None
+            scan = _with_missing(_scan(fragment, schema), texts) if file_format.is_csv else _scan(fragment, schema)
             return [Fragment(file, file, None, 0, rows, physical, scan, content=_content(fragment))]
         groups = fragment.split_by_row_group()
     fragments, first, content = [], 0, _content(fragment, fragment.metadata)
@@ -448,13 +431,13 @@ def _with_missing(scan: Callable[[Sequence[str]], RecordBatches], texts: Sequenc
         for batch in scan(columns):
             for place, name in enumerate(batch.schema.names):
                 if name not in texts:
-                    batch = batch.set_column(place, name, blank_as_missing(batch.column(place)))
+                    batch = batch.set_column(place, name, _blank_as_missing(batch.column(place)))
             yield batch
 
     return missing
 
 
-def blank_as_missing(array: Any) -> Any:
+def _blank_as_missing(array: Any) -> Any:
     """A column in which empty strings are missing."""
     pa = arrow()
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):

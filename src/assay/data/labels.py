@@ -34,11 +34,11 @@ def number_classes(names: Sequence[str | None], classes: Sequence[str], where: s
     known = tuple(classes) or tuple(sorted(set(texts)))
     number = {name: k for k, name in enumerate(known)}
     if len(number) < len(known):
-        raise ConfigError(describe("--classes", ", ".join(known), "each name once", "Remove the name that comes twice"))
+        raise ConfigError(describe("classes", ", ".join(known), "each name once", "Remove the name that comes twice"))
     unknown = sorted(set(texts) - set(number))
     if unknown:
         got = f"{', '.join(map(repr, unknown[:5]))}{' and more' if len(unknown) > 5 else ''}"
-        do = "Name all classes in the order of the model's outputs with --classes"
+        do = "Name all classes in the order of the model's outputs as classes"
         raise ConfigError(describe(where, got, f"one of the classes {', '.join(known)}", do))
     return torch.tensor([number[name] for name in texts], dtype=torch.int64, device="cpu"), known
 
@@ -67,7 +67,7 @@ def to_target(values: Any, classes: Sequence[str], where: str) -> tuple[Tensor, 
         if outside:
             got = f"{target[outside[0]].tolist()} in {rows_at(outside)}"
             expected = f"numbers below {len(classes)}, as there are {len(classes)} classes"
-            raise ConfigError(describe(where, got, expected, "Correct --classes or the data"))
+            raise ConfigError(describe(where, got, expected, "Correct classes or the data"))
     return target, tuple(classes)
 
 
@@ -115,7 +115,7 @@ def check_classes(labels: Tensor | None, classes: Sequence[str], metrics: Mappin
         if count is None or getattr(metric, "num_labels", None) is not None:
             continue
         if classes and len(classes) != count:
-            do = "Correct num_classes, or name all classes in the order of the model's outputs with --classes"
+            do = "Correct num_classes, or name all classes in the order of the model's outputs as classes"
             raise ConfigError(describe("classes", f"{len(classes)} ({_some(classes)})", f"{count}, as {name} has", do))
         if labels is None or labels.is_floating_point() or getattr(metric, "ignore_index", None) is not None:
             continue

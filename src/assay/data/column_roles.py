@@ -10,13 +10,12 @@ from typing import Any
 
 from torch import Tensor
 
-from assay.cli.loaders.batch_parts import slice_columns
-from assay.cli.loaders.labels import check_ids, class_note, to_target
-from assay.cli.options import EvaluateCommand
+from assay.data.columns import TARGETS
+from assay.data.labels import check_ids, class_note, to_target
+from assay.data.options import DataOptions
 from assay.errors import ConfigError, describe
-from assay.evaluation.data.batch import TARGETS
 
-AS_NUMBERS = " as numbers"
+_AS_NUMBERS = " as numbers"
 """After the name of a column of strings: the part of a batch that has their numbers."""
 
 
@@ -44,25 +43,23 @@ class Roles:
         return {self.target, *self.others, *self.columns}
 
 
-def assign_roles(names: Sequence[str], options: EvaluateCommand, columns: Mapping[str, Any], where: str) -> Roles:
-    """Read from the options what each column is for; `columns` are those of the metrics, by name."""
+def assign_roles(names: Sequence[str], options: DataOptions, where: str) -> Roles:
+    """Read from the options what each column is for."""
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
         raise ConfigError(describe(where, f"the column {twice[0]!r} more than once", "names that differ", "Rename one"))
-    sliced = [name for each in options.slice for name in slice_columns(each)]
-    others = tuple(dict.fromkeys([*_columns(options.ids), *_columns(options.weights), *sliced, *options.show]))
-    target = (*_columns(options.target), *(name for name in TARGETS if name in names))
-    if not target and not options.target:
-        do = "Say which is the target with --target"
-        raise ConfigError(describe(where, f"columns {listed(names)}", f"one named {', '.join(TARGETS)}", do))
-    inputs = (*(each for each in options.inputs if ":" not in each), *features(names, options), *options.text)
-    check(("--target", target[:1]), names, where)
-    check(("--inputs, --features or --text", inputs), names, where)
-    check(("--ids, --weights, --slice or --show", others), names, where)
-    for name, part in columns.items():
-        check((f"--column {name}", [part]), names, where, f"Write --column {name}=COLUMN with one of its columns")
-    ids = next(iter(_columns(options.ids)), "")
-    return Roles(target[0] if target else "", inputs, others, tuple(columns.values()), ids)
+    others = tuple(dict.fromkeys(name for name in (options.ids, options.weights, *options.others) if name))
+    target = options.target or next((name for name in TARGETS if name in names), options.target)
+    if target is None:
+        expected = f"one named {', '.join(TARGETS)}"
+        raise ConfigError(describe(where, f"columns {listed(names)}", expected, "Name the target's column as target"))
+    inputs = (*options.inputs, *features(names, options), *options.text)
+    check(("target", [target] if target else []), names, where)
+    check(("inputs, features or text", inputs), names, where)
+    check(("ids, weights, slice or show", others), names, where)
+    for name, part in options.columns.items():
+        check((f"column {name}", [part]), names, where, f"Name one of its columns for {name}")
+    return Roles(target, inputs, others, tuple(options.columns.values()), options.ids)
 
 
 def read_roles(
@@ -89,32 +86,33 @@ def read_roles(
 
 def number_columns(
     read: Callable[[str], Any], columns: Mapping[str, str], parts: dict[str, Any], where: str
-) -> tuple[dict[str, str], list[str]]:
+) -> tuple[dict[str, str], dict[str, str], list[str]]:
     """Add the named columns of metrics to the parts of a batch: strings, such as ids of queries, as numbers.
 
     Returns:
-        The part of each, and notes for the report.
+        The part of each, the column of strings of those that are numbered, and notes for the report.
     """
-    numbers, notes = {}, []
+    numbers, numbered, notes = {}, {}, []
     for name, column in columns.items():
         strings = read(column)
         values, known = to_target(strings, (), f"{where}: {column}")
-        numbers[name] = column + AS_NUMBERS if known else column
+        numbers[name] = column + _AS_NUMBERS if known else column
         parts[numbers[name]] = values
         if known:
             parts[column] = strings  # for slices and what is shown
+            numbered[name] = column
             notes.append(f"{name} numbers the {len(known):,} values of {column} in alphabetical order.")
-    return numbers, notes
+    return numbers, numbered, notes
 
 
-def features(names: Sequence[str], options: EvaluateCommand) -> tuple[str, ...]:
-    """The columns of ``--features``, in their order; patterns (``p*``) stand for columns in the order of the file.
+def features(names: Sequence[str], options: DataOptions) -> tuple[str, ...]:
+    """The columns of `options.features`, in their order; patterns (``p*``) stand for columns in the order of the file.
 
     Example:
-        >>> features(["age", "p1", "p0", "y"], EvaluateCommand(features=("p*", "age")))
+        >>> features(["age", "p1", "p0", "y"], DataOptions(features=("p*", "age")))
         ('p1', 'p0', 'age')
     """
-    others = {*(_columns(options.target) or TARGETS), *_columns(options.ids), *_columns(options.weights)}
+    others = {*((options.target,) if options.target else TARGETS), options.ids, options.weights}
     free = [name for name in names if name not in others]
     features: list[str] = []
     for written in options.features:
@@ -122,7 +120,7 @@ def features(names: Sequence[str], options: EvaluateCommand) -> tuple[str, ...]:
         fits = fnmatch.filter(free, written) if is_pattern else [written]
         if not fits:
             got = f"the pattern {written!r}, which fits no column"
-            raise ConfigError(describe("--features", got, f"a pattern of {listed(names)}", "Check the pattern"))
+            raise ConfigError(describe("features", got, f"a pattern of {listed(names)}", "Check the pattern"))
         features += [name for name in fits if name not in features]
     return tuple(features)
 
@@ -141,7 +139,3 @@ def check(request: tuple[str, Iterable[str]], names: Sequence[str], where: str, 
 def listed(names: Sequence[str]) -> str:
     """Names for a message."""
     return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "") if names else "none"
-
-
-def _columns(written: str) -> list[str]:
-    return [] if not written or ":" in written else [each.strip() for each in written.split(",")]

@@ -1,8 +1,8 @@
-"""Tables as data: CSV, TSV, Parquet and JSON lines, a row a sample."""
+"""Tables as data, a row a sample."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,87 +11,78 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.cli.loaders.column_roles import Roles, assign_roles, features, listed, number_columns, read_roles
-from assay.cli.loaders.columns import Data, loader
-from assay.cli.loaders.labels import rows_at
-from assay.cli.loaders.named_model import Model
-from assay.cli.loaders.table_file import TableFile
-from assay.cli.options import EvaluateCommand
+from assay.data.column_roles import Roles, assign_roles, features, listed, number_columns, read_roles
+from assay.data.columns import TARGETS, Columns, Data, loader
+from assay.data.labels import rows_at
+from assay.data.options import DataOptions, ModelNeeds
+from assay.data.tables.table_file import TableFile
+from assay.data.tokens import TokenColumns
 from assay.errors import ConfigError, ShapeError, describe
-from assay.evaluation.data.batch import TARGETS
-from assay.evaluation.data.columns import Columns
 
 _TEXTS = ("text", "sentence")
 
 
-def open_table(
-    path: Path, options: EvaluateCommand, model: Model, columns: Mapping[str, Any], takes_raw: bool = False
-) -> Data:
+def open_table_data(path: Path, options: DataOptions, needs: ModelNeeds) -> Data:
     """A table as data.
 
-    Features become one float tensor in the order of their columns. Columns that `--inputs` names go to the model by
-    name, and `--text` ones through the tokenizer beside the model. Parquet is read by row groups, as batches need them;
-    of other tables the columns that are needed are read at once.
-
-    Args:
-        path: the file.
-        options: what each column is for.
-        model: what gets the inputs.
-        columns: by name, the columns that metrics take.
-        takes_raw: whether metrics take strings: then those of inputs and target stay strings.
+    Features become one float tensor in the order of their columns. Columns that `inputs` names go to the model by
+    name, and those of `text` through its tokenizer. Parquet is read by row groups, as batches need them; of other
+    tables the columns that are needed are read at once. Where metrics take strings, those of inputs and target stay
+    strings.
     """
-    table = TableFile(path, (*options.inputs, *([options.target] if options.target else TARGETS)) if takes_raw else ())
-    roles = assign_roles(table.names, options, columns, str(path))
+    raw = needs.takes_raw
+    table = TableFile(path, (*options.inputs, *([options.target] if options.target else TARGETS)) if raw else ())
+    roles = assign_roles(table.names, options, str(path))
     target = roles.target
     if not table.rows:
         raise ConfigError(describe(str(path), "no rows", "one or more", "Check what was written there"))
-    inputs, which, notes = _inputs(table, roles, options, model, takes_raw)
-    classes = options.classes or model.classes
-    if takes_raw:
+    inputs, which, notes = _inputs(table, roles, options, needs)
+    classes = options.classes or needs.classes
+    if raw:
         inputs |= {roles.target: table.strings(roles.target)} if roles.target else {}
         roles, classes = replace(roles, target=""), ()
     parts, labels, classes, more = read_roles(table.values, roles, classes, str(path))
-    numbered, of_columns = number_columns(table.values, columns, parts, str(path))
+    columns, strings, of_columns = number_columns(table.values, options.columns, parts, str(path))
     data = loader(Columns({**inputs, **parts}), options.batch_size, options.num_workers)
-    return Data(data, which, target or None, None, labels, classes, (*notes, *more, *of_columns), columns=numbered)
+    return Data(data, which, target or None, None, labels, classes, (*notes, *more, *of_columns), columns, strings)
 
 
 def _inputs(
-    table: TableFile, roles: Roles, options: EvaluateCommand, model: Model, takes_raw: bool
+    table: TableFile, roles: Roles, options: DataOptions, needs: ModelNeeds
 ) -> tuple[dict[str, Any], Any, list[str]]:
     """The columns for the model, how it is given them, and what to say about that."""
-    texts = options.text or _usual_text(table, roles, model)
+    texts = options.text or _usual_text(table, roles, needs)
     if texts:
-        from assay.cli.loaders.texts import TokenColumns
-
-        tokens = TokenColumns(model, [table.strings(name).tolist() for name in texts])
+        if needs.tokenizer is None:
+            do = "Tokenize the texts in a data set of your own, or name a Hugging Face folder as the model"
+            raise ConfigError(describe("text", "a model without a tokenizer", "a model with a tokenizer", do))
+        tokens = TokenColumns(*needs.tokenizer(), [table.strings(name).tolist() for name in texts])
         return {"": tokens}, list(tokens.names), [tokens.note(texts)]
-    if options.inputs and not any(":" in each for each in options.inputs):
-        parts = {name: _input(table, name, model, takes_raw) for name in roles.inputs}
+    if options.inputs:
+        parts = {name: _input(table, name, needs) for name in roles.inputs}
         return parts, list(roles.inputs) if len(roles.inputs) > 1 else roles.inputs[0], []
-    if takes_raw and model.is_identity:
-        got = f"columns {listed(table.names)}"
-        raise ConfigError(describe(str(table.path), got, "a column of predictions", "Name it with --inputs"))
+    got = f"columns {listed(table.names)}"
+    if needs.takes_raw and needs.is_identity:
+        raise ConfigError(describe(str(table.path), got, "a column of predictions", "Name it as inputs"))
     names = features(table.names, options) or tuple(name for name in table.names if name not in roles.taken)
     if not names:
-        got = f"columns {listed(table.names)}"
-        raise ConfigError(describe(str(table.path), got, "features beside the target", "Name them with --features"))
+        raise ConfigError(describe(str(table.path), got, "features beside the target", "Name them as features"))
     note = f"{len(names)} feature column{'s' * (len(names) > 1)}: {listed(names)}."
-    return {"features": FeatureColumns(table, names, model.dtype)}, "features", [note]
+    return {"features": FeatureColumns(table, names, needs.float_dtype)}, "features", [note]
 
 
-def _usual_text(table: TableFile, roles: Roles, model: Model) -> tuple[str, ...]:
-    if model.folder is None or roles.inputs:
+def _usual_text(table: TableFile, roles: Roles, needs: ModelNeeds) -> tuple[str, ...]:
+    if needs.tokenizer is None or roles.inputs:
         return ()
     return next(((name,) for name in _TEXTS if name in table.names), ())
 
 
-def _input(table: TableFile, name: str, model: Model, takes_raw: bool) -> Any:
-    """A column that the model gets: strings as they are where metrics take them, floats in the dtype of its weights."""
-    if takes_raw and (model.is_identity or table.has_strings(name)):
+def _input(table: TableFile, name: str, needs: ModelNeeds) -> Any:
+    """A column that the model gets: strings where metrics take them, floats in the dtype of its weights."""
+    if needs.takes_raw and (needs.is_identity or table.has_strings(name)):
         return table.strings(name)
     values = table.numbers(name)
-    return values.to(model.dtype) if values.is_floating_point() else values
+    return values.to(needs.float_dtype) if values.is_floating_point() else values
 
 
 class FeatureColumns:

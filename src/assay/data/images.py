@@ -12,39 +12,36 @@ import torch
 from torch import Tensor
 
 from assay._atomic import reading
-from assay.cli.loaders.columns import Data, loader
-from assay.cli.loaders.labels import class_note, number_classes
-from assay.cli.options import EvaluateCommand
+from assay.data.columns import Columns, Data, loader
+from assay.data.labels import class_note, number_classes
+from assay.data.options import DataOptions, ModelNeeds
 from assay.errors import ConfigError, MissingDependencyError, ShapeError, describe
-from assay.evaluation.data.columns import Columns
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 MODES = {"RGB": 3, "L": 1}
 
 
-def open_images(path: Path, options: EvaluateCommand, dtype: torch.dtype, classes: tuple[str, ...] = ()) -> Data:
+def open_images(path: Path, options: DataOptions, needs: ModelNeeds) -> Data:
     """A folder of images as data; they are read when a batch needs them.
 
     A batch has `image` (N, C, H, W) from 0 to 1, or normalised, `label` and `path`, by which samples are known.
     """
     _pillow()
-    if options.image_mode not in MODES:
-        do = "Write --image-mode RGB"
-        raise ConfigError(describe("--image-mode", repr(options.image_mode), " or ".join(MODES), do))
+    look = _look(options, needs.float_dtype)
     folders = sorted(each.name for each in path.iterdir() if each.is_dir() and not each.name.startswith("."))
     files = [file for name in folders for file in sorted((path / name).rglob("*")) if file.suffix.lower() in SUFFIXES]
     if not files:
         got = f"{len(folders)} subfolders without images" if folders else "no subfolder"
         expected = f"images ({', '.join(SUFFIXES)}) in a subfolder a class"
         raise ConfigError(describe(str(path), got, expected, "Name the folder that holds the subfolders"))
-    class_names = options.classes or classes
+    class_names = options.classes or needs.classes
     names = [file.relative_to(path).parts[0] for file in files]
     labels, classes = number_classes(names, class_names or folders, f"{path}")
     known = np.array([file.relative_to(path).as_posix() for file in files], dtype=object)
-    columns = Columns({"image": Images(files, _look(options, dtype)), "label": labels, "path": known})
+    columns = Columns({"image": Images(files, look), "label": labels, "path": known})
     note = class_note(classes, "the order that was said" if class_names else "alphabetical order of the folders")
     data = loader(columns, options.batch_size, options.num_workers)
-    return Data(data, "image", "label", "path", labels, classes, (note, f"Images: {_look(options, dtype)}."))
+    return Data(data, "image", "label", "path", labels, classes, (note, f"Images: {look}."))
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,7 @@ class Images:
         if other is not None:
             first, second = (self._files[index[k]] for k in (0, other))
             got = f"{first.name} of {_size(images[0])} and {second.name} of {_size(images[other])}"
-            raise ShapeError(describe("images", got, "one size", "Say it with --image-size 224"))
+            raise ShapeError(describe("images", got, "one size", "Say it with image_size, such as 224"))
         return torch.stack(images)
 
     def _read(self, file: Path) -> Tensor:
@@ -129,22 +126,23 @@ def _cropped(image: Any, look: ImageTransform) -> Any:
     return image.crop((left, top, left + look.size, top + look.size))
 
 
-def _look(options: EvaluateCommand, dtype: torch.dtype) -> ImageTransform:
+def _look(options: DataOptions, dtype: torch.dtype) -> ImageTransform:
+    if options.image_mode not in MODES:
+        raise ConfigError(describe("image_mode", repr(options.image_mode), " or ".join(MODES), "Write RGB"))
     channels = MODES[options.image_mode]
-    for name, values in (("--mean", options.mean), ("--std", options.std)):
+    for name, values in (("mean", options.mean), ("std", options.std)):
         if values and len(values) != channels:
-            expected, do = f"{channels}, one a channel", f"Write {name} with {channels} numbers"
+            expected, do = f"{channels}, one a channel", f"Write {channels} numbers"
             raise ConfigError(describe(name, f"{len(values)} numbers", expected, do))
     if bool(options.mean) != bool(options.std):
-        got = "one of --mean and --std"
-        raise ConfigError(describe("normalisation", got, "both or none", "Name both"))
+        raise ConfigError(describe("normalisation", "one of mean and std", "both or none", "Name both"))
     if any(each <= 0 for each in options.std):
-        do = "Write --std 1 to leave the values as they are"
-        raise ConfigError(describe("--std", options.std, "numbers above 0", do))
+        do = "Write 1 to leave the values of a channel unchanged"
+        raise ConfigError(describe("std", options.std, "numbers above 0", do))
     size, resize = options.image_size, options.image_resize or options.image_size
     if size < 0 or resize < size:
-        got = f"--image-size {size} and --image-resize {options.image_resize}"
-        do = "Write an --image-resize of at least --image-size"
+        got = f"image_size {size} and image_resize {options.image_resize}"
+        do = "Write an image_resize of at least image_size"
         raise ConfigError(describe("images", got, "a size, and no smaller one before it", do))
     return ImageTransform(size, resize, options.image_mode, options.mean, options.std, dtype)
 

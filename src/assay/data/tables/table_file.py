@@ -1,4 +1,4 @@
-"""A file of columns (Parquet, Arrow, CSV, JSON lines) as `assay.scoring` opens it, read as columns are needed."""
+"""A table in one file, read as columns are needed: whole columns, or rows of groups."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay._atomic import reading
-from assay.cli.loaders.labels import rows_at
-from assay.errors import ConfigError, ShapeError, describe
-from assay.scoring.arrow import arrow
-from assay.scoring.source import FORMATS, TableSource, blank_as_missing, csv_options, open_table
-
-SUFFIXES = tuple(FORMATS)
+from assay.data.labels import rows_at
+from assay.data.tables.arrow import arrow
+from assay.data.tables.formats import suffix_of
+from assay.data.tables.table_source import TableSource, open_whole
+from assay.errors import ConfigError, MissingDependencyError, ShapeError, describe
 
 
 class TableFile:
@@ -37,7 +36,7 @@ class TableFile:
     def __init__(self, path: Path, strings: Sequence[str] = ()) -> None:
         self.path, self._strings = path, strings
         with self._reading():
-            self._table: TableSource | None = self._opened()
+            self._table: TableSource | None = open_whole(str(path), strings)
             sizes = [each.rows or 0 for each in self._table.fragments]
             self._schema = self._table.schema
         self.names: list[str] = [name for name in self._schema.names if name not in self._table.folders]
@@ -53,7 +52,7 @@ class TableFile:
         types = arrow().types
         kind = self._value_type(name)
         if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)):
-            do = "Leave it out by naming the columns to use with --features"
+            do = "Leave it out by naming the columns to use as features"
             raise ConfigError(describe(f"{self.path}: {name}", f"values of type {kind}", "numbers", do))
 
     def values(self, name: str) -> Tensor | NDArray[Any]:
@@ -109,12 +108,25 @@ class TableFile:
             table = self._part(group, names)
             return [_array(table.column(name), f"{self.path}: {name}", self.groups[group]) for name in names]
 
+    def frame(self) -> Any:
+        """All columns as a frame of pandas.
+
+        Raises:
+            MissingDependencyError: pandas is absent.
+        """
+        with self._reading():
+            table = arrow().concat_tables([self._part(group, self.names) for group in range(len(self.groups))])
+        try:
+            return table.to_pandas()
+        except ImportError as error:
+            raise MissingDependencyError("pandas", purpose="tables for an estimator") from error
+
     def _parts(self, name: str) -> list[Any]:
         return [self._part(group, [name]).column(name) for group in range(len(self.groups))]
 
     def _part(self, group: int, names: Sequence[str]) -> Any:
         if self._table is None:
-            self._table = self._opened()
+            self._table = open_whole(str(self.path), self._strings)
         pa, fragment = arrow(), self._table.fragments[group]
         schema = pa.schema([self._schema.field(name) for name in names])
         part = pa.Table.from_batches(list(fragment.scan(names)), schema)
@@ -124,21 +136,7 @@ class TableFile:
 
     def _reading(self) -> AbstractContextManager[None]:
         """pyarrow raises its own errors, those of the system, of Unicode and of values for files that are damaged."""
-        return reading(self.path, f"a table in {self.path.suffix}", "Write it again, all rows alike")
-
-    def _opened(self) -> TableSource:
-        """The table; CSV and JSON lines are read whole, as a type may be seen only at their end."""
-        pa, kind = arrow(), FORMATS[self.path.suffix]
-        if kind in ("parquet", "ipc"):
-            return open_table(self.path)
-        if kind == "json":
-            return open_table(pa.json.read_json(self.path), name=str(self.path))
-        parse, convert = csv_options(self.path.suffix == ".tsv", self._strings)
-        table = pa.csv.read_csv(self.path, parse_options=parse, convert_options=convert)
-        for place, name in enumerate(table.column_names):
-            if name not in self._strings:
-                table = table.set_column(place, name, blank_as_missing(table.column(place)))
-        return open_table(table, name=str(self.path))
+        return reading(self.path, f"a table in {suffix_of(self.path)}", "Write it again, all rows alike")
 
 
 def _array(column: Any, where: str, start: int) -> NDArray[Any]:

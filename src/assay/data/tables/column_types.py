@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from assay.scoring.arrow import arrow
+from assay.data.tables.arrow import arrow
 
 
 def unified(schema: Any, schemas: Sequence[Any], *, is_typed: bool) -> Any:

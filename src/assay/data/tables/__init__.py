@@ -1,0 +1,1 @@
+"""Tables as pyarrow reads them: files, folders, URLs, Arrow streams and queries."""
