@@ -49,7 +49,7 @@ LAYERS = (
     ("integrations", "migrate", "quantize"),
     ("language", "scoring"),
     ("evaluation",),
-    ("audit", "report", "wrappers"),
+    ("audit", "data", "report", "wrappers"),
     ("meter",),
     ("metrics",),
     ("encode",),

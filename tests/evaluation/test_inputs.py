@@ -312,7 +312,7 @@ def test_data_sets_of_hugging_face_of_any_format_and_of_batches():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ("data.csv", "data: got str, .* Read it, as pandas.read_csv does"),
+        ("data.csv", "data: got data.csv, which does not exist"),
         (((x, y) for x, y in zip(torch.ones(4, 4), torch.zeros(4).long(), strict=True)), "Pass batches, in which dim"),
         ((X, Y[:, None]), r"Pass target.squeeze\(1\)"),
         ([{"x": torch.ones(2, 4), "label": ["a", "b"]}], "target: got list of 2 str, .* Number the strings"),

@@ -53,13 +53,14 @@ def open_arrays(file: Mapping[str, Any], path: Path, options: DataOptions, needs
 
     names = list(file)
     roles = assign_roles(names, options, str(path))
-    parts, labels, classes, notes = read_roles(read, roles, options.classes or needs.classes, str(path))
+    parts, labels, classes, notes = read_roles(read, roles, needs.labels(options), str(path))
     columns, strings, more = number_columns(read, options.columns, parts, str(path))
     notes += more
     arrays = {name: read(name) for name in roles.inputs or tuple(name for name in names if name not in roles.taken)}
     if not roles.inputs:
         arrays = _fitting(arrays, None if labels is None else len(labels), path, notes)
-    inputs = {name: _input(array, needs.float_dtype, f"{path}: {name}", notes) for name, array in arrays.items()}
+    dtype = None if needs.is_estimator else needs.float_dtype
+    inputs = {name: _input(array, dtype, f"{path}: {name}", notes) for name, array in arrays.items()}
     check_lengths({**inputs, **parts}, str(path))
     data = loader(Columns({**inputs, **parts}), options.batch_size, options.num_workers)
     which: Any = next(iter(inputs)) if len(inputs) == 1 else list(inputs)
@@ -156,13 +157,13 @@ def _read_to_end(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
             pass
 
 
-def _input(values: Any, dtype: torch.dtype, where: str, notes: list[str]) -> Tensor:
-    """An array as the model takes it: floats in the dtype of its weights."""
+def _input(values: Any, dtype: torch.dtype | None, where: str, notes: list[str]) -> Tensor:
+    """An array as the model takes it: floats in the dtype of its weights; None for any."""
     if not isinstance(values, Tensor):
         raise ConfigError(describe(where, "texts", "numbers as inputs", "Name arrays of numbers as inputs"))
     if not values.ndim:
         raise ConfigError(describe(where, "a single number", "a row a sample", "Name the inputs as inputs"))
-    if values.is_floating_point() and values.dtype != dtype:
+    if dtype is not None and values.is_floating_point() and values.dtype != dtype:
         was, now = (str(each).removeprefix("torch.") for each in (values.dtype, dtype))
         notes.append(f"{where.rpartition(': ')[2]} is {was} in the file and goes to the model as {now}.")
         return values.to(dtype)

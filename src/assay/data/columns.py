@@ -56,6 +56,20 @@ class Columns(Dataset[Any]):
         return tuple(batch.values()) if self.is_tuple else batch
 
 
+class FrameRows:
+    """Rows of some columns of a frame, as a frame."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def rows(self, index: list[int]) -> Any:
+        """A frame of these rows."""
+        return self.frame.iloc[index] if hasattr(self.frame, "iloc") else self.frame[index]
+
+
 def _rows(part: Any, index: list[int]) -> Any:
     if isinstance(part, Tensor):
         return part[index]

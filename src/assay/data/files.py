@@ -18,7 +18,6 @@ from assay.data.images import open_images
 from assay.data.options import DataOptions, ModelNeeds
 from assay.data.table_data import open_table_data
 from assay.data.tables.formats import FORMATS, suffix_of
-from assay.data.tables.table_file import TableFile
 from assay.errors import ConfigError, describe
 
 ARRAYS: dict[str, Callable[[Path], Mapping[str, Any]]] = {
@@ -56,17 +55,6 @@ def open_path(
     else:
         data = open_table_data(place, options, needs)
     return replace(data, path=place)
-
-
-def read_path(path: str | os.PathLike[str]) -> Any:
-    """The whole content of a file: a frame of pandas of a table, or arrays by name.
-
-    Raises:
-        ConfigError, StateError, MissingDependencyError: see `open_path`.
-    """
-    place = local_data(os.fspath(path))
-    suffix = _format_of(place)
-    return dict(ARRAYS[suffix](place)) if suffix in ARRAYS else TableFile(place).frame()
 
 
 def _format_of(place: Path) -> str:

@@ -34,7 +34,7 @@ def open_images(path: Path, options: DataOptions, needs: ModelNeeds) -> Data:
         got = f"{len(folders)} subfolders without images" if folders else "no subfolder"
         expected = f"images ({', '.join(SUFFIXES)}) in a subfolder a class"
         raise ConfigError(describe(str(path), got, expected, "Name the folder that holds the subfolders"))
-    class_names = options.classes or needs.classes
+    class_names = tuple(map(str, needs.labels(options)))
     names = [file.relative_to(path).parts[0] for file in files]
     labels, classes = number_classes(names, class_names or folders, f"{path}")
     known = np.array([file.relative_to(path).as_posix() for file in files], dtype=object)

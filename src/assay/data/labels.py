@@ -49,8 +49,13 @@ def rows_at(rows: Sequence[int]) -> str:
     return f"row{'s' * (len(rows) > 1)} {', '.join(map(str, rows[:5]))}{more}"
 
 
-def to_target(values: Any, classes: Sequence[str], where: str) -> tuple[Tensor, tuple[str, ...]]:
-    """A column as the target: texts as the numbers of classes, numbers as they are."""
+def to_target(values: Any, classes: Sequence[Any], where: str) -> tuple[Tensor, tuple[str, ...]]:
+    """A column as the target: texts as the numbers of classes, numbers as they are.
+
+    Where the classes are no texts but the labels of an estimator, labels become their places among these.
+    """
+    if classes and not isinstance(classes[0], str):
+        return torch.from_numpy(class_numbers(values, classes, where)), tuple(map(str, classes))
     if not isinstance(values, Tensor):
         array = np.asarray(values)
         if array.dtype.kind in "OUS":
@@ -69,6 +74,26 @@ def to_target(values: Any, classes: Sequence[str], where: str) -> tuple[Tensor, 
             expected = f"numbers below {len(classes)}, as there are {len(classes)} classes"
             raise ConfigError(describe(where, got, expected, "Correct classes or the data"))
     return target, tuple(classes)
+
+
+def class_numbers(values: Any, classes: Sequence[Any], where: str) -> np.ndarray[Any, Any]:
+    """The place of each value among the classes, int64.
+
+    Raises:
+        ConfigError: a value is none of the classes.
+
+    Example:
+        >>> class_numbers(["dog", "cat"], ("cat", "dog"), "target")
+        array([1, 0])
+    """
+    number = {each: k for k, each in enumerate(classes)}
+    plain = np.asarray(values).tolist()
+    unknown = next((each for each in plain if each not in number), None)
+    if unknown is not None:
+        shown = ", ".join(map(repr, classes[:8])) + (", …" if len(classes) > 8 else "")
+        do = "Give all classes in the order of the model's outputs"
+        raise ConfigError(describe(where, repr(unknown), f"one of the classes {shown}", do))
+    return np.array([number[each] for each in plain], np.int64)
 
 
 def _rows(mask: Tensor) -> list[int]:

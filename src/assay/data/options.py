@@ -85,5 +85,9 @@ class ModelNeeds:
 
     @property
     def float_dtype(self) -> torch.dtype:
-        """The dtype of floats in files: that of the model; else float32, and float64 of predictions as they are."""
-        return self.dtype or (torch.float64 if self.is_identity else torch.float32)
+        """The dtype of floats in tables: that of the model; else float32, and float64 of predictions and estimators."""
+        return self.dtype or (torch.float64 if self.is_identity or self.is_estimator else torch.float32)
+
+    def labels(self, options: DataOptions) -> tuple[Any, ...]:
+        """What the labels of the target are: those of an estimator, or the names of the classes that are known."""
+        return self.classes if self.is_estimator and self.classes else options.classes or self.classes

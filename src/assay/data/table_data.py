@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.data.column_roles import Roles, assign_roles, features, listed, number_columns, read_roles
-from assay.data.columns import TARGETS, Columns, Data, loader
+from assay.data.column_roles import Roles, assign_roles, check, features, listed, number_columns, read_roles
+from assay.data.columns import TARGETS, Columns, Data, FrameRows, loader
 from assay.data.labels import rows_at
 from assay.data.options import DataOptions, ModelNeeds
 from assay.data.tables.table_file import TableFile
@@ -37,7 +37,7 @@ def open_table_data(path: Path, options: DataOptions, needs: ModelNeeds) -> Data
     if not table.rows:
         raise ConfigError(describe(str(path), "no rows", "one or more", "Check what was written there"))
     inputs, which, notes = _inputs(table, roles, options, needs)
-    classes = options.classes or needs.classes
+    classes = needs.labels(options)
     if raw:
         inputs |= {roles.target: table.strings(roles.target)} if roles.target else {}
         roles, classes = replace(roles, target=""), ()
@@ -61,6 +61,9 @@ def _inputs(
     if options.inputs:
         parts = {name: _input(table, name, needs) for name in roles.inputs}
         return parts, list(roles.inputs) if len(roles.inputs) > 1 else roles.inputs[0], []
+    if needs.features:
+        check(("the features that the model was fitted on", needs.features), table.names, str(table.path))
+        return {"features": FrameRows(table.frame(needs.features))}, "features", []
     got = f"columns {listed(table.names)}"
     if needs.takes_raw and needs.is_identity:
         raise ConfigError(describe(str(table.path), got, "a column of predictions", "Name it as inputs"))

@@ -83,7 +83,7 @@ def test_a_pattern_leaves_out_target_and_ids():
     names = ["p_id", "p1", "p0", "p_label", "age"]
     assert features(names, EvaluateCommand(features=("p*",), target="p_label", ids="p_id")) == ("p1", "p0")
     assert features(names, EvaluateCommand(features=("age", "p[01]"), target="p_label")) == ("age", "p1", "p0")
-    with pytest.raises(ConfigError, match="--features: got the pattern 'q"):
+    with pytest.raises(ConfigError, match="features: got the pattern 'q"):
         features(names, EvaluateCommand(features=("q*",)))
 
 

@@ -1,1 +1,1 @@
-"""What a name on the command line stands for: models, data, metrics, and the options around them."""
+"""What a name on the command line stands for: models, variants, parts of a batch, and data that `assay.data` opens."""

@@ -18,6 +18,7 @@ from assay.data.labels import check_classes
 from assay.data.options import ModelNeeds
 from assay.data.tables.formats import suffix_of
 from assay.errors import ConfigError, describe
+from assay.evaluation.model.estimators import classes_of, is_estimator
 from assay.metrics.base import Metric
 
 
@@ -44,9 +45,12 @@ def _opened(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric
         if options.data.endswith(".py"):
             do = f"Name the function in it that makes the data, as in {Path(options.data).stem}:data"
             raise ConfigError(describe("--data", f"{options.data}, a Python file", "package.module:function", do))
+        fitted = is_estimator(model.model)
         needs = ModelNeeds(
-            dtype=model.dtype,
-            classes=model.classes,
+            dtype=None if fitted else model.dtype,
+            features=tuple(getattr(model.model, "feature_names_in_", ())) if fitted else (),
+            classes=classes_of(model.model) if fitted else model.classes,
+            is_estimator=fitted,
             takes_raw=any(metric.encoders for metric in metrics.values()),
             is_identity=model.is_identity,
             tokenizer=None if model.folder is None else lambda: text_tokenizer(model),

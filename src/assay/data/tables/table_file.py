@@ -108,18 +108,18 @@ class TableFile:
             table = self._part(group, names)
             return [_array(table.column(name), f"{self.path}: {name}", self.groups[group]) for name in names]
 
-    def frame(self) -> Any:
-        """All columns as a frame of pandas.
+    def frame(self, names: Sequence[str]) -> Any:
+        """Columns as a frame of pandas.
 
         Raises:
             MissingDependencyError: pandas is absent.
         """
         with self._reading():
-            table = arrow().concat_tables([self._part(group, self.names) for group in range(len(self.groups))])
+            table = arrow().concat_tables([self._part(group, names) for group in range(len(self.groups))])
         try:
             return table.to_pandas()
         except ImportError as error:
-            raise MissingDependencyError("pandas", purpose="tables for an estimator") from error
+            raise MissingDependencyError("pandas", extra="pandas", purpose="tables for an estimator") from error
 
     def _parts(self, name: str) -> list[Any]:
         return [self._part(group, [name]).column(name) for group in range(len(self.groups))]

@@ -12,12 +12,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from assay.data.column_roles import features
-from assay.data.columns import TARGETS, Columns, check_lengths, loader
+from assay.data.columns import TARGETS, Columns, FrameRows, check_lengths, loader
+from assay.data.labels import class_numbers
 from assay.data.options import DataOptions, ModelNeeds
 from assay.errors import ConfigError, describe
 from assay.evaluation.arguments.options import EvaluateOptions
 from assay.evaluation.data.batch import parse_shown
-from assay.evaluation.model.estimators import class_numbers
 from assay.evaluation.observe.slices import parse_slices
 
 FEATURES, TARGET = "features of the frame", "target of the frame"
@@ -135,7 +135,7 @@ def _of_frame(
     inputs: Any = options.inputs
     if not callable(inputs):
         chosen = (
-            [inputs] if isinstance(inputs, str) else inputs or features(names, DataOptions(features=options.features))
+            [inputs] if isinstance(inputs, str) else inputs or features(names, DataOptions(features=tuple(options.features)))
         )
         chosen = list(needs.features) or list(chosen) or [name for name in names if name not in roles]
         parts[FEATURES] = _features(frame, chosen, needs)
@@ -150,20 +150,6 @@ def _column(frame: Any, name: Any) -> Any:
         shown = ", ".join(map(str, list(frame.columns)[:8])) + (", …" if len(frame.columns) > 8 else "")
         raise ConfigError(describe("data", f"no column {name!r}", f"one of {shown}", "Correct the name"))
     return frame[name]
-
-
-class FrameRows:
-    """Rows of some columns of a frame, as a frame."""
-
-    def __init__(self, frame: Any) -> None:
-        self.frame = frame
-
-    def __len__(self) -> int:
-        return len(self.frame)
-
-    def rows(self, index: list[int]) -> Any:
-        """A frame of these rows."""
-        return self.frame.iloc[index] if hasattr(self.frame, "iloc") else self.frame[index]
 
 
 def _features(frame: Any, names: Sequence[Any], needs: ModelNeeds) -> Any:

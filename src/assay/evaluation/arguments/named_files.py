@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.data import Data, DataOptions, open_path
 from assay.data.columns import Columns
-from assay.data.files import digest_of, read_path
+from assay.data.files import digest_of
 from assay.data.labels import check_classes
 from assay.data.options import ModelNeeds
 from assay.errors import ConfigError, describe
@@ -21,11 +21,9 @@ from assay.metrics.base import Metric
 
 
 def open_named(data: Any, options: EvaluateOptions, needs: ModelNeeds, metrics: Mapping[str, Metric]) -> Any:
-    """The file or folder of a path; any other data as they are. An estimator takes frames and arrays."""
+    """The file or folder of a path; any other data as they are."""
     if not isinstance(data, str | os.PathLike):
         return data
-    if needs.is_estimator:
-        return read_path(data)
     opened = open_path(data, _data_options(options, needs), needs)
     check_classes(opened.labels, opened.classes, metrics)
     return opened
@@ -46,7 +44,7 @@ def options_with(data: Data, options: EvaluateOptions, metrics: Mapping[str, Met
         features=options.features if data.path is None else (),
         ids=data.ids if options.ids is None else options.ids,
         columns={**(options.columns or {}), **data.columns} or None,
-        classes=data.classes or options.classes,
+        classes=options.classes or data.classes,
         show=show,
     )
 

@@ -193,8 +193,6 @@ def check_iterable(data: Any) -> None:
     if isinstance(data, str | bytes | dict | torch.Tensor) or not hasattr(data, "__iter__"):
         got, expected = structure(data), "a data loader, a data set, or batches one can iterate over"
         do = "Wrap tensors in torch.utils.data.TensorDataset"
-        if isinstance(data, str):
-            do = "Read it, as pandas.read_csv does; or run `assay evaluate` with --data"
         raise ConfigError(describe("data", got, expected, do))
 
 

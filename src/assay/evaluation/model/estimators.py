@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from assay.data.labels import class_numbers
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
@@ -64,26 +65,6 @@ class EstimatorModel:
         if self.method == PROBABILITIES and self.is_binary and array.shape[1:] == (2,):
             array = array[:, 1]
         return array.tolist() if array.dtype.kind in "OUS" else torch.from_numpy(np.ascontiguousarray(array))
-
-
-def class_numbers(values: Any, classes: Sequence[Any], where: str) -> np.ndarray[Any, Any]:
-    """The place of each value among the classes, int64.
-
-    Raises:
-        ConfigError: a value is none of the classes.
-
-    Example:
-        >>> class_numbers(["dog", "cat"], ("cat", "dog"), "target")
-        array([1, 0])
-    """
-    number = {each: k for k, each in enumerate(classes)}
-    plain = np.asarray(values).tolist()
-    unknown = next((each for each in plain if each not in number), None)
-    if unknown is not None:
-        shown = ", ".join(map(repr, classes[:8])) + (", …" if len(classes) > 8 else "")
-        do = "Give all classes in the order of the model's outputs"
-        raise ConfigError(describe(where, repr(unknown), f"one of the classes {shown}", do))
-    return np.array([number[each] for each in plain], np.int64)
 
 
 def method_for(estimator: Any, metrics: Sequence[Metric]) -> str:

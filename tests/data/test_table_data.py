@@ -111,7 +111,7 @@ def bad(k=5, **changes):
     ("ending", "rows", "given", "message"),
     [
         (".csv", ROWS, {}, "got columns id, a, b, kind, place, expected one named labels"),
-        (".csv", ROWS, {"target": "kinds"}, "--target: got no column 'kinds', expected 'kind'"),
+        (".csv", ROWS, {"target": "kinds"}, "target: got no column 'kinds', expected 'kind'"),
         (".csv", ROWS, {"target": "kind"}, "id: got values of type string, expected numbers. Leave it out"),
         (".csv", ROWS, {"target": "kind", "features": ("a", "c")}, "got no column 'c', expected one of id, a, b"),
         (".csv", bad(a=""), SAID, "a: got no value in row 5, expected a number each"),
@@ -121,12 +121,12 @@ def bad(k=5, **changes):
         (".csv", bad(a="much"), SAID, "a: got values of type string, expected numbers"),
         (".csv", bad(place="de,fr"), SAID, "got a file that cannot be read .*Expected 5 columns, got 6"),
         (".csv", ROWS, {**SAID, "classes": ("x", "y")}, "kind: got 'z', expected one of the classes x, y"),
-        (".csv", ROWS, {**SAID, "classes": ("x", "y", "y")}, "--classes: got x, y, y, expected each name once"),
+        (".csv", ROWS, {**SAID, "classes": ("x", "y", "y")}, "classes: got x, y, y, expected each name once"),
         (
             ".csv",
             ROWS,
             {"target": "kind", "text": ("place",)},
-            "--text: got nets:net, expected a model with a tokenizer",
+            "text: got a model without a tokenizer, expected a model with a tokenizer",
         ),
         (".parquet", bad(a=None), SAID, "a: got no value in row 5"),
         (".parquet", bad(kind=None), SAID, "kind: got no label in row 5"),

@@ -66,9 +66,9 @@ def test_several_inputs_go_by_name(tmp_path, options, model):
     ("arrays", "given", "message"),
     [
         ({"x": X, "z": Y}, {}, "got columns x, z, expected one named labels, label, target, targets, y"),
-        ({"x": X, "y": Y}, {"target": "Y"}, "--target: got no column 'Y', expected 'y'"),
+        ({"x": X, "y": Y}, {"target": "Y"}, "target: got no column 'Y', expected 'y'"),
         ({"x": X, "y": Y}, {"inputs": ("images",)}, "got no column 'images', expected one of x, y"),
-        ({"x": X, "y": Y}, {"ids": "key"}, "--ids, --weights, --slice or --show: got no column 'key'"),
+        ({"x": X, "y": Y}, {"ids": "key"}, "ids, weights, slice or show: got no column 'key'"),
         ({"x": X[:5], "y": Y}, {}, "got arrays x, none with 7 rows, expected inputs for each target"),
         ({"x": X[:5], "y": Y}, {"inputs": ("x",)}, "rows: x with 5, y with 7"),
         ({"y": Y}, {}, "got no other array"),
@@ -83,8 +83,8 @@ def test_several_inputs_go_by_name(tmp_path, options, model):
             {"classes": ("a", "b")},
             "y: got 'c', expected one of the classes a, b",
         ),
-        ({"x": X, "y": Y}, {"batch_size": 0}, "--batch-size: got 0"),
-        ({"x": X, "y": Y}, {"num_workers": -1}, "--num-workers: got -1"),
+        ({"x": X, "y": Y}, {"batch_size": 0}, "batch_size: got 0"),
+        ({"x": X, "y": Y}, {"num_workers": -1}, "num_workers: got -1"),
     ],
 )
 def test_arrays_that_cannot_be_are_told(tmp_path, options, model, arrays, given, message):
@@ -124,9 +124,9 @@ def test_classes_that_the_metrics_lack_are_told_before_anything_runs(tmp_path, o
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ("gone.csv", "--data: got gone.csv, which does not exist"),
-        ("a/b", "--data: got a/b, which does not exist"),
-        ("here.xlsx", r"--data: got a file here\.xlsx, expected one of \.npz, \.safetensors, \.parquet, .*\.csv"),
+        ("gone.csv", "data: got gone.csv, which does not exist"),
+        ("a/b", "data: got a/b, which does not exist"),
+        ("here.xlsx", r"data: got a file here\.xlsx, expected one of \.npz, .*\.parquet, .*\.csv"),
         ("hello", "--data: got 'hello', expected an existing file or folder"),
     ],
 )

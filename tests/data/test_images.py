@@ -88,11 +88,11 @@ def test_what_is_no_image_is_told(tmp_path, options, model):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"image_mode": "CMYK"}, "--image-mode: got 'CMYK', expected RGB or L"),
-        ({"mean": (0.5,), "std": (0.5,)}, "--mean: got 1 numbers, expected 3, one a channel"),
-        ({"mean": (0.5, 0.5, 0.5)}, "got one of --mean and --std, expected both or none"),
-        ({"mean": (0.5,) * 3, "std": (0.0,) * 3}, "--std: got .*, expected numbers above 0"),
-        ({"image_size": 8, "image_resize": 4}, "got --image-size 8 and --image-resize 4"),
+        ({"image_mode": "CMYK"}, "image_mode: got 'CMYK', expected RGB or L"),
+        ({"mean": (0.5,), "std": (0.5,)}, "mean: got 1 numbers, expected 3, one a channel"),
+        ({"mean": (0.5, 0.5, 0.5)}, "got one of mean and std, expected both or none"),
+        ({"mean": (0.5,) * 3, "std": (0.0,) * 3}, "std: got .*, expected numbers above 0"),
+        ({"image_size": 8, "image_resize": 4}, "got image_size 8 and image_resize 4"),
     ],
 )
 def test_options_that_cannot_be_are_told(tmp_path, options, model, given, message):
