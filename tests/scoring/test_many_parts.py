@@ -91,7 +91,7 @@ def test_memory_has_one_file_at_a_time(table, tmp_path):
     def made():
         for number in range(600):
             part = Partial.from_bytes(data)
-            part.fragments = {f"part {number}": ROWS}
+            part.record.rows = {f"part {number}": ROWS}
             alive.append(weakref.ref(part))
             yield part
 
@@ -111,7 +111,7 @@ def test_memory_has_one_file_at_a_time(table, tmp_path):
 def test_a_file_of_another_table_or_a_part_twice_is_refused(table, tmp_path):
     parts = counted(table, "accuracy")
     for number, part in enumerate(parts[:3]):
-        part.manifest = ("another", "table") if number == 2 else tuple(NAMES)
+        part.record.manifest = ("another", "table") if number == 2 else tuple(NAMES)
     files = [each.to_file(tmp_path / f"{k}.safetensors") for k, each in enumerate(parts[:3])]
     assert merge(files[:2]).manifest == tuple(NAMES)
     with pytest.raises(StateError, match=r"2\.safetensors: got partials of different tables"):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from safetensors import SafetensorError
@@ -57,16 +56,6 @@ def unpacked(data: bytes, where: str) -> tuple[dict[str, Any], dict[str, Tensor]
         got = "numbers of rows that are no counts"
         raise StateError(describe(where, got, "an integer of 0 or more for each fragment", COUNT_AGAIN))
     return values, tensors
-
-
-def as_bytes(names: Sequence[str] | Mapping[str, str]) -> bytes:
-    """The names of fragments, or the digests of files, as bytes."""
-    return json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def manifest_digest(names: bytes) -> str:
-    """What tells one manifest from another."""
-    return hashlib.blake2b(names, digest_size=16).hexdigest()
 
 
 def bytes_of(path: str | os.PathLike[str]) -> bytes:
