@@ -10,7 +10,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from counting import Counts, counted
-from thinning import mark_the_rest
+from thinning import EXAMPLES, Selection, mark_the_rest
 
 if not torch.cuda.is_available():  # kernels in Triton run in its interpreter, which is chosen when Triton is imported
     os.environ.setdefault("TRITON_INTERPRET", "1")
@@ -20,6 +20,13 @@ torch.set_num_threads(1)  # workers of pytest-xdist share the cores
 settings.register_profile("assay", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("assay"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "assay")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    Selection.is_thin = "not exhaustive" in config.option.markexpr
+    if Selection.is_thin:
+        settings.register_profile("thin", settings.default, max_examples=EXAMPLES)
+        settings.load_profile("thin")
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects

@@ -89,6 +89,7 @@ from assay.metrics.samples import (
     public_metrics,
     tokens,
 )
+from assay.tally.base import Tally
 from assay.tally.labels.groups import GroupedLabels
 from assay.tally.points.feature_moments import FeatureMoments
 from assay.tally.queries.queries import QueryDocuments
@@ -179,6 +180,11 @@ class Case:
     def counted(self, *batches: Data, stage_bytes: int = 1 << 21) -> Meter:
         """A new meter that was fed these batches."""
         return feed(self.meter(stage_bytes), *batches)
+
+
+def kind_of(tally: Tally) -> tuple[object, ...]:
+    """What tallies have in common that count in one way: their class, and the module of their terms."""
+    return type(tally), type(getattr(tally, "term", None)).__module__
 
 
 def feed(meter: Meter, *batches: Data) -> Meter:

@@ -1,12 +1,15 @@
-"""Which mistakes in the source the tests find: change one place at a time, and run the tests that concern it.
+"""Which mistakes in the source the tests find: change one line at a time, and run the tests that hold it.
 
-    python tests/mutations.py --count 200 --seed 0 --out found.jsonl
+    python tests/mutations.py                     # every mutation of tests/mutations.toml
+    python tests/mutations.py --only stats/       # those of some modules
+    python tests/mutations.py --rest              # run all other tests, too, for mutations that the named ones let pass
+    python tests/mutations.py --draw 20 --seed 3  # print 20 more at random places
 
-A mutation changes one operator, constant, bound, condition or order of two arguments of a module that
-`tests/mutations.toml` names, in a copy of the tree. First the cases that `make test` selects are run until one fails:
-those of the tests named there, then those of the laws of the metrics that the module serves. If none fails, the cases
-follow that only `make test-all` runs. Processes are forked from one that has imported torch and the other libraries.
-The same command continues a run: what `--out` already holds is not repeated.
+A mutation is a line of a module and what becomes of it: another operator, constant, bound, condition or order of two
+arguments. Of the tests that are named for it, or else mirror the module, those that `make test` selects are run until
+one fails; if none does, those that only `make test-all` runs. All is done in a copy of the tree. Each run is a process
+that is forked from one that has imported the tests, with the code of the changed functions put into it; what a module
+does when it is imported is changed before. The same command continues a run: what `--out` holds is not repeated.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -31,12 +35,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = Path("src/assay")
-TABLE = tomllib.loads((ROOT / "tests/mutations.toml").read_text())
-LIBRARIES = ("numpy", "torch", "scipy.stats", "sklearn.metrics", "torchmetrics", "ignite.metrics", "nltk")
+TABLE = ROOT / "tests/mutations.toml"
+LIBRARIES = ("numpy", "torch", "scipy.stats", "sklearn.metrics", "torchmetrics", "ignite.metrics", "nltk", "hypothesis")
 MAKE_TEST, MAKE_TEST_ALL = "not slow and not exhaustive", "not slow and exhaustive"
 
 OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
@@ -73,28 +77,65 @@ NO_VALUES = (ast.Raise, ast.Assert, ast.JoinedStr, ast.Import, ast.ImportFrom)
 
 @dataclass(frozen=True)
 class Mutation:
-    """One change of a file: the bytes from `start` to `end` become `new`."""
+    """A line of a module, what becomes of it, and the tests that hold it."""
 
     path: str
-    start: int
-    end: int
-    new: str
-    change: str
-    line: int
-    column: int
-    text: str
+    line: str
+    becomes: str
+    tests: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}:{self.column}: {self.change} in `{self.text}`"
+        return f"{self.path}: `{self.line}` becomes `{self.becomes}`"
 
-    @property
-    def key(self) -> dict[str, str]:
-        """What names it also when other lines of the file have changed."""
-        return {"path": self.path, "text": self.text, "change": self.change}
+    def file(self, root: Path) -> Path:
+        """The file that has the line, once: the one at the path, or the only other one if the line has moved."""
+        known = root / self.path
+        if known.exists() and self._count(known) == 1:
+            return known
+        found = [each for each in sorted((root / "src/assay").rglob("*.py")) if self._count(each)]
+        assert len(found) == 1, f"{self.path}: the line `{self.line}` is in {len(found)} files; correct or replace it"
+        assert self._count(found[0]) == 1, f"{found[0]}: has the line `{self.line}` more than once"
+        return found[0]
+
+    def _count(self, file: Path) -> int:
+        return sum(each.strip() == self.line for each in file.read_text("utf-8").splitlines())
+
+    def changed(self, source: str) -> str:
+        """The source with the line changed."""
+        lines = source.splitlines(keepends=True)
+        k = next(k for k, each in enumerate(lines) if each.strip() == self.line)
+        lines[k] = lines[k].replace(self.line, self.becomes)
+        return "".join(lines)
+
+    def test_files(self, root: Path) -> list[str]:
+        """The test files that are named, wherever they lie now; else those whose names mirror the module."""
+        if not self.tests:
+            stem, folder = Path(self.path).stem, root / "tests" / Path(self.path).parts[2]
+            return sorted(each.relative_to(root).as_posix() for each in folder.rglob(f"test_{stem}*.py"))
+        found = []
+        for name in self.tests:
+            named = root / name
+            files = [named] if named.exists() else sorted((root / "tests").rglob(named.name))
+            assert len(files) == 1, f"tests/mutations.toml: {name} is no test file"
+            found.append(files[0].relative_to(root).as_posix())
+        return found
+
+    def to_toml(self) -> str:
+        entries = {"path": self.path, "line": self.line, "becomes": self.becomes}
+        lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in entries.items()]
+        return (
+            "\n".join(["[[mutation]]", *lines, *([f"tests = {json.dumps(self.tests)}"] if self.tests else [])]) + "\n"
+        )
+
+
+def mutations() -> list[Mutation]:
+    """Those of the table."""
+    table = tomllib.loads(TABLE.read_text("utf-8"))["mutation"]
+    return [Mutation(**(each | {"tests": tuple(each.get("tests", ()))})) for each in table]
 
 
 class Places(ast.NodeVisitor):
-    """Collects the mutations of a module, but for messages, annotations, decorators and docstrings."""
+    """Collects changes of a module, but for messages, annotations, decorators and docstrings."""
 
     def __init__(self, path: str, source: bytes) -> None:
         self.path, self.source, self.found = path, source, list[Mutation]()
@@ -112,11 +153,12 @@ class Places(ast.NodeVisitor):
     def _text(self, node: ast.AST) -> str:
         return self.source[slice(*self._span(node))].decode()
 
-    def _add(self, start: int, end: int, new: str, change: str) -> None:
-        line = self.source[:start].count(b"\n") + 1
-        column = start - self._starts[line - 1] + 1
-        text = self.source.splitlines()[line - 1].decode().strip()
-        self.found.append(Mutation(self.path, start, end, new, change, line, column, text))
+    def _add(self, start: int, end: int, new: str) -> None:
+        first, last = self.source.rfind(b"\n", 0, start) + 1, self.source.find(b"\n", end)
+        line = self.source[first:last].decode().strip()
+        becomes = (self.source[first:start] + new.encode() + self.source[end:last]).decode().strip()
+        if "\n" not in line and sum(each.strip() == line for each in self.source.decode().splitlines()) == 1:
+            self.found.append(Mutation(self.path, line, becomes))
 
     def _operator(self, left: ast.AST, operator: ast.AST, right: ast.AST) -> None:
         if type(operator) not in OPERATORS:
@@ -128,7 +170,7 @@ class Places(ast.NodeVisitor):
             re.finditer(re.escape(old).replace(r"\ ", r"\s+"), re.sub(r"#.*", lambda m: " " * len(m[0]), between))
         )
         if len(found) == 1:
-            self._add(start + found[0].start(), start + found[0].end(), new, f"`{old}` to `{new}`")
+            self._add(start + found[0].start(), start + found[0].end(), new)
 
     def generic_visit(self, node: ast.AST) -> None:
         for name, value in ast.iter_fields(node):
@@ -163,7 +205,7 @@ class Places(ast.NodeVisitor):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
         sign = {ast.Not: "not", ast.USub: "-"}.get(type(node.op))
         if sign is not None:
-            self._add(*self._span(node), self._text(node.operand), f"no `{sign}`")
+            self._add(*self._span(node), self._text(node.operand))
         self.generic_visit(node)
 
     def _condition(self, node: ast.If | ast.IfExp | ast.While) -> None:
@@ -171,16 +213,16 @@ class Places(ast.NodeVisitor):
             not isinstance(node.test, ast.Compare | ast.BoolOp | ast.UnaryOp)
             and self._text(node.test) != "TYPE_CHECKING"
         ):
-            self._add(*self._span(node.test), f"(not ({self._text(node.test)}))", "the condition negated")
+            self._add(*self._span(node.test), f"(not ({self._text(node.test)}))")
         self.generic_visit(node)
 
     visit_If = visit_IfExp = visit_While = _condition  # noqa: N815
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, bool):
-            self._add(*self._span(node), str(not node.value), f"`{node.value}` to `{not node.value}`")
+            self._add(*self._span(node), str(not node.value))
         elif isinstance(node.value, int | float):
-            self._add(*self._span(node), f"({self._text(node)} + 1)", f"`{self._text(node)}` + 1")
+            self._add(*self._span(node), f"({self._text(node)} + 1)")
 
     def visit_Call(self, node: ast.Call) -> None:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -188,69 +230,61 @@ class Places(ast.NodeVisitor):
             return
         if name in NAMES:
             end = self._span(node.func)[1]
-            self._add(end - len(name), end, NAMES[name], f"`{name}` to `{NAMES[name]}`")
+            self._add(end - len(name), end, NAMES[name])
         if len(node.args) > 1 and not any(isinstance(each, ast.Starred) for each in node.args[:2]):
             first, second = node.args[:2]
             if self._text(first) != self._text(second) and name not in ("isinstance", "hasattr", "getattr", *NAMES):
                 between = self.source[self._span(first)[1] : self._span(second)[0]].decode()
                 start, end = self._span(first)[0], self._span(second)[1]
-                self._add(start, end, self._text(second) + between + self._text(first), "two arguments swapped")
+                self._add(start, end, self._text(second) + between + self._text(first))
         self.generic_visit(node)
 
 
-def chosen(count: int, seed: int, only: str) -> list[Mutation]:
-    """Mutations at random places; from each module in turn, so that large ones do not crowd out the others."""
+def drawn(count: int, seed: int, only: str) -> list[Mutation]:
+    """Changes at random places; of each module in turn, so that large ones do not crowd out the others."""
     draw, by_module = random.Random(seed), []
-    for pattern in TABLE["tests"]:
-        for path in sorted((ROOT / SOURCE).glob(pattern)):
-            name = path.relative_to(ROOT).as_posix()
-            found = Places(name, path.read_bytes()).found
-            draw.shuffle(found)
-            by_module.append(found if only in name else [])
+    for path in sorted((ROOT / "src/assay").rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        found = Places(name, path.read_bytes()).found if only in name else []
+        draw.shuffle(found)
+        by_module.append(found)
     draw.shuffle(by_module)
-    longest = max(map(len, by_module))
-    turns = [found[k] for k in range(longest) for found in by_module if k < len(found)]
-    known = [{name: each[name] for name in ("path", "text", "change")} for each in TABLE.get("equivalent", [])]
-    return [each for each in turns if each.key not in known][:count]
+    return [each for turn in range(count) for found in by_module for each in found[turn : turn + 1]][:count]
 
 
 # --- runs ----------------------------------------------------------------------------------------------------------
 
 
 def in_a_process(work: Callable[[], Any], folder: Path, seconds: int) -> Any:
-    """What `work` gives in a forked process that imports assay from the folder; None if it ended before."""
+    """What `work` gives in a forked process; None if it ended before."""
     answer = folder / ".answer.json"
     answer.unlink(missing_ok=True)
     if (child := os.fork()) == 0:
         try:
             os.setsid()
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-            os.chdir(folder)
             out = os.open(folder / ".output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(out, 1)
             os.dup2(out, 2)
-            os.environ["PYTHONPATH"] = str(folder / "src")
-            sys.path[:0] = [str(folder / "src"), str(folder / "tests")]
             answer.write_text(json.dumps(work()))
             os._exit(0)
         except BaseException:
             traceback.print_exc()
             os._exit(1)
-    until = time.monotonic() + 10 * seconds
+    until = time.monotonic() + 20 * seconds
     while os.waitpid(child, os.WNOHANG)[0] == 0:
         if time.monotonic() > until:
             os.killpg(child, signal.SIGKILL)
-        time.sleep(0.05)
+        time.sleep(0.02)
     return json.loads(answer.read_text()) if answer.exists() else None
 
 
 class FirstFailure:
-    """A plugin of pytest that notes which test failed first, and how many ran."""
+    """A plugin of pytest that notes which test failed first."""
 
-    name, ran = "", 0
+    name = ""
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        self.ran += report.when == "call"
         if report.failed and not self.name:
             self.name = report.nodeid
 
@@ -259,117 +293,162 @@ class FirstFailure:
             self.name = report.nodeid or "collection"
 
 
-def run_tests(arguments: list[str]) -> dict[str, Any]:
+def run_tests(marker: str, arguments: list[str]) -> str:
+    """The test that fails first; empty if none does."""
     import pytest
 
     seen = FirstFailure()
     always = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    code = int(pytest.main([*always, *arguments], plugins=[seen]))
-    failed = seen.name or ("collection" if code not in (0, 5) else "")
-    return {"failed": failed, "ran": seen.ran}
+    code = int(pytest.main([*always, "-m", marker, *arguments], plugins=[seen]))
+    return seen.name or ("collection" if code not in (0, 5) else "")
 
 
-def concerned() -> dict[str, list[str]]:
-    """By module, the names of the metrics whose class, tally, terms or encoders are of a class that it defines."""
-    from tally_laws import TALLY_CASES
+def code_of(source: str, file: Path) -> dict[tuple[str, int], CodeType]:
+    """The code of a module, its classes and functions, by name and line."""
+    found, rest = {}, [compile(source, str(file), "exec", dont_inherit=True)]
+    for code in rest:
+        found[code.co_qualname, code.co_firstlineno] = code
+        rest += [each for each in code.co_consts if isinstance(each, CodeType)]
+    return found
 
-    found: dict[str, set[str]] = {}
-    for case in TALLY_CASES:
-        for metric in case.metrics:
-            tally = metric.tally(case.weighted)
-            for part in (metric, tally, getattr(tally, "term", None), *metric.encoders):
-                for kind in type(part).__mro__:
-                    path = f"src/{kind.__module__.replace('.', '/')}.py"
-                    found.setdefault(path, set()).add(type(metric).__name__)
-    return {path: sorted(names) for path, names in found.items()}
+
+def own(code: CodeType) -> tuple[Any, ...]:
+    """What a piece of code does itself, without the functions that are made in it."""
+    constants = [None if isinstance(each, CodeType) else (type(each), each) for each in code.co_consts]
+    return code.co_code, repr(constants), code.co_names, code.co_varnames
 
 
 @dataclass
 class Tree:
-    """A copy of the tree in which one file at a time is changed."""
+    """A copy of the tree in which one line at a time is changed."""
 
     folder: Path
-    names: dict[str, list[str]]
     seconds: int
+    functions: dict[str, list[FunctionType]] | None = None
+    """The functions of each file, once the tests are imported."""
 
-    def runs(self, path: str) -> Iterator[list[str]]:
-        """What to run for a module: its examples and the tests that are named for it, then the laws."""
-        tests = next(tests for pattern, tests in TABLE["tests"].items() if Path(path).match(f"{SOURCE}/{pattern}"))
-        yield [path, *(name for each in tests for name in sorted(self._paths(each)))]
-        if path in self.names:
-            yield [*TABLE["laws"], "-k", " or ".join(self.names[path])]
-
-    def _paths(self, pattern: str) -> list[str]:
-        found = [each.relative_to(self.folder).as_posix() for each in self.folder.glob(pattern)]
-        assert found, f"tests/mutations.toml: no file is named {pattern}"
-        return found
+    def import_tests(self, files: list[str]) -> None:
+        with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
+            run_tests("", ["--collect-only", *files])
+        self.functions = {}
+        for each in gc.get_objects():
+            if isinstance(each, FunctionType):
+                self.functions.setdefault(each.__code__.co_filename, []).append(each)
+        gc.freeze()
 
     def first_failure(self, mutation: Mutation | None, marker: str, arguments: list[str]) -> str:
         """The test that fails first; empty if none does."""
-        with self._changed(mutation) if mutation else contextlib.nullcontext():
-            work = lambda: run_tests(["-m", marker, *arguments])  # noqa: E731
+        with self._changed(mutation) if mutation else contextlib.nullcontext(()) as functions:
+            work = lambda: self._run(dict(functions), marker, arguments)  # noqa: E731
             found = in_a_process(work, self.folder, self.seconds)
-        return "pytest itself failed" if found is None else found["failed"]
+        return "the tests did not end" if found is None else str(found)
+
+    def _run(self, functions: dict[FunctionType, CodeType], marker: str, arguments: list[str]) -> str:
+        for function, code in functions.items():
+            function.__code__ = code
+        return run_tests(marker, arguments)
+
+    def is_in_functions(self, mutation: Mutation) -> bool:
+        """Whether no statement of the module or of a class is changed, which runs when it is imported."""
+        file = mutation.file(self.folder)
+        before, after = (code_of(each, file) for each in self._sources(file, mutation))
+        optimized = 1  # CO_OPTIMIZED: what has local variables is a function
+        return before.keys() == after.keys() and all(
+            code.co_flags & optimized for name, code in before.items() if own(code) != own(after[name])
+        )
+
+    def _sources(self, file: Path, mutation: Mutation) -> tuple[str, str]:
+        source = file.read_text("utf-8")
+        return source, mutation.changed(source)
 
     @contextlib.contextmanager
-    def _changed(self, mutation: Mutation) -> Iterator[None]:
-        file = self.folder / mutation.path
-        before = file.read_bytes()
+    def _changed(self, mutation: Mutation) -> Iterator[dict[FunctionType, CodeType]]:
+        """Change the file, and say which code the functions that are imported get."""
+        file = mutation.file(self.folder)
+        before, after = self._sources(file, mutation)
+        code = code_of(after, file)
+        known = [(each, (each.__code__.co_qualname, each.__code__.co_firstlineno)) for each in self._functions_of(file)]
         try:
-            self._write(file, before[: mutation.start] + mutation.new.encode() + before[mutation.end :])
-            yield
+            self._write(file, after)
+            yield {each: code[name] for each, name in known if name in code}
         finally:
             self._write(file, before)
 
-    def _write(self, file: Path, content: bytes) -> None:
-        file.write_bytes(content)
+    def _functions_of(self, file: Path) -> list[FunctionType]:
+        return [] if self.functions is None else self.functions.get(str(file), [])
+
+    def _write(self, file: Path, content: str) -> None:
+        file.write_text(content, "utf-8")
         for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
             compiled.unlink()  # a file that was changed twice within a second may seem to be the same
 
-    def judged(self, mutation: Mutation) -> dict[str, str]:
+    def judged(self, mutation: Mutation, with_rest: bool) -> dict[str, str]:
         """Which selection finds a mutation, and by which test."""
-        for marker, name in ((MAKE_TEST, "make test"), (MAKE_TEST_ALL, "make test-all")):
-            for arguments in self.runs(mutation.path):
-                if failed := self.first_failure(mutation, marker, arguments):
-                    if "::" in failed and self.first_failure(None, "not slow", [failed]):
-                        return {"by": "unclear", "test": failed}  # it fails without the mutation, too
-                    return {"by": name, "test": failed}
+        files = mutation.test_files(self.folder)
+        rest = ["tests", *(f"--ignore={each}" for each in files)]
+        steps = [("make test", MAKE_TEST, files)] * bool(files) + [("make test", MAKE_TEST, rest)] * with_rest
+        steps += [("make test-all", MAKE_TEST_ALL, files)] * bool(files)
+        for name, marker, arguments in steps:
+            if failed := self.first_failure(mutation, marker, arguments):
+                if "::" in failed and self.first_failure(None, "not slow", [failed]):
+                    return {"by": "unclear", "test": failed}  # it fails without the mutation, too
+                return {"by": name, "test": failed}
         return {"by": "none", "test": ""}
+
+
+@contextlib.contextmanager
+def copy_of_the_tree(seconds: int) -> Iterator[Tree]:
+    """A copy, from which assay and the tests are imported."""
+    os.environ |= {"CI": "true", "OMP_NUM_THREADS": "1", "TRITON_INTERPRET": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        skipped = shutil.ignore_patterns(".git", ".venv", "site", ".*_cache", ".hypothesis", "shared")
+        copy = Path(shutil.copytree(ROOT, Path(folder) / "tree", ignore=skipped))
+        os.chdir(copy)
+        os.environ["PYTHONPATH"] = str(copy / "src")
+        own = {str(ROOT / each) for each in ("", "src", "tests")}
+        sys.path[:] = [str(copy / "src"), str(copy / "tests"), *(each for each in sys.path if each not in own)]
+        for name in LIBRARIES:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+        yield Tree(copy, seconds)
+
+
+def run(wanted: list[Mutation], tree: Tree, out: Path, with_rest: bool) -> list[dict[str, str]]:
+    """What finds each mutation; results that the file holds are taken from there."""
+    lines = out.read_text("utf-8").splitlines() if out.exists() else []
+    known = {each["mutation"]: each for each in map(json.loads, lines)}
+    missing = [each for each in wanted if str(each) not in known]
+    in_functions = [each for each in missing if tree.is_in_functions(each)]
+    for mutation in [*(each for each in missing if each not in in_functions), None, *in_functions]:
+        if mutation is None:
+            tree.import_tests(sorted({file for each in in_functions for file in each.test_files(tree.folder)}))
+            continue
+        known[str(mutation)] = {"mutation": str(mutation), **tree.judged(mutation, with_rest)}
+        with out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(known[str(mutation)]) + "\n")
+        print("{by}: {mutation}: {test}".format(**known[str(mutation)]), flush=True)
+    return [known[str(each)] for each in wanted]
 
 
 def main() -> None:
     """Run mutations and report which were found by what."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=200, help="how many mutations")
-    parser.add_argument("--seed", type=int, default=0, help="which ones")
     parser.add_argument("--only", default="", metavar="PATH", help="part of the path of the modules to change")
+    parser.add_argument(
+        "--rest", action="store_true", help="run the rest of the tests where the named ones find nothing"
+    )
+    parser.add_argument("--draw", type=int, default=0, metavar="COUNT", help="print so many more, and run nothing")
+    parser.add_argument("--seed", type=int, default=0, help="which ones to draw")
     parser.add_argument("--out", type=Path, default=Path("mutations.jsonl"), help="the file that takes the results")
     parser.add_argument("--seconds", type=int, default=300, help="the CPU time that one run of tests may take")
-    parser.add_argument("--list", action="store_true", help="print the mutations and run nothing")
     options = parser.parse_args()
-    mutations = chosen(options.count, options.seed, options.only)
-    if options.list:
-        print(*mutations, sep="\n")
+    if options.draw:
+        print(*(each.to_toml() for each in drawn(options.draw, options.seed, options.only)), sep="\n")
         return
-    os.environ |= {"CI": "true", "OMP_NUM_THREADS": "1", "TRITON_INTERPRET": "1"}
-    for name in LIBRARIES:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    lines = options.out.read_text().splitlines() if options.out.exists() else []
-    results = {each["mutation"]: each for each in map(json.loads, lines)}
-    with tempfile.TemporaryDirectory() as folder:
-        skipped = shutil.ignore_patterns(".git", ".venv", "site", ".*_cache", ".hypothesis", "shared")
-        copy = Path(shutil.copytree(ROOT, Path(folder) / "tree", ignore=skipped))
-        tree = Tree(copy, in_a_process(concerned, copy, options.seconds), options.seconds)
-        assert not tree.first_failure(None, MAKE_TEST, ["tests/test_thinning.py"]), (copy / ".output").read_text()
-        for mutation in mutations:
-            if str(mutation) not in results:
-                results[str(mutation)] = {"mutation": str(mutation), **tree.judged(mutation)}
-                with options.out.open("a") as file:
-                    file.write(json.dumps(results[str(mutation)]) + "\n")
-            print("{by}: {mutation}: {test}".format(**results[str(mutation)]), flush=True)
-    counts = Counter(results[str(each)]["by"] for each in mutations)
-    print(", ".join(f"{by}: {count}" for by, count in counts.most_common()))
+    wanted, out = [each for each in mutations() if options.only in each.path], options.out.resolve()
+    with copy_of_the_tree(options.seconds) as tree:
+        counts = Counter(each["by"] for each in run(wanted, tree, out, options.rest))
+    print(", ".join(f"{by}: {count}" for by, count in counts.most_common()), f"of {len(wanted)}")
 
 
 if __name__ == "__main__":

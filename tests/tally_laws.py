@@ -8,7 +8,7 @@ from typing import Any
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.tally.base import Tally
-from laws import CASES, Case
+from laws import CASES, Case, kind_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +23,11 @@ class TallyCase(Case):
     @property
     def tally(self) -> Tally:
         return self.metric.tally(self.weighted)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What a state is made by; metrics that are computed from one state are of one kind, and terms of a module."""
+        return kind_of(self.tally), self.weighted, self.raw
 
     @property
     def with_functions(self) -> list[Metric]:

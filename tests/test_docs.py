@@ -12,20 +12,22 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import pytest
 import torch
 
-from thinning import one_of_each
+from assay.migrate.differences import wrong_numbers
 
 ROOT = Path(__file__).parents[1]
 JOBS = ("metrics", "evaluation", "quantization", "devices", "audit")
-WRONG_NUMBERS = ROOT / "docs" / "wrong_numbers_elsewhere.md"
 DOCS = ROOT / "docs"
 IN_CHINESE = ("overview.md", "quickstart.md", *(f"tutorials/{job}.md" for job in JOBS))
 CHINESE = {DOCS / "zh" / page: DOCS / page for page in IN_CHINESE} | {ROOT / "README.zh-CN.md": ROOT / "README.md"}
 """Each page in Chinese with the one in English."""
+SECONDS = ("audit.md", "quantize_analysis.md")
+"""Pages whose code takes seconds."""
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 
@@ -34,10 +36,15 @@ def blocks(page: Path) -> list[str]:
 
 
 def runs(page: Path) -> bool:
-    return bool(blocks(page)) and page != WRONG_NUMBERS and page not in CHINESE
+    return bool(blocks(page)) and page not in CHINESE
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if runs(page)], ids=lambda page: str(page.relative_to(ROOT)))
+def page_that_runs(page: Path) -> Any:
+    marks = pytest.mark.exhaustive if page.name in SECONDS else ()
+    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
+
+
+@pytest.mark.parametrize("page", [page_that_runs(page) for page in PAGES if runs(page)])
 def test_examples_run_and_print_what_the_page_shows(page: Path) -> None:
     """A block of text behind one of Python is what that prints, on the pages that show it."""
     names: dict[str, object] = {}
@@ -80,27 +87,18 @@ def test_chinese_pages_have_the_links_and_the_figures_of_the_english_ones(page: 
     assert figures(page) == figures(CHINESE[page])
 
 
-REPRODUCTIONS = {
-    title: (code, output)
-    for title, code, output in re.findall(
-        r"### (.*?)\n.*?```python\n(.*?)```\n\n```\n(.*?)```", WRONG_NUMBERS.read_text("utf-8"), re.DOTALL
-    )
-}
-
-
-def test_each_wrong_number_has_a_reproduction() -> None:
-    assert len(REPRODUCTIONS) == len(blocks(WRONG_NUMBERS)) == WRONG_NUMBERS.read_text("utf-8").count("### ") > 25
+REPRODUCTIONS = {each.title: each for part in wrong_numbers().values() for each in part}
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("title", REPRODUCTIONS)
 def test_wrong_numbers_are_printed_as_the_page_says(title: str) -> None:
     """Each script stands alone. A number after ~ is rounding noise: it only has to differ from the next one."""
-    code, output = REPRODUCTIONS[title]
+    script = ROOT / "examples" / "wrong_numbers" / f"{REPRODUCTIONS[title].script}.py"
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(code, WRONG_NUMBERS.name, "exec"), {})
-    lines, expected = printed.getvalue().splitlines(), output.splitlines()
+        exec(compile(script.read_text("utf-8"), script.name, "exec"), {})
+    lines, expected = printed.getvalue().splitlines(), REPRODUCTIONS[title].prints.splitlines()
     for line, expectation in zip(lines, expected, strict=True):
         label, is_noise, number = line.partition("~")
         if not is_noise:
@@ -114,7 +112,7 @@ def test_wrong_numbers_are_printed_as_the_page_says(title: str) -> None:
 def test_the_wrong_numbers_of_the_readme_are_those_of_the_page() -> None:
     _, table, _ = re.split(r"<!-- /?wrong_numbers -->", (ROOT / "README.md").read_text("utf-8"))
     rows = re.findall(r"\.md#([\w-]+)\).*?\| (\S+) \| (\S+) \|", table)
-    outputs = {_anchor(title): output for title, (_, output) in REPRODUCTIONS.items()}
+    outputs = {_anchor(title): each.prints for title, each in REPRODUCTIONS.items()}
     assert len(rows) == 5
     for anchor, wrong, right in rows:
         numbers = outputs[anchor].split()
@@ -196,7 +194,7 @@ NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-@one_of_each()
+@pytest.mark.exhaustive
 def test_notebooks_run_and_print_what_they_show(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells run in one namespace, as in a kernel; without one, since that would be a process and ten packages more."""
     monkeypatch.setenv("MPLBACKEND", "agg")

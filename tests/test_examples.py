@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from thinning import one_of_each
-
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 HOSTS = sorted((ROOT / "examples" / "integrations").glob("[!_]*.py"))
@@ -28,7 +26,7 @@ def command(example: Path) -> list[str]:
     return [*runners[words[0]], *words[1:]]
 
 
-@one_of_each(lambda example: "torch.distributed.run" in command(example))  # each takes seconds
+@pytest.mark.exhaustive  # each takes seconds
 @pytest.mark.parametrize("example", [*EXAMPLES, *HOSTS], ids=lambda example: example.name)
 def test_example(example: Path) -> None:
     host = example.stem.partition("_")[0]

@@ -59,3 +59,19 @@ def test_metrics_and_meters_import_little_besides_torch(code, most):
     assert len([name for name in new if name.startswith("assay")]) <= most
     assert not {name.partition(".")[0] for name in new} & HEAVY
     assert not [name for name in new if name.startswith(NOT_NEEDED)]
+
+
+def test_packages_are_imported_when_they_are_first_used():
+    code = (
+        "import assay, sys; before = 'assay.report' in sys.modules; print(before, assay.report.Report is assay.Report)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+def test_dir_lists_what_is_public():
+    import assay
+
+    public = [name for name in dir(assay) if not name.startswith("_")]
+    assert {"Accuracy", "evaluate", "compare", "metrics", "errors"} <= set(public)
+    assert not {"attach", "TYPE_CHECKING", "annotations", "tally"} & set(public)

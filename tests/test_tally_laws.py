@@ -30,6 +30,7 @@ few = settings(max_examples=5)
 seeds = st.integers(0, 2**32 - 1)
 STAGES = (0, 1 << 21)
 GROWTH = 4  # kernels that a store of samples starts when it must grow
+LARGE = ("fused images", "large images")  # of which a batch is counted in parts
 MOST_CALLS = 300  # kernels that one tally may start for one batch
 COMPARED = {
     "QualityWithNoReference": 3,
@@ -98,9 +99,10 @@ def test_no_split_and_no_order_changes_a_bit(case, split):
 def test_staging_and_chunks_change_no_bit(case):
     """More rows than one chunk of a device takes, and more than a stage holds; equal states have equal values.
 
-    Raw samples are fewer: they take long to encode, and what is counted of them are rows as any others.
+    Raw samples and large images are fewer: they take long, and what is counted of them are rows as any others.
     """
-    count = 400 if case.raw else 5_000
+    few = case.raw or case.metric.inputs in LARGE
+    count = 400 if few else 5_000
     data = case.data(0, count)
     whole = bits(case.counted(data).states())
     pieces = [data.rows(slice(start, start + count // 7)) for start in range(0, count, count // 7)]
@@ -192,8 +194,7 @@ def test_modes_of_torch_change_no_bit(case):
 @every_dense_case
 def test_an_update_waits_for_nothing_and_starts_a_bounded_number_of_kernels(case):
     calls = []
-    large = case.metric.inputs in ("fused images", "large images")  # of which so many are counted in parts
-    for rows in (10, 20) if large else (100, 200):  # more than the samples that some cases keep
+    for rows in (10, 20) if case.metric.inputs in LARGE else (100, 200):  # more than the samples that some cases keep
         data = case.data(7, rows)
         meter = case.counted(data, stage_bytes=0)  # the first update makes the states
         with counted() as counts:

@@ -64,6 +64,7 @@ def test_a_model_trains_and_is_measured_as_on_the_cpu(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.exhaustive
 def test_a_script_with_an_optimizer_is_audited(kind, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)

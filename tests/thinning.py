@@ -9,6 +9,19 @@ from zlib import crc32
 import pytest
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+EXAMPLES = 10
+"""How many examples of a property `make test` draws; `make test-all` draws 40."""
+
+
+class Selection:
+    """Whether this run leaves out what is marked `exhaustive`, which `tests/conftest.py` sets first."""
+
+    is_thin = False
+
+
+def draws(count: int) -> range:
+    """The seeds of the data that a test draws: `count`, of which `make test` takes the first fifth, at least four."""
+    return range(max(4, count // 5) if Selection.is_thin else count)
 
 
 def one_of_each(kind: Callable[..., Hashable] = lambda **_: None) -> Decorator:
@@ -51,4 +64,4 @@ def mark_the_rest(items: Sequence[pytest.Item]) -> None:
             item.add_marker("exhaustive")
 
 
-__all__ = ["every", "mark_the_rest", "one_of_each", "one_of_each_and_the_rest"]
+__all__ = ["EXAMPLES", "Selection", "draws", "every", "mark_the_rest", "one_of_each", "one_of_each_and_the_rest"]

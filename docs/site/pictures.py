@@ -62,7 +62,7 @@ def _own_plot(metric: Metric, change: Change) -> str:
     meter = Meter(metric)
     meter.update(*args, **columns)
     value = meter.compute()[name]
-    plot = plots_of({name: value}, {name} if name == "ConfusionMatrix" else set(), ())[0]
+    plot = plots_of({name: metric}, {name: value})[0]
     what = "values of one batch" if isinstance(plot, Bars) else "its own plot of one batch"
     return _figure(to_svg(plot, name), f"{name}: {what}. {plot.summary()}")
 

@@ -6,24 +6,29 @@ import ast
 import difflib
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from pkgutil import get_data, iter_modules
 
 
-def attach(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+def attach(
+    package: str, homes: Mapping[str, str], modules: Sequence[str] = ()
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Make the ``__getattr__`` and ``__dir__`` of a package whose names live in other modules.
 
     Args:
         package: the package's ``__name__``.
         homes: public name -> the module that defines it.
+        modules: its modules and packages that are imported when they are first used, too.
 
     Returns:
         The two functions, to be bound at the package's top level.
     """
 
     def get(name: str) -> object:
+        if name in modules:
+            return import_module(f"{package}.{name}")
         if name not in homes:
             close = [] if name.startswith("_") else difflib.get_close_matches(name, homes, 1)
             hint = f"; did you mean {close[0]}?" if close else ""
@@ -33,7 +38,8 @@ def attach(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], obje
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes})
+        dunder = [name for name in vars(sys.modules[package]) if name.startswith("__")]
+        return sorted({*dunder, *homes, *modules})
 
     return get, names
 

@@ -16,6 +16,7 @@ from assay.audit.observations import MOVED, NOT_MOVED, USAGES, unpack
 from assay.audit.suppress import suppressed
 from assay.audit.targets import find_cases, load, parse
 from assay.audit.tensor_trees import mapped
+from thinning import one_of_each
 
 BUGGY = Path(__file__).with_name("buggy.py")
 MARKED = [
@@ -62,6 +63,7 @@ def class_at(line):
 @pytest.mark.parametrize("engine", ["native", "python"])
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("line", "rule"), MARKED, ids=[f"{rule}-{line}" for line, rule in MARKED])
+@one_of_each(lambda line, **_: line)
 def test_each_bug_is_found_at_its_line_and_nothing_else(line, rule, device, engine):
     findings, unrun = audited(class_at(line), device, engine=engine)
     assert unrun == []

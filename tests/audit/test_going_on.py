@@ -49,6 +49,7 @@ def rules_and_lines(result) -> list[tuple[str, int]]:
 @pytest.mark.parametrize(
     ("device", "method", "engine"), [("mps", "cuda", "auto"), ("cuda", "xpu", "auto"), ("xpu", "cuda", "python")]
 )
+@pytest.mark.exhaustive
 def test_five_bugs_are_found_in_one_audit(tmp_path, device, method, engine):
     script = tmp_path / "five.py"
     script.write_text(FIVE.format(device=device, method=method))
@@ -67,3 +68,21 @@ def test_what_the_program_handles_is_raised_and_other_refusals_are_passed(tmp_pa
         *found
     }
     assert ("operator-missing", "error", 11) in found
+
+
+WRITTEN = """
+import torch
+x = torch.ones(3, dtype=torch.bfloat16, device="mps")
+x.add_(torch.ones(3, device="mps"), alpha=2)
+assert x.tolist() == [3.0, 3.0, 3.0]
+torch.ones(3).pin_memory().to("mps")
+print(torch.linalg.eigvals(torch.eye(3, device="mps")))
+"""
+
+
+def test_what_is_written_in_place_is_written_when_the_program_goes_on(tmp_path):
+    script = tmp_path / "written.py"
+    script.write_text(WRITTEN)
+    result = audit(str(script), ["mps"])
+    assert [part for part in result.unrun if not part.known] == []
+    assert rules_and_lines(result) == [("dtype-missing", 4), ("operator-missing", 6), ("operator-missing", 7)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from assay.audit.judge import judge
 from assay.audit.observations import AS_IT_IS, AuditRun, Observation
 from assay.pretend.events import Frame
@@ -26,3 +28,11 @@ def test_a_detour_through_the_host_that_ends_on_the_default_device_is_found():
 def test_copies_on_two_lines_and_detours_that_come_back_are_none():
     assert moved(copy("cuda:1", "cpu", 3), copy("cpu", "cuda:0", 4)) == []
     assert moved(copy("cuda:1", "cpu", 3), copy("cpu", "cuda:1", 3)) == []
+
+
+def test_a_program_that_says_to_which_device_a_tensor_goes_means_it():
+    seen = replace(copy("cuda:1", "cuda:0", 3), named=True)
+    assert moved(seen) == []
+    assert moved(replace(seen, run=replace(RUN, phase="update"))) == [
+        ("train.py:3", "A tensor goes from cuda:1 to cuda:0, the default")
+    ]

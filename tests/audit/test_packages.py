@@ -80,6 +80,7 @@ def test_a_package_that_python_runs_is_a_program(package):
     assert not runs_cases(parse(name))
 
 
+@pytest.mark.exhaustive
 def test_states_that_are_registered_or_kept_on_the_cpu_on_purpose_are_no_findings(package):
     name = package("shop_audited", "from {name}.deep.hits import Hits\nfrom {name}.net import Net\n")
     result = audit(name, ["cuda"], engine="python")

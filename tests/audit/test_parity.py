@@ -17,6 +17,7 @@ from assay.audit.parity import compare, compare_runs
 from assay.errors import CapacityError, ConfigError, InputError
 from assay.pretend import PretendError, pretend
 from assay.pretend.native_engine.build import why_not
+from thinning import one_of_each
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"the native engine cannot be built: {why_not()}")
 DEVICES = ("mps", "cuda:1", "xpu")
@@ -118,6 +119,7 @@ FAULTS = {
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", FAULTS)
+@one_of_each(lambda name, **_: name)
 def test_the_operator_that_is_wrong_is_named_first(training, name, device, mode):
     operator, wrong, (kind, line, module, backward) = FAULTS[name]
     with Fault(operator, wrong) as fault:

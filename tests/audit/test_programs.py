@@ -22,6 +22,7 @@ from assay.audit.observations import unpack
 from assay.audit.targets import parse
 from assay.audit.worker import Job, work
 from assay.pretend import pretend
+from thinning import one_of_each
 
 FOLDER = Path(__file__).with_name("programs")
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py"))
@@ -88,6 +89,7 @@ def audited(monkeypatch, tmp_path):
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of torch, which are part of these bugs
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("name", PROGRAMS)
+@one_of_each(lambda name: DEVICE.get(name, "mps"))
 def test_the_bugs_of_a_program_are_found_at_their_lines_with_the_first_cause(name, audited, capsys):
     found, unrun = audited(name, DEVICE.get(name, "mps"))
     found = [each for each in found if each.severity != "note"]

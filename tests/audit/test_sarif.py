@@ -15,6 +15,7 @@ from assay.audit.observations import Origin, Unrun
 from assay.audit.result import Audit
 from assay.audit.rulebook import rules
 from assay.audit.sarif import save, to_sarif
+from assay.audit.source import SITES
 
 TITLE = b"Static Analysis Results Format (SARIF) Version 2.1.0 JSON Schema"
 
@@ -109,3 +110,15 @@ def test_the_first_cause_is_a_related_location(tmp_path, schema):
     assert related["message"]["text"] == "`w` was made on cpu"
     assert related["physicalLocation"]["artifactLocation"]["uri"] == "b.py"
     assert related["physicalLocation"]["region"]["startLine"] == 12
+
+
+def test_no_location_is_outside_of_the_repository(tmp_path, schema):
+    installed = Origin("a library does it", SITES[0] + "lib/x.py", 12)
+    found = replace(finding(file=tmp_path / "a.py"), origins=(installed,))
+    log = to_sarif(result(found, finding(file="/elsewhere/metric.py")), tmp_path)
+    jsonschema.validate(log, schema)
+    inside, outside = log["runs"][0]["results"]
+    assert "relatedLocations" not in inside
+    assert "a library does it at lib/x.py:12" in inside["message"]["text"]
+    assert "locations" not in outside
+    assert "at /elsewhere/metric.py:3" in outside["message"]["text"]

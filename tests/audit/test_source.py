@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import ast
+import sys
 
 import pytest
 import torch
 
 from assay.audit.source import (
+    SITES,
     expression,
+    library_line,
     line_of,
     method_line,
     names_in,
+    names_index,
     shorten,
     state_line,
     statement,
@@ -131,3 +135,55 @@ def test_a_method_is_where_a_class_or_its_base_defines_it():
     assert code_at(method_line(Child.__mro__, "compute")) == "def compute(self):"
     assert code_at(method_line(Child.__mro__, "missing")) == "class Child(Base):"
     assert method_line([int], "compute") is None
+
+
+MOVES = """
+import torch
+device, other = torch.device("cuda", 1), torch.device("cuda")
+def moved(x, y):
+    return lambda: {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("x.to('cuda:0')", True),
+        ("x.to(0)", True),
+        ("x.cuda(1)", True),
+        ("x.to(device, non_blocking=True)", True),
+        ("torch.ones(3, device=device)", True),
+        ("x.to(y.device)", True),
+        ("x.to(y)", True),
+        ("x.cuda()", False),
+        ("x.to('cuda')", False),
+        ("x.to(other)", False),
+        ("x.sum(0)", False),
+    ],
+)
+def test_a_line_says_to_which_device_a_tensor_goes(tmp_path, line, named):
+    file = tmp_path / "moves.py"
+    file.write_text(MOVES.format(line))
+    names = {}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    frames = []
+
+    class Seen:
+        device = None
+
+        def __getattr__(self, name):
+            return lambda *args, **kwargs: frames.append(sys._getframe(1))
+
+    if "torch.ones" in line:
+        names["torch"] = Seen()
+    names["moved"](Seen(), torch.ones(1))()
+    assert names_index(frames[0], "cuda") is named
+
+
+def test_the_line_is_the_users_and_not_that_of_an_installed_library(tmp_path):
+    library, own = Frame(SITES[0] + "lib/x.py", 7, "f"), Frame(str(tmp_path / "train.py"), 3, "main")
+    assert where([library, own]) == own
+    assert where([library, own], (SITES[0] + "lib/",)) == library
+    assert where([library]) == library
+    assert library_line([library, own], own) == library
+    assert library_line([own, library], own) is None

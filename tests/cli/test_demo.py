@@ -356,6 +356,7 @@ def spelling() -> SpellingExample:
     return example
 
 
+@pytest.mark.exhaustive
 def test_sentences_are_corrected_and_measured_as_jiwer_does(spelling):
     (found,) = demo.measure(spelling).sections
     inputs, targets, ids = map(list, zip(*spelling.sentences, strict=True))

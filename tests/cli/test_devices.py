@@ -31,6 +31,7 @@ def test_without_arguments_it_shows_the_commands():
     assert "demo" in output
 
 
+@pytest.mark.exhaustive
 def test_away_from_a_terminal_it_is_plain_text():
     done = run("devices")
     assert done.returncode == 0, done.stderr

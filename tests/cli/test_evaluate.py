@@ -296,6 +296,7 @@ def test_the_command_line_wins_over_the_file(importable, held):
     assert section.values[0].lower is None
 
 
+@pytest.mark.exhaustive
 def test_forms_on_the_same_samples(importable, held):
     versus = ("--variant", "net.safetensors,model-factory=given:model", "--variant", "precision=bfloat16")
     done = invoke("--config", "run.toml", *versus)

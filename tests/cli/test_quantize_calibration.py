@@ -59,6 +59,7 @@ def nats(folder):
     return {value.name: value.value for value in report.sections[0].values}["nats per token"]
 
 
+@pytest.mark.exhaustive
 def test_a_folder_rounded_by_gptq_predicts_better_than_one_rounded_to_the_nearest(here, trained):
     for name, how in (("nearest", ()), ("gptq", GPTQ)):
         done = quantize(trained, "--scheme", "int3:g32", *how, "--out", name)
@@ -73,6 +74,7 @@ def test_a_folder_rounded_by_gptq_predicts_better_than_one_rounded_to_the_neares
     assert {path.name for path in (here / "gptq").iterdir()} == {path.name for path in (here / "nearest").iterdir()}
 
 
+@pytest.mark.exhaustive
 def test_what_it_cost_is_measured_on_another_text(here, trained):
     measured = (*GPTQ, "--eval", "unseen.txt", "--json")
     done = quantize(trained, "--scheme", "int3:g32", *measured, "--out", "gptq")

@@ -71,6 +71,7 @@ def test_before_and_after_are_measured_and_the_model_is_written(here):
     assert "out: the" in said.stdout
 
 
+@pytest.mark.exhaustive
 def test_a_folder_of_hugging_face_is_measured_with_its_tokenizer(here):
     saved = folder(here / "hf")
     done = quantize(saved, "--eval", "text.txt", "--window", 64, "--scheme", "int8", "--json")

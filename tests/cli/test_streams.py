@@ -55,7 +55,7 @@ GATE = "gate high.json --point --min 'metric 0'"
     ],
     ids=["head", "json", "closed", "both closed", "compare", "migrate"],
 )
-@one_of_each()
+@pytest.mark.exhaustive
 def test_a_reader_that_goes_away_loses_no_file(folder, command, reader, files):
     done = shell(f"{ASSAY} {command} {reader}", folder)
     assert (done.returncode, done.stderr.count("Traceback"), done.stderr.count("rror")) == (0, 0, 0), done.stderr
@@ -95,7 +95,7 @@ def test_what_cannot_be_written_is_printed_all_the_same():
 
 
 @pytest.mark.parametrize("option", ["--out", "--resume"])
-@one_of_each()
+@pytest.mark.exhaustive
 def test_an_address_is_no_folder(folder, option):
     done = shell(f"{ASSAY} {EVALUATE} x {option} s3://bucket/x", folder)
     assert done.returncode == 2

@@ -45,6 +45,7 @@ def called(kind, entry, drawn):
 
 
 @pytest.mark.filterwarnings("ignore")  # of batches without a class, there
+@pytest.mark.exhaustive
 def test_every_differentiable_name_gives_the_gradient_of_torchmetrics():
     with_gradient = set()
     for entry in ENTRIES:

@@ -21,6 +21,7 @@ from assay.errors import ConfigError, StateError
 from assay.evaluation import BatchError
 from assay.evaluation.model.exported_models import as_model
 from assay.evaluation.resume.stable_digest import NoDigestError, stable_digest
+from thinning import one_of_each
 
 SCALE = 2
 X = torch.eye(3).repeat(20, 1)
@@ -117,6 +118,7 @@ IN_MEMORY = {
 
 
 @pytest.mark.parametrize("kind", IN_MEMORY)
+@one_of_each()
 def test_of_data_in_memory_every_sample_counts(tmp_path, kind):
     assert accuracy(tmp_path, data=IN_MEMORY[kind](Y)) == 1.0
     for k in range(len(Y)):

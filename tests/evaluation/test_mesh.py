@@ -26,6 +26,7 @@ from assay.evaluation.processes.guard import CommunicationGuard
 from assay.report import Report
 from evaluation.stopping import Counters
 from ranks import PRELOADED, as_torchrun, processes
+from thinning import one_of_each
 
 CLASSES = 3
 METRIC = Accuracy(num_classes=CLASSES)
@@ -298,6 +299,7 @@ def test_two_processes_that_share_a_model_give_the_report_of_one(tmp_path):
         ]
 
 
+@pytest.mark.exhaustive
 def test_four_processes_on_meshes_of_two_dimensions_give_the_report_of_one(tmp_path):
     results = processes(on_four, 4, tmp_path)
     check(results)
@@ -387,6 +389,7 @@ def broken(rank, folder, act):
 
 
 @pytest.mark.parametrize("act", ["killed", pytest.param("asleep", marks=pytest.mark.slow), "inside"])
+@one_of_each(lambda act: act == "asleep")
 def test_a_process_that_does_not_come_ends_all_others_with_an_error_that_names_it(tmp_path, act):
     context = mp.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)

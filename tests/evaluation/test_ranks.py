@@ -24,6 +24,7 @@ from assay.evaluation.processes.model_digest import ModelDigest
 from assay.metrics import LogLoss
 from assay.report import Report
 from ranks import processes
+from thinning import one_of_each
 
 CLASSES = 3
 METRICS = {
@@ -125,6 +126,7 @@ def alone():
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
+@one_of_each()
 def test_any_number_of_processes_gives_the_bits_of_one(size, tmp_path):
     results = processes(on_each, size, tmp_path)
     expected = alone()["same"][0]
@@ -223,6 +225,7 @@ def killed(rank, folder):
     os._exit(0)
 
 
+@pytest.mark.exhaustive
 def test_a_rank_that_is_killed_ends_the_others_within_the_stated_time(tmp_path):
     context = mp.get_context("forkserver")
     ranks = [context.Process(target=killed, args=(rank, tmp_path)) for rank in range(2)]

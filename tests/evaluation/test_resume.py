@@ -29,6 +29,7 @@ from assay.meter import Meter
 from assay.meter.file import checksum
 from assay.report import Report
 from evaluation import stopping
+from thinning import one_of_each
 
 CLASSES = 3
 METRICS = {
@@ -88,6 +89,7 @@ def whole(data=None, **more):
 
 
 @pytest.mark.parametrize("stops", [(1,), (0, 3, 2), (8,)])
+@one_of_each()
 def test_what_was_counted_is_not_counted_again(tmp_path, stops):
     expected = whole()
     rows = 0
@@ -192,6 +194,7 @@ def test_a_batch_that_failed_is_tried_again(tmp_path):
 
 
 @pytest.mark.parametrize("count", [2, 3])
+@one_of_each()
 def test_files_of_several_ranks_are_gone_on_from_by_one(tmp_path, count):
     expected = whole()[0]
     identity = checkpoint_of_everything(tmp_path / "identity")

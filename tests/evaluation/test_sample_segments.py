@@ -22,6 +22,7 @@ from assay.metrics import LogLoss, MeanAbsoluteError
 from assay.report import Report, compare
 from evaluation.stopping import Stops
 from ranks import processes
+from thinning import one_of_each
 
 pytest.importorskip("pyarrow")
 
@@ -113,6 +114,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
+@one_of_each()
 def test_the_report_is_the_one_of_values_in_memory(case, temporary, in_memory, tmp_path):
     expected = saved(in_memory(**CASES[case]()), tmp_path / "a")
     assert list(temporary.iterdir()) == []

@@ -15,6 +15,7 @@ from assay.errors import ConfigError
 from assay.evaluation import evaluate
 from assay.report import Report, compare
 from assay.scoring import count, merge
+from thinning import one_of_each
 
 RANDOM = np.random.default_rng(3)
 N = 400
@@ -81,6 +82,7 @@ def test_slices_without_kept_samples_have_the_same_values_and_pairs():
 
 
 @pytest.mark.parametrize("kind", ["list", "large_list", "dictionary"])
+@one_of_each()
 def test_tables_are_sliced_alike(kind):
     pa = pytest.importorskip("pyarrow")
     types = {"list": pa.list_(pa.string()), "large_list": pa.large_list(pa.large_string())}

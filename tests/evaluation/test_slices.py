@@ -53,6 +53,12 @@ def test_parts_that_samples_are_told_apart_by_are_no_inputs():
     )
 
 
+def test_crossed_parts_may_be_written_as_on_the_command_line():
+    assert slices(people(slices="sex, sex*age")) == slices(people(slices=["sex", ("sex", "age")]))
+    with pytest.raises(ConfigError, match="got no 'sex\\*age'"):
+        people(slices=["sex*age"])
+
+
 def test_every_slice_has_the_bits_of_its_samples_alone():
     found = slices(people(slices=["sex", "age", ("sex", "age")]))
     masks = {f"sex = {s}": np.array(SEX) == s for s in "fm"}
@@ -111,9 +117,9 @@ def test_a_gate_on_the_worst_slice_judges_such_a_report():
     ("by", "error", "message"),
     [
         (
-            "sex",
+            3,
             ConfigError,
-            r"slices: got 'sex', expected names of columns, or selectors by name\. Write slices=\['sex'",
+            r"slices: got 3, expected names of columns, or selectors by name\. Write slices=\"sex,sex\*age",
         ),
         (["size"], ConfigError, r"slices: size: got no 'size' in \{'x': float32 \(32, 4\), "),
         ({"x": 1.5}, ConfigError, r"slices: x: got 1\.5, expected a name, a position, a function, or a tuple"),

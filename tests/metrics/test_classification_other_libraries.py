@@ -26,6 +26,7 @@ from assay.metrics.classification.rates import (
     Recall,
     Specificity,
 )
+from thinning import draws
 
 peers = pytest.importorskip("torchmetrics.functional.classification")
 
@@ -101,7 +102,7 @@ BY_SKLEARN = {
 @pytest.mark.parametrize("kind", BY_SKLEARN, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("average", ["macro", "weighted", None])
 def test_a_class_that_is_ignored_takes_no_part_as_in_scikit_learn(kind, average):
-    for seed in range(60):
+    for seed in draws(60):
         classes, ignored, preds, target = drawn(seed)
         kept = target != ignored
         true, predicted = target[kept].numpy(), preds[kept].numpy()
@@ -118,7 +119,7 @@ def test_a_class_that_is_ignored_takes_no_part_as_in_scikit_learn(kind, average)
 
 @pytest.mark.parametrize("average", ["micro", "macro", "weighted"])
 def test_the_jaccard_index_without_a_class_is_that_of_torchmetrics(average):
-    for seed in range(60):
+    for seed in draws(60):
         classes, ignored, preds, target = drawn(seed)
         options = {"num_classes": classes, "average": average, "ignore_index": ignored}
         expected = peers.multiclass_jaccard_index(preds, target, **options)
@@ -129,7 +130,7 @@ def test_the_jaccard_index_without_a_class_is_that_of_torchmetrics(average):
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("average", ["micro", "weighted"])
 def test_without_a_class_the_other_averages_agree(kind, average):
-    for seed in range(60):
+    for seed in draws(60):
         classes, ignored, preds, target = drawn(seed)
         if (target == ignored).all():
             continue

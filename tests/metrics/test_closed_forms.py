@@ -38,6 +38,7 @@ from assay.metrics import (
 from assay.stats.intervals import area_interval, delong_error, fisher_z, on_logit_scale, order_statistics, wilson
 from assay.tally.scores.curves import of_samples
 from laws import CASES, CLASSES, value
+from thinning import draws
 
 LEVELS = st.floats(0.5, 0.999)
 
@@ -255,13 +256,14 @@ def test_quantiles_and_medians_have_order_statistics():
 @pytest.mark.parametrize(("off", "n"), [(0.0, 100), (0.0, 1000), (0.1, 1000)])
 def test_the_interval_of_a_calibration_error_holds_the_truth(norm, off, n):
     rng, missed = np.random.default_rng(n), [0, 0]
-    for _ in range(200):
+    data_sets = draws(200)
+    for _ in data_sets:
         scores = (0.1 + 0.8 * rng.random(n)).astype(np.float32)
         target = rng.random(n) < scores + off * (1 - 2 * (scores > 0.5))
         truth = off * (14 / 15 if norm == "l1" else (14 / 15) ** 0.5) if off else 0.0  # the middle bin is half of each
         lower, upper = ends(CalibrationError(norm=norm), scores, target.astype(int))
         missed = [missed[0] + (lower > truth), missed[1] + (upper < truth)]
-    assert max(missed) <= stats.binom.ppf(0.999, 200, 0.025)
+    assert max(missed) <= stats.binom.ppf(0.999, len(data_sets), 0.025)
 
 
 def test_the_largest_calibration_error_has_no_interval():

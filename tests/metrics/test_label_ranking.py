@@ -26,8 +26,9 @@ from assay.metrics import (
     TopKMultilabelAccuracy,
     WeightedCalibration,
 )
+from thinning import draws
 
-SEEDS = range(200)
+SEEDS = draws(200)
 RANKINGS = {
     MultilabelCoverageError: sk.coverage_error,
     MultilabelRankingLoss: sk.label_ranking_loss,
@@ -133,7 +134,7 @@ def test_the_tradeoff_without_negatives_has_no_rates():
 
 
 def test_log_auc_of_equal_scores_is_torchmetrics():
-    for seed in range(100):
+    for seed in draws(100):
         rng = np.random.default_rng(seed)
         scores = torch.from_numpy(rng.integers(0, 8, 200) / 8)
         target = torch.from_numpy(rng.integers(0, 2, 200))
@@ -144,7 +145,7 @@ def test_log_auc_of_equal_scores_is_torchmetrics():
 
 
 def test_log_auc_is_the_area_under_the_steps():
-    for seed in range(100):
+    for seed in draws(100):
         rng = np.random.default_rng(seed)
         scores, target = rng.permutation(60) / 64, np.append(rng.integers(0, 2, 58), [0, 1])
         rank = target[np.argsort(-scores)]
@@ -165,7 +166,7 @@ def test_log_auc_is_the_integral():
 
 
 def test_bounds_of_log_auc_hold_the_exact_value():
-    for seed in range(50):
+    for seed in draws(50):
         rng = np.random.default_rng(seed)
         target = torch.from_numpy(np.append(rng.integers(0, 2, 78), [0, 1]))
         scores = torch.from_numpy(0.5 + rng.integers(0, 2**16, 80) * 2.0**-24).float()  # many share a bin
@@ -207,7 +208,7 @@ def test_weighted_calibration_is_torchevals():
 
 
 def test_log_auc_at_stated_thresholds_is_a_share():
-    for seed in range(200):
+    for seed in draws(200):
         generator = torch.Generator().manual_seed(seed)
         scores, target = torch.rand(20, generator=generator), torch.arange(20) % 2
         thresholds = sorted(torch.rand(3, generator=generator).tolist())

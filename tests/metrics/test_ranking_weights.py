@@ -15,6 +15,7 @@ from assay.metrics.classification.ranking import (
     AveragePrecision,
 )
 from metrics.ranked_samples import AREAS, classes
+from thinning import draws
 
 
 def weights_of(generator, kind, *shape):
@@ -81,7 +82,7 @@ def test_weighted_labels_are_added_in_one_unit(average, kind, shared):
 @pytest.mark.parametrize(("metric", "oracle"), AREAS)
 @pytest.mark.parametrize("average", ["micro", "macro", "weighted"])
 def test_weighted_labels_are_those_of_scikit_learn(metric, oracle, average):
-    for seed in range(40):
+    for seed in draws(40):
         generator = torch.Generator().manual_seed(seed)
         preds, target = torch.rand(60, 3, generator=generator), torch.randint(0, 2, (60, 3), generator=generator)
         weights = torch.rand(60, generator=generator) + 0.1

@@ -24,8 +24,9 @@ from assay.metrics import (
     NormalizedRootMeanSquaredError,
     WaveHedgesDistance,
 )
+from thinning import draws
 
-SEEDS = range(200)
+SEEDS = draws(200)
 IGNITE = {
     CanberraDistance: ignite.CanberraMetric,
     FractionalBias: ignite.FractionalBias,

@@ -24,8 +24,9 @@ from assay.metrics import (
     MeanPairwiseDistance,
     MutualInformation,
 )
+from thinning import draws
 
-SEEDS = range(200)
+SEEDS = draws(200)
 
 
 def tensors(*arrays):

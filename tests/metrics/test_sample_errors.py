@@ -26,8 +26,9 @@ from assay.metrics import (
     R2Score,
     TweedieDevianceScore,
 )
+from thinning import draws
 
-SEEDS = range(200)
+SEEDS = draws(200)
 
 
 def relative(p, t):

@@ -29,7 +29,7 @@ from assay.metrics import (
     StatScores,
 )
 from assay.metrics.per_sample import per_sample_values
-from thinning import one_of_each
+from thinning import draws, one_of_each
 
 CLASSES = 4
 AVERAGES = ("micro", "macro", "weighted", None)
@@ -121,7 +121,7 @@ def drawn(task, rng):
 @one_of_each(lambda kind, **_: kind)
 def test_the_value_is_the_mean_of_fractions(kind, task):
     rng = random.Random(f"{kind.__name__} {task}")
-    for _ in range(200):
+    for _ in draws(200):
         arguments, preds, target = drawn(task, rng)
         average, ignored = rng.choice(AVERAGES), rng.choice([None, None, 0, -1])
         if ignored == -1:
@@ -178,7 +178,7 @@ def drawn_labels(task, rng):
 def test_counts_are_the_means_of_those_of_torchmetrics(task):
     rng = random.Random(task)
     theirs = getattr(torchmetrics_classes, f"{task.title()}StatScores")
-    for _ in range(40):
+    for _ in draws(40):
         arguments, preds, target = drawn_labels(task, rng)
         if target.ndim < 2 + (task == "multilabel") or len(target) == 1:
             continue  # TorchMetrics wants positions, and drops the dimension of a single sample
@@ -193,7 +193,7 @@ def test_counts_are_the_means_of_those_of_torchmetrics(task):
 @pytest.mark.parametrize("task", ["multiclass", "multilabel"])
 def test_counts_weighted_by_support_are_means_of_fractions(task):
     rng = random.Random(f"{task} by support")
-    for _ in range(40):
+    for _ in draws(40):
         arguments, preds, target = drawn_labels(task, rng)
         weights = [rng.choice([0, 1, 2.5]) for _ in preds]
         values = []
@@ -221,7 +221,7 @@ def test_long_samples_have_exact_counts_weighted_by_support():
 def test_exact_match_is_the_mean_of_those_of_torchmetrics(task):
     rng = random.Random(task)
     theirs = getattr(torchmetrics_classes, f"{task.title()}ExactMatch")
-    for _ in range(40):
+    for _ in draws(40):
         arguments, preds, target = drawn_labels(task, rng)
         if target.ndim != 2 + (task == "multilabel"):
             continue

@@ -7,12 +7,13 @@ import logging
 import pytest
 
 from assay.migrate import LIBRARIES, library
+from assay.migrate.differences import examples
 from migrate.sides import our_value, their_value
 
-CASES = [(name, each) for name in LIBRARIES for each in library(name).differences]
+CASES = [(name, each) for name in LIBRARIES for each in examples(name)]
 
 
-@pytest.mark.parametrize(("name", "case"), CASES, ids=[f"{name}-{each.case}" for name, each in CASES])
+@pytest.mark.parametrize(("name", "case"), CASES, ids=[f"{name}-{each.theirs}-{each.data}" for name, each in CASES])
 def test_both_sides_give_what_the_page_says(name, case):
     logging.disable(logging.WARNING)  # TorchEval logs classes without data
     try:
@@ -22,7 +23,7 @@ def test_both_sides_give_what_the_page_says(name, case):
     assert our_value(case.ours, case.data) == case.reads
 
 
-@pytest.mark.parametrize(("name", "case"), CASES, ids=[f"{name}-{each.case}" for name, each in CASES])
+@pytest.mark.parametrize(("name", "case"), CASES, ids=[f"{name}-{each.theirs}-{each.data}" for name, each in CASES])
 def test_a_difference_is_one_and_names_who_has_it(name, case):
     assert case.gives != case.reads
     assert case.names

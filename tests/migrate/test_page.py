@@ -1,22 +1,31 @@
-"""The page of the documentation shows the tables as they are."""
+"""The pages of the documentation show the tables."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from assay.migrate import LIBRARIES, library
-from assay.migrate.page import renewed, tables
+from assay.migrate.differences import wrong_numbers
+from assay.migrate.page import PAGES, name_tables, renewed
 
-PAGE = Path(__file__).parents[2] / "docs" / "migrate.md"
+ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_is_up_to_date():
-    page = PAGE.read_text("utf-8")
-    assert page == renewed(page), "run: python -m assay.migrate.page docs/migrate.md"
+@pytest.mark.parametrize("path", PAGES)
+def test_the_page_is_up_to_date(path):
+    page = (ROOT / path).read_text("utf-8")
+    assert page == renewed(page, PAGES[path]), "run: python -m assay.migrate.page"
 
 
 def test_every_name_is_on_the_page():
-    text = tables()
+    text = name_tables()
     for name in LIBRARIES:
         for each in [*library(name).entries, *library(name).without]:
             assert f"`{each}`" in text
+
+
+def test_each_wrong_number_has_a_script_and_each_script_a_wrong_number():
+    scripts = [each.script for part in wrong_numbers().values() for each in part]
+    assert sorted(scripts) == sorted(path.stem for path in (ROOT / "examples" / "wrong_numbers").glob("*.py"))

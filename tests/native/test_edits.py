@@ -17,7 +17,7 @@ from assay.errors import InputError
 from assay.metrics import CharErrorRate, ExtendedEditDistance, WordErrorRate
 from assay.native import edits as native
 from assay.native.library import library
-from thinning import one_of_each
+from thinning import draws, one_of_each
 
 pytestmark = pytest.mark.skipif(library() is None, reason="assay was installed without a C compiler")
 
@@ -46,7 +46,7 @@ def drawn(seed: int, most_pairs: int = 6) -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize("metric", [WordErrorRate(), CharErrorRate()])
 def test_they_are_rapidfuzzs(metric, monkeypatch):
-    for seed in range(200):
+    for seed in draws(200):
         preds, target = drawn(seed, most_pairs=20)
         compiled = metric.encoder.rows(preds, target)
         with monkeypatch.context() as patch:
@@ -156,7 +156,7 @@ def test_many_distinct_words():
 @one_of_each()
 def test_extended_edits_are_pythons(language, costs, monkeypatch):
     encoder = ExtendedEditDistance(language, **costs).encoder
-    for seed in range(60):
+    for seed in draws(60):
         preds, target = drawn(4 * seed)
         compiled = encoder.rows(preds, target)
         with monkeypatch.context() as patch:

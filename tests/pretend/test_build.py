@@ -12,6 +12,7 @@ from assay.pretend.native_engine import build
 
 
 @pytest.mark.skipif(not build.compiler(), reason="there is no C++ compiler")
+@pytest.mark.exhaustive
 def test_a_library_that_was_cut_short_is_compiled_again(tmp_path):
     code = (
         "from assay.pretend.native_engine import build\n"

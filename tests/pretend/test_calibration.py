@@ -215,6 +215,7 @@ def test_the_page_has_a_place_for_each_section() -> None:
 
 @pytest.mark.bench
 @pytest.mark.parametrize("situation", ["CPU", "on native"])
+@pytest.mark.exhaustive
 def test_the_overhead_is_measured_for_every_step(situation: str) -> None:
     costs = pretend_overhead.one_round(situation, 0.0)
     assert len(costs) == 8

@@ -96,12 +96,18 @@ def test_numpy_of_a_tensor_there_is_refused(there):
         np.asarray(x)
 
 
-def test_pinned_memory_is_pinned(there):
+def test_pinned_memory_is_pinned(indexed):
     x = on_host()
     pinned = x.pin_memory()
     assert (x.is_pinned(), pinned.is_pinned(), pinned.device.type) == (False, True, "cpu")
     assert torch.equal(pinned, x)
-    assert torch.equal(pinned.to(there.device, non_blocking=True).cpu(), x)
+    assert torch.equal(pinned.to(indexed.device, non_blocking=True).cpu(), x)
+
+
+def test_a_mac_refuses_to_pin_memory(mps):
+    with pytest.raises(RuntimeError, match='on device "cpu" to a storage on different device "mps:0"'):
+        on_host().pin_memory()
+    assert [event.operator for event in mps.recorder.of("operator")] == ["aten::_pin_memory"]
 
 
 def test_a_factory_pins_memory(there):

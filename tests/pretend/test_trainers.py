@@ -42,6 +42,7 @@ def test_lightning_sees_mps(accelerator: str, engine: str, tmp_path):
         assert not torch.equal(model.layer.weight.cpu(), before)
 
 
+@pytest.mark.exhaustive
 def test_transformers_train_on_two_devices(engine: str, tmp_path):
     transformers = pytest.importorskip("transformers")
     shape = {"vocab_size": 20, "hidden_size": 8, "intermediate_size": 8}

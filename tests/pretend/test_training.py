@@ -12,6 +12,8 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
+from thinning import one_of_each
+
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
 
@@ -283,6 +285,7 @@ def test_scripted_and_traced_functions(there):
 
 @pytest.mark.parametrize("fullgraph", [True, False])
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@one_of_each()
 def test_compiled_functions(there, backend: str, fullgraph: bool):
     torch._dynamo.reset()
     model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1)).to(there.device)

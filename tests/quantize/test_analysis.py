@@ -304,6 +304,7 @@ def test_few_layers_at_a_time_give_the_same(monkeypatch):
 SCHEMES = ["int3:g32", "int4:g32", "int6:g32"]
 
 
+@pytest.mark.exhaustive
 def test_a_recipe_keeps_its_budget_and_is_better_than_a_scheme_of_its_size():
     model = llama()
     found = recipe_for_budget(model, TEXT, "5bits", schemes=SCHEMES, data_spec=LANGUAGE)

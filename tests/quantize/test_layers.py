@@ -17,6 +17,7 @@ from assay.quantize.dispatch import DispatchTable
 from assay.quantize.kernels import KERNELS, kernel
 from assay.quantize.layers import QuantizedWeight
 from quantize.drawn import TOLERANCES, apart, integers_of
+from thinning import one_of_each
 
 SCHEMES = ("int4", "int4:g32:sym", "int8", "int3:g64", "int2:channel", "int8:g64:asym")
 DTYPES = tuple(TOLERANCES)
@@ -239,6 +240,7 @@ def test_vmap_takes_the_layer(text):
 
 
 @pytest.mark.parametrize("text", ["int4", "int8", "int3:g32"])
+@one_of_each()
 def test_torch_compile_takes_the_layer_whole(text):
     torch._dynamo.reset()
     layer = a_layer(text)

@@ -115,6 +115,20 @@ def test_detection_error_tradeoff_and_retrieval_curves_are_drawn(axes):
     assert line.get_xydata().tolist() == [[0.5, 1.0], [0.5, 0.5], [1.0, pytest.approx(2 / 3)]]
 
 
+def test_a_metric_says_which_picture_it_has(axes):
+    class Tradeoff(ROC):
+        """A curve of one's own."""
+
+        picture = "det"
+
+        def compute(self, counts):
+            fpr, tpr, thresholds = super().compute(counts)
+            return fpr, 1 - tpr, thresholds
+
+    Tradeoff().plot(torch.tensor([0.1, 0.6, 0.4, 0.8]), torch.tensor([0, 0, 1, 1]), axes=axes)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("False positive rate", "False negative rate")
+
+
 def test_a_report_draws_its_plots_and_else_its_values(axes):
     values = (Value("accuracy", 0.75, 0.5, 0.875), Value("f1", 0.5, 0.25, 0.625))
     report = Report("r", [Section("test", values)])

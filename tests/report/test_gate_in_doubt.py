@@ -195,6 +195,7 @@ def test_a_root_is_judged_by_the_ends_of_its_mean():
 
 
 @pytest.mark.parametrize("n", [30, 100])
+@one_of_each()
 def test_a_bound_just_below_the_root_of_squares_with_long_tails_rarely_passes(n):
     truth = math.sqrt(5 / 3)
     drawn = np.random.default_rng(5).standard_t(5, (300, n))
@@ -312,6 +313,7 @@ def reports(draw: st.DrawFn) -> Report:
 
 @settings(max_examples=300, deadline=None)
 @given(reports(), reports(), st.sampled_from(["min", "max", "max-rise"]), NUMBERS.filter(math.isfinite))
+@pytest.mark.exhaustive
 def test_no_random_report_passes_against_its_own_value_or_by_too_few_samples(report, baseline, kind, bound):
     (check,) = gate(report, {kind: {"loss": bound}}, baseline).checks
     (value,) = report.sections[0].values

@@ -7,6 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from assay import Accuracy
+from assay.errors import ConfigError
 from assay.scoring import score
 
 RANDOM = np.random.default_rng(11)
@@ -68,3 +70,28 @@ def test_files_of_polars_are_read(tmp_path):
     polars.DataFrame(ROWS).write_parquet(tmp_path / "t.parquet")
     polars.DataFrame(ROWS).write_ipc(tmp_path / "t.arrow")
     assert contents(tmp_path / "t.parquet") == contents(tmp_path / "t.arrow") == contents(TABLE)
+
+
+def test_columns_by_name_are_a_table():
+    import torch
+
+    expected = contents(TABLE, "s")
+    assert contents({**ROWS, "s": np.array(ROWS["s"])}, "s") == expected
+    assert (
+        contents({**ROWS, "y": torch.tensor(ROWS["y"]), "s": torch.tensor(ROWS["s"], requires_grad=True)}, "s")
+        == expected
+    )
+    with pytest.raises(
+        ConfigError, match=r"table: got 'p' of 300 rows, 'y' of 299 rows, expected columns of one length"
+    ):
+        score({"p": ROWS["p"], "y": ROWS["y"][1:]}, "accuracy:num_classes=3", preds="p", target="y")
+
+
+def test_the_number_of_classes_is_that_of_metrics_written_as_text():
+    options = {"preds": "p", "target": "y", "confidence_level": None}
+    assert (
+        score(TABLE, "f1:average=macro", num_classes=3, **options)["f1"]
+        == score(TABLE, "f1:average=macro,num_classes=3", **options)["f1"]
+    )
+    with pytest.raises(ConfigError, match="num_classes: got 3 with metrics that are objects"):
+        score(TABLE, Accuracy(num_classes=3), num_classes=3, **options)

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from assay.errors import StateError
-from assay.meter import Meter, file
+from assay.meter import Meter
+from assay.meter.file import counts_in_state, from_sparse, sparse
 from assay.metrics import AUROC, ConfusionMatrix
 from assay.scoring import Partial, count, merge, score
 from assay.tally.stores.sample_store import SampleStore
@@ -144,10 +145,10 @@ def test_sparse_tables_are_those_that_were_packed():
             meter.update(torch.rand(50, metric.num_classes).softmax(1), torch.randint(metric.num_classes, (50,)))
         else:
             meter.update(scores.float(), target)
-        packed = file.sparse(meter.state_dict())
+        packed = sparse(meter.state_dict())
         total = meter.fresh()
         for _ in range(3):
-            total._merge_packed(packed)
+            total.counts.extend(*counts_in_state(total.plan, from_sparse(packed)))
         expected = meter.fresh().merge(meter, meter, meter)
         assert total.rows == expected.rows
         for one, other in zip(total.states(), expected.states(), strict=True):

@@ -21,6 +21,7 @@ from assay.stats.intervals import (
     tango,
     wilson,
 )
+from thinning import one_of_each
 
 LEVELS = (0.8, 0.95, 0.99)
 
@@ -89,6 +90,7 @@ def test_neither_end_of_paired_proportions_misses_more_often_than_it_may(n, drop
 
 @pytest.mark.parametrize("ratio", [0.9, 0.98])
 @pytest.mark.parametrize("n", [30, 100])
+@one_of_each()
 def test_neither_end_of_a_paired_ratio_misses_more_often_than_it_may(n, ratio):
     rng, missed = np.random.default_rng(0), []
     for first, gain in [(0.9, 0.02), (0.5, 0.0), (0.7, 0.05)]:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.tally.sums import exact
+from thinning import draws
 
 FLOAT32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
 FLOAT64 = st.floats(allow_nan=False, allow_infinity=False)
@@ -70,7 +71,7 @@ def test_the_largest_and_the_smallest_fit(dtype, order, sign):
 def test_adding_again_and_again_never_wraps_around():
     limbs = torch.zeros(1, 1, exact.num_limbs(1), dtype=torch.int64)
     x = exact.parts(torch.full((3, 1), -1.5))
-    for _ in range(200):
+    for _ in draws(200):
         exact.add_columns(limbs, [[x]])
         assert limbs[..., :-1].abs().max() < 2**34
     assert total(limbs, 1) == -900

@@ -19,6 +19,7 @@ from assay.tally.base import TensorLayout
 from assay.tally.stores import huge_pages, sample_store
 from assay.tally.stores.huge_pages import HUGE_PAGE, empty_bytes
 from assay.tally.stores.sample_store import ANY, SampleStore, _sorted_by, canonical, common_dtype
+from thinning import one_of_each
 
 CPU = torch.device("cpu")
 
@@ -347,6 +348,7 @@ def test_large_blocks_lie_in_huge_pages_and_their_columns_are_aligned(monkeypatc
 
 @pytest.mark.parametrize("count", [0, 1, HUGE_PAGE - 1, HUGE_PAGE, 3 * HUGE_PAGE])
 @pytest.mark.parametrize("kind", ["as it is", "no advice", "no huge pages"])
+@one_of_each(lambda count, **_: count)
 def test_bytes_can_be_written_wherever_they_lie(count, kind, monkeypatch):
     if kind == "no advice":  # as on macOS and Windows
         monkeypatch.setattr(huge_pages, "_ADVICE", None)

@@ -12,7 +12,17 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from assay.audit.observations import AuditRun, Observation, Origin, Unrun, of_event, pack, to_line
-from assay.audit.source import chosen_by, device_expression, names_in, naming, statement, where
+from assay.audit.source import (
+    ASSAY,
+    chosen_by,
+    device_expression,
+    look_up,
+    names_in,
+    names_index,
+    naming,
+    statement,
+    where,
+)
 from assay.audit.tensor_trees import is_module, is_tensor
 from assay.pretend.errors import PretendError
 from assay.pretend.events import REFUSED, Event, Frame
@@ -62,7 +72,8 @@ class Collector:
         else:
             if event.kind == "sync":
                 self._wait(event)
-            self.add(of_event(event, self.run))
+            named = event.kind == "copy" and _is_named(event)
+            self.add(replace(of_event(event, self.run), named=named))
 
     def _wait(self, event: Event) -> None:
         """Waiting, in the function that asked for a copy, is how the copy is made whole."""
@@ -245,6 +256,27 @@ class Collector:
                 self._send_count(number)
 
 
+def _is_named(copy: Event) -> bool:
+    """Whether the line of Python that copies says to which of several devices; called while it copies.
+
+    What torch itself brings together (``DataParallel``) goes where it is said to go.
+    """
+    kind, _, index = copy.target.partition(":")
+    frame: FrameType | None = sys._getframe(1)
+    while index and frame is not None and _only_passes(frame):
+        frame = frame.f_back
+    if not index or frame is None:
+        return False
+    return "torch.nn.parallel" in frame.f_globals.get("__name__", "") or names_index(frame, kind)
+
+
+def _only_passes(frame: FrameType) -> bool:
+    """Whether a frame is of assay, or of what torch does on the way to an operator."""
+    module = frame.f_globals.get("__name__", "")
+    on_the_way = module.startswith(("torch._", "torch.overrides", "torch.utils._", "torch.library"))
+    return on_the_way or frame.f_code.co_filename.startswith(ASSAY)
+
+
 def chain(error: BaseException | None) -> Iterator[BaseException]:
     """An error and those it came from."""
     ids: set[int] = set()
@@ -307,7 +339,7 @@ def tensors_at(error: BaseException, line: Frame | None) -> list[tuple[str, Any]
     frame, code = _frame_at(error, line), statement(line) if line else None
     if frame is None or code is None:
         return []
-    named = ((name, _look_up(name, frame)) for name in _names_read_in(code))
+    named = ((name, look_up(name, frame)) for name in _names_read_in(code))
     return [(name, value) for name, value in named if is_tensor(value)]
 
 
@@ -346,16 +378,3 @@ def _names_read_in(code: ast.stmt) -> list[str]:
     value = getattr(code, "value", None)
     augmented = [code.target] if isinstance(code, ast.AugAssign) else []
     return [name for part in [*augmented, value if isinstance(value, ast.AST) else code] for name in names_in(part)]
-
-
-def _look_up(name: str, frame: FrameType) -> Any:
-    """The value of a dotted name, without running a property."""
-    first, *rest = name.split(".")
-    value = frame.f_locals.get(first, frame.f_globals.get(first))
-    for part in rest:
-        try:
-            attributes = vars(value)
-        except TypeError:
-            return None
-        value = attributes.get(part, {**attributes.get("_buffers", {}), **attributes.get("_parameters", {})}.get(part))
-    return value

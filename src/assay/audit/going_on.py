@@ -55,6 +55,8 @@ class GoingOn(TorchFunctionMode):
             with self._recorder.quiet():
                 return fix(func, args, kwargs)
 
+    # Fixes: each gives what the call would give once the program is changed
+
     def _moved(self, func: Any, args: Any, kwargs: Any) -> Any:
         def there(tensor: Tensor) -> Tensor:
             if tensor.device == self._device:
@@ -76,13 +78,31 @@ class GoingOn(TorchFunctionMode):
         args, kwargs = tree_map_only(Tensor, lambda x: x.to(NARROWER.get(x.dtype, x.dtype)), (args, kwargs))
         try:
             return func(*args, **kwargs)
+        except RuntimeError:  # the device has the dtype, and no kernel of the operator for it
+            return self._on_cpu(func, args, kwargs)
         except TypeError:  # made of float64 values of Python or NumPy
             return func(*args, **kwargs | {"dtype": torch.float32})
 
     def _on_cpu(self, func: Any, args: Any, kwargs: Any) -> Any:
-        args, kwargs = tree_map_only(Tensor, lambda x: x.cpu(), (args, kwargs))
+        if getattr(func, "__name__", "") == "pin_memory":
+            return args[0]
+        copies: list[tuple[Tensor, Tensor, int]] = []
+
+        def copied(tensor: Tensor) -> Tensor:
+            copy = tensor.cpu()
+            copies.append((tensor, copy, copy._version))
+            return copy
+
+        args, kwargs = tree_map_only(Tensor, copied, (args, kwargs))
         args, kwargs = tree_map_only(torch.device, lambda _: torch.device("cpu"), (args, kwargs))
-        return tree_map_only(Tensor, lambda x: x.to(self._device), func(*args, **kwargs))
+        result = func(*args, **kwargs)
+        for tensor, copy, version in copies:
+            if copy._version != version:  # written to in place
+                tensor.copy_(copy)
+        written = {id(copy): tensor for tensor, copy, _ in copies}
+        return tree_map_only(
+            Tensor, lambda x: written.get(id(x), x if x.device == self._device else x.to(self._device)), result
+        )
 
 
 def _with_callers(error: BaseException, frame: FrameType | None) -> BaseException:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.audit.finding import Finding
-from assay.audit.observations import NOT_MOVED, Observation
+from assay.audit.observations import NOT_MOVED, Observation, Origin
 from assay.audit.rulebook import SEVERITIES, AuditRule, rules
-from assay.audit.source import chosen_by, device_expression, expression, line_of, where
+from assay.audit.source import chosen_by, device_expression, expression, library_line, line_of, where
 from assay.pretend.events import Frame
 from assay.pretend.session import DEVICES as KINDS_OF_DEVICE
 
@@ -91,6 +91,10 @@ def _finding(observation: Observation, verdict: Verdict, line: Frame | None) -> 
     rule, run = rules()[verdict.rule], observation.run
     inside, code = (_inside(observation, line), line_of(line)) if line else ("", "")
     at = line or Frame("", 0, "")
+    named = observation.kind in NAMES_A_DEVICE  # what names a device is the line itself, whatever it calls
+    below = library_line(observation.stack, line) if line and not named else None
+    inside = "" if below else inside
+    beneath = (Origin("a library does it", below.file, below.line),) if below else ()
     return Finding(
         rule=rule.id,
         severity=verdict.severity or ("note" if observation.minor else rule.severity),
@@ -100,14 +104,14 @@ def _finding(observation: Observation, verdict: Verdict, line: Frame | None) -> 
         code=code,
         what=verdict.what,
         why=rule.why,
-        fix=_fix(rule, observation, inside, code),
+        fix=_fix(rule, observation, inside, code if inside or below is None else ""),
         devices=(run.device,),
         usages=(run.usage,),
         subjects=(run.subject,),
         operators=tuple(filter(None, [observation.operator])),
         phases=(run.phase,),
         count=observation.count,
-        origins=tuple(each for each in observation.origins if (each.file, each.line) != (at.file, at.line)),
+        origins=tuple(x for x in (*observation.origins, *beneath) if (x.file, x.line) != (at.file, at.line)),
         replaced=run.replaced,
     )
 
@@ -206,7 +210,10 @@ def _copy(observation: Observation) -> Verdict | None:
     device, source, target = observation.run.device, observation.source, observation.target
     kind, _, index = device.partition(":")
     # a script may well use the default device on purpose; a metric whose inputs are elsewhere may not
-    sources = (device,) if observation.run.phase == "script" else (device, HOST)
+    script = observation.run.phase == "script"
+    sources = (device,) if script else (device, HOST)
+    if script and observation.named:
+        sources = ()
     if index not in ("", "0") and target == f"{kind}:0" and source in sources:
         return Verdict("moved-to-default-device", f"A tensor goes from {source} to {target}, the default")
     unsafe = target == HOST or "mps" in (source.partition(":")[0], target.partition(":")[0])

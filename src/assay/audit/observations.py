@@ -61,6 +61,7 @@ class Observation:
     target: str = ""  # for a copy, where they went
     non_blocking: bool = False  # for a copy, whether it was asked for without waiting
     elements: int = 0  # for a copy, how many values
+    named: bool = False  # for a copy, whether the line says to which of several devices
     waited: bool = False  # for a copy, whether the same function waited for the device afterwards
     raised: bool = False  # whether the refusal ended the phase; one that the code handled did not
     # expressions of the line that are tensors, each with its dtype and device

@@ -10,9 +10,12 @@ from urllib.parse import quote
 from assay import __version__
 from assay._atomic import Location, write_text
 from assay.audit.finding import Finding
+from assay.audit.judge import relative
 from assay.audit.observations import Origin
 from assay.audit.result import Audit
 from assay.audit.rulebook import AuditRule, rules
+from assay.audit.source import is_library
+from assay.audit.view import MAX_ORIGINS
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -20,7 +23,8 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 def save(audit: Audit, path: Path, base: Path | None = None) -> Location:
     """Write an audit as SARIF; paths are relative to ``base``, as code hosts need it: the root of the repository.
 
-    The working folder is the base by default.
+    The working folder is the base by default. No location is outside of it: code hosts refuse such a file. A line of
+    an installed library is in the message.
     """
     return write_text(path, json.dumps(to_sarif(audit, base or Path.cwd()), indent=2) + "\n")
 
@@ -65,7 +69,7 @@ def _result(finding: Finding, ids: list[str], base: Path) -> dict[str, Any]:
         "ruleId": finding.rule,
         "ruleIndex": ids.index(finding.rule),
         "level": finding.severity,
-        "message": {"text": f"{finding.what}\n{finding.why}.\n{finding.fix}."},
+        "message": {"text": _message(finding, base)},
         "occurrenceCount": max(finding.count, 1),
         "properties": {
             "devices": list(finding.devices),
@@ -75,11 +79,11 @@ def _result(finding: Finding, ids: list[str], base: Path) -> dict[str, Any]:
             "replaced": finding.replaced,
         },
     }
-    if finding.file:
+    if finding.file and _is_below(finding.file, base):
         region = {"startLine": max(finding.line, 1), "snippet": {"text": finding.code}}
         result["locations"] = [{"physicalLocation": {"artifactLocation": _place(finding.file, base), "region": region}}]
-    if finding.origins:
-        result["relatedLocations"] = [_origin(origin, number, base) for number, origin in enumerate(finding.origins)]
+    if origins := [origin for origin in finding.origins if _is_below(origin.file, base)]:
+        result["relatedLocations"] = [_origin(origin, number, base) for number, origin in enumerate(origins)]
     if finding.suppressed:
         result["suppressions"] = [{"kind": "inSource", "justification": finding.suppressed}]
     return result
@@ -90,8 +94,20 @@ def _origin(origin: Origin, number: int, base: Path) -> dict[str, Any]:
     return {"id": number, "physicalLocation": place, "message": {"text": origin.what}}
 
 
+def _message(finding: Finding, base: Path) -> str:
+    """What it is, why and what to do, with the places that are outside of the repository: no location may be."""
+    lines = [finding.what]
+    if finding.file and not _is_below(finding.file, base):
+        lines.append(f"at {relative(finding.file, base)}:{finding.line}")
+    outside = [origin for origin in finding.origins if not _is_below(origin.file, base)]
+    lines += [f"{origin.what} at {relative(origin.file, base)}:{origin.line}" for origin in outside[:MAX_ORIGINS]]
+    return "\n".join([*lines, f"{finding.why}.", f"{finding.fix}."])
+
+
+def _is_below(file: str, base: Path) -> bool:
+    """Whether a file is of the repository; an environment in it, with what is installed there, is not."""
+    return Path(file).resolve().is_relative_to(base) and not is_library(file)
+
+
 def _place(file: str, base: Path) -> dict[str, str]:
-    path = Path(file).resolve()
-    if path.is_relative_to(base):
-        return {"uri": quote(path.relative_to(base).as_posix()), "uriBaseId": "SRCROOT"}
-    return {"uri": path.as_uri()}
+    return {"uri": quote(Path(file).resolve().relative_to(base).as_posix()), "uriBaseId": "SRCROOT"}

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ast
 import linecache
+import os
+import re
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from assay.pretend.events import Frame
 
 ASSAY = str(Path(__file__).parents[1])
 STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
-SITES = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")})
+SITES = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
 WAITING_CALLS = ("item", "tolist", "cpu", "numpy", "float", "int", "bool", "tensor", "as_tensor", "to", "cuda", "any")
 BINARY = {"add": ast.Add, "sub": ast.Sub, "mul": ast.Mult, "div": ast.Div, "matmul": ast.MatMult, "pow": ast.Pow}
 COMPARED = {"eq": ast.Eq, "ne": ast.NotEq, "lt": ast.Lt, "gt": ast.Gt, "le": ast.LtE, "ge": ast.GtE}
@@ -21,7 +25,7 @@ LONGEST = 90  # characters of an expression in a finding
 
 
 def where(stack: Iterable[Frame], roots: tuple[str, ...] = ()) -> Frame | None:
-    """The line to report: the innermost one below ``roots``, else the innermost that is not of a library's machinery.
+    """The line to report: the innermost one below ``roots``, else that of the user's own code, else a library's.
 
     Example:
         >>> stack = [Frame("/site/helpers/x.py", 1, "f"), Frame("/site/lib/metric.py", 7, "update")]
@@ -30,8 +34,26 @@ def where(stack: Iterable[Frame], roots: tuple[str, ...] = ()) -> Frame | None:
     """
     frames = [frame for frame in stack if not _machinery(frame.file)]
     inside = [frame for frame in frames if frame.file.startswith(roots)] if roots else []
-    own = inside or [frame for frame in frames if not frame.file.startswith(ASSAY)]
+    others = [frame for frame in frames if not frame.file.startswith(ASSAY)]
+    own = inside or [frame for frame in others if not is_library(frame.file)] or others
     return own[0] if own else None
+
+
+def library_line(stack: Iterable[Frame], line: Frame) -> Frame | None:
+    """The line of a library below which a line of the user's own code did something; none if that line did it itself.
+
+    Example:
+        >>> own, library = Frame("/me/train.py", 2, "main"), Frame(SITES[0] + "lib.py", 7, "f")
+        >>> library_line([library, own], own) == library
+        True
+    """
+    first = next((frame for frame in stack if not _machinery(frame.file)), None)
+    return first if first is not None and first.file != line.file and is_library(first.file) else None
+
+
+def is_library(file: str) -> bool:
+    """Whether a file is installed, and not of the user's own tree."""
+    return file.startswith(SITES)
 
 
 def _machinery(file: str) -> bool:
@@ -144,6 +166,52 @@ def naming(frame: Frame, device: str) -> list[Frame]:
     lines = [each for each in statements if any(names_device(part, device) for part in head(each))]
     assignments = [each for each in lines if names.intersection(_targets(each))]
     return [Frame(frame.file, each.lineno, frame.function) for each in (assignments or lines)[:1]]
+
+
+def names_index(frame: FrameType, kind: str) -> bool:
+    """Whether the line that a frame is at says to which of several devices a tensor goes.
+
+    It does by an index (``"cuda:0"``, ``torch.device("cuda", 0)``, ``.to(0)``, or a name with such a value) or by
+    another tensor (``x.to(y)``, ``x.to(y.device)``). ``x.cuda()`` and ``x.to("cuda")`` do not: they mean the default.
+    """
+    node = statement(Frame(frame.f_code.co_filename, frame.f_lineno, ""))
+    calls = [each for part in head(node) for each in ast.walk(part) if isinstance(each, ast.Call)] if node else []
+    return any(_says_index(call, frame, kind) for call in calls)
+
+
+def _says_index(call: ast.Call, frame: FrameType, kind: str) -> bool:
+    moves = _called(call) in ("to", kind, "to_device", "device", "gather", "scatter")
+    for place, argument in enumerate([*call.args, *(each.value for each in call.keywords)]):
+        if isinstance(argument, ast.Attribute) and argument.attr == "device" and moves:
+            return True
+        value = argument.value if isinstance(argument, ast.Constant) else _value_of(argument, frame)
+        if re.fullmatch(rf"{kind}:\d+", str(value)):
+            return True
+        if moves and (type(value).__name__ in ("Tensor", "Parameter") or (_is_index(value) and place < 2)):
+            return True
+    return False
+
+
+def _is_index(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _value_of(node: ast.expr, frame: FrameType) -> Any:
+    names = names_in(node)
+    return look_up(names[0], frame) if isinstance(node, ast.Name | ast.Attribute) and names else None
+
+
+def look_up(name: str, frame: FrameType) -> Any:
+    """The value of a dotted name in a frame, without running a property."""
+    first, *rest = name.split(".")
+    value = frame.f_locals.get(first, frame.f_globals.get(first))
+    for part in rest:
+        try:
+            attributes = vars(value)
+        except TypeError:
+            return None
+        value = attributes.get(part, {**attributes.get("_buffers", {}), **attributes.get("_parameters", {})}.get(part))
+    return value
 
 
 def _targets(node: ast.stmt) -> set[str]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 STYLES = {"error": "strong bad", "warning": "warn", "note": "info"}
 MAX_NAMES = 3  # metrics that a finding names; of the others it says how many
+MAX_ORIGINS = 4  # lines that a finding comes from
 MAX_PARTS = 12  # parts that were known not to run; the JSON has all
 AFTER = "seen in a second run, in which the hard-coded device was taken for the one there is"
 
@@ -51,9 +52,11 @@ def _finding(finding: Finding) -> KeyValues:
         Span(f"  {where}", "faint"),
     )
     rows = [*lines_of("", finding.code, "good"), *lines_of("what", finding.what), ("why", f"{finding.why}.")]
-    for origin in finding.origins:
+    for origin in finding.origins[:MAX_ORIGINS]:
         rows.append(("from", f"{origin.what} at {relative(origin.file, Path.cwd())}:{origin.line}"))
         rows.append(("", Span(linecache.getline(origin.file, origin.line).strip(), "good")))
+    if len(finding.origins) > MAX_ORIGINS:
+        rows.append(("", Span(f"and {len(finding.origins) - MAX_ORIGINS} more lines (--json names all)", "faint")))
     rows += [("when", AFTER)] if finding.replaced else []
     rows.append(("fix", f"{finding.fix}."))
     if finding.subjects and finding.subjects != (finding.file,):

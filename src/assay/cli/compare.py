@@ -9,7 +9,7 @@ from assay.cli.options import CompareCommand
 from assay.cli.output import check_output, print_as, write_then_show
 from assay.errors import ConfigError, describe
 from assay.report import Comparison, Report, compare
-from assay.report.comparing import short_names
+from assay.report.report import Source
 
 
 def run(options: CompareCommand) -> None:
@@ -24,12 +24,13 @@ def run(options: CompareCommand) -> None:
         flips=options.flips,
         names=names,
         slices=options.slices,
+        cluster=options.cluster or None,
     )
     write_then_show(lambda: _write(comparison, options), lambda: print_as(comparison, options))
 
 
-def _compared(options: CompareCommand) -> tuple[Sequence[Report], Sequence[str]]:
-    """The reports, or the slices of the one report, with their names."""
+def _compared(options: CompareCommand) -> tuple[Sequence[Source], Sequence[str] | None]:
+    """The paths of reports, or the slices of one report with their names."""
     paths, slices = options.reports, options.between
     if slices:
         if len(paths) != 1 or len(slices) < 2 or len(set(slices)) < len(slices):
@@ -41,7 +42,7 @@ def _compared(options: CompareCommand) -> tuple[Sequence[Report], Sequence[str]]
     if len(paths) < 2:
         do = "Name the baseline first, then the runs"
         raise ConfigError(describe("REPORTS", f"{len(paths)} file", "two or more", do))
-    return [Report.load(path) for path in paths], short_names(paths)
+    return paths, None
 
 
 def _write(comparison: Comparison, options: CompareCommand) -> Iterator[Location]:

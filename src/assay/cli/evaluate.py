@@ -101,6 +101,7 @@ def arguments(data: Data, options: EvaluateCommand) -> dict[str, Any]:
         preds=parse_part(options.preds),
         weights=parse_part(options.weights),
         ids=parse_part(options.ids),
+        cluster=parse_part(options.cluster),
         columns=data.columns,
         slices=parse_slices(options.slice, data.data),
     )

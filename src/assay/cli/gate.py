@@ -9,7 +9,7 @@ import typer
 from assay.cli.options import GateCommand
 from assay.cli.output import check_output, print_as
 from assay.errors import ConfigError, describe
-from assay.report import Report, gate
+from assay.report import gate
 from assay.report.gate_result import KINDS, GateRule
 
 
@@ -17,12 +17,13 @@ def run(options: GateCommand) -> None:
     """Judge a report, print the checks, and exit with 0 (pass), 1 (fail) or 2 (cannot say)."""
     check_output(options)
     result = gate(
-        Report.load(options.report),
+        options.report,
         rules_of(options),
-        None if options.baseline is None else Report.load(options.baseline),
+        options.baseline,
         confidence_level=options.confidence_level,
         point=bool(options.point),
         min_slice_size=options.min_slice_size,
+        cluster=options.cluster or None,
     )
     print_as(result, options)
     raise typer.Exit(result.exit_code)

@@ -48,7 +48,8 @@ def assign_roles(names: Sequence[str], options: DataOptions, where: str) -> Role
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
         raise ConfigError(describe(where, f"the column {twice[0]!r} more than once", "names that differ", "Rename one"))
-    others = tuple(dict.fromkeys(name for name in (options.ids, options.weights, *options.others) if name))
+    named = (options.ids, options.weights, options.cluster, *options.others)
+    others = tuple(dict.fromkeys(filter(None, named)))
     target = options.target or next((name for name in TARGETS if name in names), options.target)
     if target is None:
         expected = f"one named {', '.join(TARGETS)}"
@@ -56,7 +57,7 @@ def assign_roles(names: Sequence[str], options: DataOptions, where: str) -> Role
     inputs = (*options.inputs, *features(names, options), *options.text)
     check(("target", [target] if target else []), names, where)
     check(("inputs, features or text", inputs), names, where)
-    check(("ids, weights, slice or show", others), names, where)
+    check(("ids, weights, cluster, slice or show", others), names, where)
     for name, part in options.columns.items():
         check((f"column {name}", [part]), names, where, f"Name one of its columns for {name}")
     return Roles(target, inputs, others, tuple(options.columns.values()), options.ids)
@@ -112,7 +113,7 @@ def features(names: Sequence[str], options: DataOptions) -> tuple[str, ...]:
         >>> features(["age", "p1", "p0", "y"], DataOptions(features=("p*", "age")))
         ('p1', 'p0', 'age')
     """
-    others = {*((options.target,) if options.target else TARGETS), options.ids, options.weights}
+    others = {*((options.target,) if options.target else TARGETS), options.ids, options.weights, options.cluster}
     free = [name for name in names if name not in others]
     features: list[str] = []
     for written in options.features:

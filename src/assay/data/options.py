@@ -22,6 +22,7 @@ class DataOptions:
         text: one or two columns of strings that go through the tokenizer.
         weights: the column of the weights of samples; empty for none.
         ids: the column of the ids of samples; empty for none.
+        cluster: the column of the clusters of samples; empty for none.
         others: more columns that a batch has, such as those that slices are made of.
         columns: by name, the columns that metrics take.
         classes: the names of the classes, in the order of the model's outputs.
@@ -40,6 +41,7 @@ class DataOptions:
     text: tuple[str, ...] = ()
     weights: str = ""
     ids: str = ""
+    cluster: str = ""
     others: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     classes: tuple[str, ...] = ()

@@ -26,6 +26,7 @@ from assay.evaluation.loop.loop import Loop
 from assay.evaluation.loop.progress import EvaluationProgress
 from assay.evaluation.model.data_parallel import broadcast_buffers, buffers_of_rank_0
 from assay.evaluation.model.forward import Forward, ready
+from assay.evaluation.observe.clusters import ClustersByIndex, is_selector
 from assay.evaluation.observe.observers import Observer, Observers
 from assay.evaluation.observe.slices import SliceSpec, parse_slices
 from assay.evaluation.processes.arrange import Introduction, arranged, groups_of, introduce
@@ -68,7 +69,7 @@ def evaluate(
             columns `target` and others name. A list is always one of batches. In a file: its path, or a folder of
             images, as `assay evaluate --data` takes them (docs/evaluate.md); or what `assay.data.open_path` gives.
         metrics: one, several, several by name, or a meter, which stays as it is; or as the command line writes them,
-            "accuracy,f1:average=macro": then of as many classes as an estimator or `classes` has.
+            "accuracy,f1:average=macro": then of `num_classes`, or as many classes as an estimator or `classes` has.
         device: where to run; "auto": where the model is unless on the CPU, else the first accelerator, else the CPU.
         inputs: how a batch becomes what the model takes: a name, a position, several of them, or a function. Not needed
             for pairs `(x, y)`, tuples of inputs and a target, and batches with names of which one is that of a target.
@@ -80,11 +81,14 @@ def evaluate(
         weights: how a batch becomes weights of the samples; None for none.
         ids: how a batch becomes the ids of its samples. In a data set with indices those identify samples, and ids
             name them in messages and reports. Of a stream, a sample whose id was there before is not counted again.
+        cluster: how a batch becomes the clusters of its samples, integers or strings: samples of one cluster, such as
+            the questions on a passage or the frames of a video, may depend on each other. Intervals, and the tests of
+            `compare` and `gate`, respect that. Of data with indices also an array, one a sample.
         columns: by name, how a batch becomes the named columns that metrics take, such as `indexes` of retrieval; by
             default the part of the batch with that name.
         slices: what to measure parts of the samples by: names of parts of a batch that have a value for every sample,
-            or selectors (a name, a position, a function) by name; a tuple of names for several of them crossed. Where
-            samples have lists of values, each value is a slice of all samples that have it.
+            or selectors (a name, a position, a function) by name; a tuple of names for several of them crossed. As
+            text: "sex,sex*age". Where samples have lists of values, each value is a slice of all samples that have it.
         min_slice_size: slices of fewer samples are shown, but never named as the worst.
         confidence_level: of intervals; None for no intervals.
         n_resamples: how often the bootstrap draws, where no closed-form interval is standard.
@@ -95,6 +99,7 @@ def evaluate(
         show: what the report shows of the worst queries of a ranking metric and of their documents, such as their
             text: names of parts of a batch, or selectors by name. It is read from the data set once more.
         classes: names of the classes or labels, for the report.
+        num_classes: the number of classes of metrics that are written as text.
         precision: "bfloat16" or "float16" for autocast; None for that of the model.
         compile: pass the model through `torch.compile`, with these options.
         batch_size: of a data set that comes without a loader; None where an `IterableDataset` gives batches, such as a
@@ -231,7 +236,8 @@ def _evaluate(
     expected = int(source.shares.expected.sum()) if source.shares is not None else 0 if has_ids else None
     like = meter.fresh(preparation.metrics)
     own = sample_observers(like, preparation.slices, options, expected, ranks.alone, in_files=True)
-    observers = Observers(preparation.reader, {**own, **more})
+    clusters = ClustersByIndex.of(options.cluster, None if source.shares is None else len(source.shares.expected))
+    observers = Observers(preparation.reader, {**own, **more}, clusters=clusters)
     run = {} if options.resume is None else identity.of(model, meter, source, options, ranks)
     checkpoints = Checkpoints(
         options.resume, run, ranks, options.checkpoint_every, trail if source.shares is None else None
@@ -291,6 +297,7 @@ def _prepare(inputs: Inputs, ranks: Ranks) -> _Preparation:
         ids=options.ids,
         preds=options.preds,
         slices=slices.selectors,
+        cluster=options.cluster if is_selector(options.cluster) else None,
         columns=columns | dict(options.columns or {}),
         shown=parse_shown(options.show),
         raw=meter_of_metrics.takes_raw,

@@ -11,6 +11,7 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.meter import Meter
 from assay.metrics.base import Metric
+from assay.metrics.parsing import as_metrics
 
 Transform = Callable[[Any, Any], "tuple[Any, ...] | Mapping[str, Any]"]
 
@@ -77,7 +78,12 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def compute_metrics(metrics: Meter | Mapping[str, Metric], transform: Transform | None = None) -> ComputeMetrics:
+def compute_metrics(
+    metrics: str | Meter | Mapping[str, Metric | str],
+    transform: Transform | None = None,
+    *,
+    num_classes: int | None = None,
+) -> ComputeMetrics:
     """Metrics of assay for a `transformers.Trainer`.
 
     Give it as `Trainer(compute_metrics=...)`. With `batch_eval_metrics=True` in its arguments it counts batch by batch
@@ -85,27 +91,26 @@ def compute_metrics(metrics: Meter | Mapping[str, Metric], transform: Transform 
     the same. The Trainer gathers predictions from all processes itself, and leaves repeated samples out.
 
     Args:
-        metrics: metrics by name, or a meter, which is copied empty. Labels of -100, with which the Trainer pads, are
-            left out by metrics with `ignore_index=-100`.
+        metrics: metrics by name, as text ("accuracy,f1:average=macro"), or a meter, which is copied empty. Labels of
+            -100, with which the Trainer pads, are left out by metrics with `ignore_index=-100`.
         transform: how predictions and labels become `(preds, target)`, `(preds, target, weights)`, or the arguments of
-            `Meter.update` by name (lists of strings for metrics of text); the first part of
-            each by default.
+            `Meter.update` by name (lists of strings for metrics of text); the first part of each by default.
+        num_classes: the number of classes of metrics that are written as text.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: it is nothing of these.
 
     Example:
         >>> import numpy as np
         >>> from types import SimpleNamespace
-        >>> from assay import Accuracy
-        >>> compute = compute_metrics({"accuracy": Accuracy(num_classes=3)})
+        >>> compute = compute_metrics("accuracy,f1:average=macro", num_classes=3)
         >>> compute(SimpleNamespace(predictions=np.eye(3), label_ids=np.array([0, 1, 1])))
-        {'accuracy': 0.6666666666666666}
+        {'accuracy': 0.6666666666666666, 'f1': 0.5555555555555556}
     """
-    if isinstance(metrics, Meter):
-        return ComputeMetrics(metrics.fresh(), transform)
-    argument: object = metrics
-    if not isinstance(argument, Mapping):
-        got, do = type(argument).__name__, 'Pass {"accuracy": Accuracy(num_classes=3)}'
+    opened: Any = as_metrics(metrics, {} if num_classes is None else {"num_classes": num_classes})
+    if isinstance(opened, Meter):
+        return ComputeMetrics(opened.fresh(), transform)
+    if not isinstance(opened, Mapping):
+        got, do = type(opened).__name__, 'Pass {"accuracy": Accuracy(num_classes=3)}'
         raise ConfigError(describe("metrics", got, "metrics by name, or a meter", do))
-    return ComputeMetrics(Meter(**dict[str, Any](metrics)), transform)
+    return ComputeMetrics(Meter(**opened), transform)

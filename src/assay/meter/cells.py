@@ -90,7 +90,7 @@ class CellMeters:
         counts[: len(self._rows)] += self._rows
         self._rows, self._on_host = counts, []
         if len(cells) and (self._tables or self._states):
-            checked = self._like._checked(batch)
+            checked = self._like.checked(batch)
             layout = tuple(None if each is None else each.shape for each in checked.tensors)
             if layout not in chunks:
                 chunks[layout] = list(_chunks(checked, self._tables))
@@ -104,7 +104,7 @@ class CellMeters:
         if self._staged and (staged + batch.nbytes > COPIED_BYTES or not _fit(self._staged[0][0], batch)):
             self._flush()
         if 2 * batch.nbytes < COPIED_BYTES and not batch.ragged:
-            self._staged.append((others._checked(batch).map(lambda each: each.detach().clone()), cells.copy()))
+            self._staged.append((others.checked(batch).map(lambda each: each.detach().clone()), cells.copy()))
         else:
             self._count_each(batch, cells)
 
@@ -171,9 +171,9 @@ class CellMeters:
     def _whole(self, tables: Sequence[State], apart: Sequence[State], other: Meter | None, rows: int) -> Meter:
         states = dict(zip((*self._tables, *self._states), (*tables, *apart), strict=True))
         if other is not None:
-            states = dict(zip(other.tallies, other._to_add()[0], strict=True)) | states
+            states = dict(zip(other.tallies, other.counts.to_add()[0], strict=True)) | states
         whole = self._like.fresh(stage_bytes=STAGE_BYTES)
-        whole._borrow([states[tally] for tally in whole.tallies], rows)
+        whole.counts.borrow([states[tally] for tally in whole.tallies], rows)
         return whole
 
     def _host_tables(self) -> list[State]:
@@ -262,7 +262,7 @@ def uncounted(whole: Meter, counted: Meter) -> Meter | None:
     What both count is what the whole counts: see `put_together`.
     """
     tallies = set(counted.tallies)
-    names = whole._plan.beyond(tallies)
+    names = whole.plan.beyond(tallies)
     if not names:
         return None
     rest = whole.fresh({name: whole.metrics[name] for name in names})
@@ -271,7 +271,8 @@ def uncounted(whole: Meter, counted: Meter) -> Meter | None:
 
 def put_together(whole: Meter, *parts: Meter) -> Meter:
     """A meter like `whole` of rows that several meters have counted, which together have all of its tallies."""
-    states = {tally: state for part in parts for tally, state in zip(part.tallies, part._to_add()[0], strict=True)}
+    pairs = (zip(part.tallies, part.counts.to_add()[0], strict=True) for part in parts)
+    states = dict(pair for of_part in pairs for pair in of_part)
     total = whole.fresh()
-    total._carry(([states[tally] for tally in total.tallies], parts[0].rows))
+    total.counts.add(([states[tally] for tally in total.tallies], parts[0].rows))
     return total

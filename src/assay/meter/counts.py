@@ -1,14 +1,40 @@
-"""What a meter has counted: the states of each device, and those of other meters that were added."""
+"""What a meter has counted, as states that add up.
+
+A meter has one state for each of its tallies, and a number of rows. They lie in several places: one for each device
+that batches came from, with the rows staged there, and one on the CPU for what was added. All that reads or changes
+them does it by these operations of `MeterCounts`:
+
+- `clear`: all states are zero.
+- `add`: add states and rows, all at once; a copy is changed.
+- `extend`: add states in place, which may be sparse.
+- `borrow`: have states without a copy, where there were none.
+- `replace`: `clear`, then `add`.
+- `canonical`: the sum, in the one form that all states of the same samples have.
+- `to_read`: the sum, in a form to compute from.
+- `to_add`: the sum, in a form that may be added to any number of others.
+- `flushed`: the states of each device, where they lie.
+
+The last four count the staged rows first. Each operation is alone: where another one is at work it raises a
+`StateError`. `alone` makes several operations one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import TypeAlias
 
 import torch
 
+from assay.devices.subnormals import keeps_subnormals
+from assay.errors import StateError, describe
 from assay.meter.device_counts import DeviceCounts
 from assay.meter.merged_counts import MergedCounts
 from assay.tally.base import State, Tally, merge
+
+Counted: TypeAlias = tuple[list[State], int]
+"""A state for each tally, on the CPU, and the number of rows."""
 
 
 class MeterCounts:
@@ -19,19 +45,93 @@ class MeterCounts:
         stage_bytes: how many bytes the staged rows of a device may take.
 
     Attributes:
+        busy: is held while an operation is at work.
+        current: the counts of the device of the last batch.
         by_device: what was counted of the batches of each device.
         merged: what was added, on the CPU.
     """
 
     def __init__(self, tallies: Sequence[Tally], stage_bytes: int) -> None:
         self._tallies, self._stage_bytes = tallies, stage_bytes
+        self.busy = Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self.current: DeviceCounts | None = None
         self.by_device: dict[torch.device, DeviceCounts] = {}
-        self.merged = MergedCounts(tallies)
+        self.merged = MergedCounts(self._tallies)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Inside, no other call may read or change what was counted."""
+        if not self.busy.acquire(False):
+            raise overlapping()
+        try:
+            yield
+        finally:
+            self.busy.release()
 
     @property
     def rows(self) -> int:
         """How many samples were given."""
         return self.merged.rows + sum(counts.rows for counts in self.by_device.values())
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self.alone():
+            self._forget()
+
+    def add(self, *counts: tuple[Sequence[State], int]) -> None:
+        """Add the states and rows of others, all at once."""
+        with self.alone():
+            self.merged.add(*counts)
+
+    def extend(self, states: Sequence[State], rows: int) -> None:
+        """Add the states of another meter without a copy of what was added before; they may be sparse."""
+        with self.alone():
+            self.merged.extend(states, rows)
+
+    def borrow(self, states: Sequence[State], rows: int) -> None:
+        """Have these states, where there were none; who gives them does not change them while they are read."""
+        with self.alone():
+            self.merged.borrow(states, rows)
+
+    def replace(self, states: Sequence[State], rows: int) -> None:
+        """Have a copy of these states instead of what was counted."""
+        with self.alone():
+            self._forget()
+            self.merged.add((states, rows))
+
+    @keeps_subnormals
+    def canonical(self) -> Counted:
+        """The sum, in the one form that all states of the same samples have, to the bit."""
+        with self.alone():
+            states, rows = self._sum(self._parts()), self.rows
+        return [tally.canonicalize(state, rows) for tally, state in zip(self._tallies, states, strict=True)], rows
+
+    def to_read(self) -> Counted:
+        """The sum in a form to compute from, without a copy where nothing was counted besides what was merged."""
+        with self.alone():
+            merged, rows = self.merged, self.rows
+            is_constant = merged.is_constant and not self.by_device
+            states = merged.states if is_constant and merged.states is not None else self._sum(self._parts())
+        return self.settled(states, rows), rows
+
+    @keeps_subnormals
+    def to_add(self) -> Counted:
+        """The sum in a form that may be added to any number of others, which nobody may change.
+
+        What was counted here is in that form: words of exact sums are below 2 ** 34. What was merged before may not be.
+        """
+        with self.alone():
+            parts, rows = self._parts(), self.rows
+            states = parts[0] if len(parts) == 1 else self._sum(parts)
+            return (states if self.merged.states is None else self.settled(states, rows)), rows
+
+    def flushed(self) -> dict[torch.device, list[State]]:
+        """For each device the states that lie there, with the rows that were staged."""
+        with self.alone():
+            return {device: counts.flushed() for device, counts in self.by_device.items() if counts.is_open}
 
     def of(self, device: torch.device) -> DeviceCounts:
         """Those of one device, which are made where there are none."""
@@ -39,29 +139,18 @@ class MeterCounts:
             self.by_device[device] = DeviceCounts(self._tallies, device, self._stage_bytes)
         return self.by_device[device]
 
-    def flushed(self) -> dict[torch.device, list[State]]:
-        """For each device the states that lie there, with the rows that were staged."""
-        return {device: counts.flushed() for device, counts in self.by_device.items() if counts.is_open}
+    def traced(self, device: torch.device) -> DeviceCounts:
+        """Those of one device under `torch.compile`, which makes none.
 
-    def states(self) -> list[State]:
-        """The sum of all states, in a form that depends on how they were counted; the value does not."""
-        return self._sum(self._parts())
-
-    def states_to_read(self) -> list[State]:
-        """The same, without a copy where nothing changes it: what was merged, and nothing was counted besides."""
-        merged = self.merged
-        is_constant = merged.states is not None and merged.is_constant and not self.by_device
-        return merged.states if is_constant and merged.states is not None else self.states()
-
-    def states_to_add(self) -> list[State]:
-        """The same, in a form that may be added to any number of others.
-
-        What was counted here is in that form: words of exact sums are below 2 ** 34. What was merged before may not be.
-        Nobody may change these states: they are those of the meter itself where they lie in one place.
+        Raises:
+            StateError: there are none.
         """
-        parts = self._parts()
-        states = parts[0] if len(parts) == 1 else self._sum(parts)
-        return states if self.merged.states is None else self.settled(states, self.rows)
+        counts = self.by_device.get(device)
+        if counts is None or not counts.is_open:
+            got, expected = f"the first batch of {device}", "one of a device that the meter knows"
+            do = "Call update once outside of the compiled function, with no rows if you like"
+            raise StateError(describe("update under torch.compile", got, expected, do))
+        return counts
 
     def settled(self, states: Sequence[State], rows: int) -> list[State]:
         """The states of so many rows in a form to compute from, and to add to any number of others."""
@@ -75,3 +164,9 @@ class MeterCounts:
 
     def _sum(self, parts: Sequence[Sequence[State]]) -> list[State]:
         return [merge(tally, [part[k] for part in parts]) for k, tally in enumerate(self._tallies)]
+
+
+def overlapping() -> StateError:
+    """The error for an operation while another one is at work."""
+    got, do = "a call while another one was at work", "Give each thread a meter and add the meters, or share a lock"
+    return StateError(describe("meter", got, "one call at a time", do))

@@ -24,6 +24,7 @@ from assay._atomic import Location, local_copy, location, write_whole
 from assay.devices.placement import to_host
 from assay.errors import AssayError, StateError, describe
 from assay.meter.options import RESERVED
+from assay.meter.tally_plan import TallyPlan
 from assay.metrics.base import Metric
 from assay.tally.base import State, Tally
 from assay.tally.stores.sample_store import SampleStore
@@ -171,6 +172,36 @@ def from_sparse(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
                 places, tensors[start + _COUNTS], size, dtype=torch.int64, device="cpu", check_invariants=True
             )
     return found
+
+
+def saved(plan: TallyPlan, states: Sequence[State], rows: int) -> tuple[MeterDescription, dict[str, Tensor]]:
+    """The description of canonical states, and their tensors."""
+    return MeterDescription.of(plan.metrics, plan.weighted, rows), to_tensors(plan.tallies, states)
+
+
+def counts_in(
+    plan: TallyPlan, description: MeterDescription, tensors: Mapping[str, Tensor], where: str
+) -> tuple[list[State], int]:
+    """The states and rows that `saved` was given.
+
+    Raises:
+        StateError: they are of other metrics, of another version, or not whole.
+    """
+    own = MeterDescription.of(plan.metrics, plan.weighted, description.rows)
+    if not own.same(description):
+        got = f"counts for {description.metrics}{', weighted' if description.weighted else ''}"
+        expected = f"for {own.metrics}{', weighted' if own.weighted else ''}"
+        raise StateError(describe(where, got, expected, "Load it into a meter with equal metrics"))
+    return from_tensors(plan.tallies, tensors, where), description.rows
+
+
+def counts_in_state(plan: TallyPlan, state: Mapping[str, Tensor]) -> tuple[list[State], int]:
+    """The states and rows in a state dictionary.
+
+    Raises:
+        StateError: as `counts_in`; or something is no tensor.
+    """
+    return counts_in(plan, *described(state, "state_dict"), "state_dict")
 
 
 def from_tensors(tallies: Sequence[Tally], tensors: Mapping[str, Tensor], where: str) -> list[State]:

@@ -137,9 +137,9 @@ def _closed_forms(meter: Meter, confidence_level: float) -> dict[str, Confidence
     if meter.weighted or not names or not meter.rows:
         return {}
     intervals: dict[str, ConfidenceInterval | str] = {}
-    states, rows = meter._states()
+    states, rows = meter.counts.canonical()
     for name in names:
-        tally, state = meter._plan.state_of(name, states)
+        tally, state = meter.plan.state_of(name, states)
         if any(problem.fatal for problem in tally.invalid_values(state)):
             continue
         metric = meter.metrics[name]
@@ -308,7 +308,7 @@ def group_count(meter: Meter, budget_bytes: int = 64 << 20, most: int = GROUPS, 
 def state_bytes(meter: Meter) -> int:
     """What the counts of one group take, without samples and without what is absent at first."""
     nowhere = torch.device("meta")
-    values = [value for tally in meter._plan.tallies for value in tally.zero(nowhere).values()]
+    values = [value for tally in meter.tallies for value in tally.zero(nowhere).values()]
     return sum(value.nbytes for value in values if isinstance(value, Tensor))
 
 
@@ -520,9 +520,9 @@ def values_of_draws(
     groups: Sequence[Meter], draws: Whole, only: Collection[str], elements: int | None
 ) -> dict[str, list[float]]:
     """By name, the numbers that metrics read of each row of draws; `drawn_values` draws them by chance."""
-    plan, metrics = groups[0]._plan, groups[0].metrics
+    plan, metrics = groups[0].plan, groups[0].metrics
     rows = np.array([group.rows for group in groups])
-    states = [group._counts.states() for group in groups]
+    states = [group.counts.to_add()[0] for group in groups]
     replicates: dict[str, list[float]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)

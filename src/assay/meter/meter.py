@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from threading import Lock
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,21 +13,19 @@ from torch.compiler import is_compiling
 
 from assay._atomic import Location
 from assay.devices.subnormals import keeps_subnormals
-from assay.errors import ConfigError, StateError, describe
+from assay.errors import StateError, describe
 from assay.meter import file
 from assay.meter.arguments import NO_RAGGED, Arguments, layout_of
-from assay.meter.counts import MeterCounts
+from assay.meter.counts import MeterCounts, overlapping
 from assay.meter.device_counts import DeviceCounts
-from assay.meter.file import ABOUT, MeterDescription, from_tensors, to_tensors
 from assay.meter.flat_states import FlatStates
-from assay.meter.options import check_options, chosen_metrics, named_metrics
-from assay.meter.raw_samples import encoded, takes_raw
+from assay.meter.options import check_options, chosen_metrics, metrics_text, named_metrics, require_names
 from assay.meter.sync import synced
 from assay.meter.tally_plan import tally_plan
 from assay.meter.values import compute_values, fatal_problems
 from assay.metrics.base import Metric
 from assay.tally.base import InvalidValues, State, Tally
-from assay.tally.inputs import as_tensor, check_inputs, layout, match_shapes, type_name
+from assay.tally.inputs import type_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,53 +77,46 @@ class Meter:
         self.metrics = named_metrics(metrics, named)
         check_options(weighted, strict, stage_bytes)
         self.weighted, self.strict, self.stage_bytes = weighted, strict, stage_bytes
-        self._plan = tally_plan(self.metrics, weighted)
-        self._busy = Lock()
-        self._forget()
+        self.plan = tally_plan(self.metrics, weighted)
+        self.counts = MeterCounts(self.plan.tallies, stage_bytes)
 
     def reset(self) -> None:
         """Forget everything that was counted."""
-        with self._alone():
-            self._forget()
-
-    def _forget(self) -> None:
-        self._counts = MeterCounts(self._plan.tallies, self.stage_bytes)
-        self._current: DeviceCounts | None = None
+        self.counts.clear()
 
     @property
     def rows(self) -> int:
         """How many samples (rows of dimension 0) were given."""
-        return self._counts.rows
+        return self.counts.rows
 
     @property
     def tallies(self) -> tuple[Tally, ...]:
         """The distinct tallies that the metrics are computed from, each of which is counted once."""
-        return self._plan.tallies
+        return self.plan.tallies
 
     @property
     def columns(self) -> frozenset[str]:
         """The names of the columns that an update must be given, besides `preds`, `target` and `weights`."""
-        return self._plan.columns
+        return self.plan.columns
 
     @property
     def takes_raw(self) -> bool:
         """Whether updates take lists of raw samples, such as strings, instead of tensors."""
-        return takes_raw(self._plan.encoders)
+        return self.plan.takes_raw
 
     def states(self) -> list[State]:
         """The canonical state of each of the `tallies`, on the CPU, with everything that was counted.
 
         Meters that were given the same samples have the same states, to the bit.
         """
-        return self._states()[0]
+        return self.counts.canonical()[0]
 
     def device_states(self) -> dict[torch.device, list[State]]:
         """For each device that batches came from, the state of each of the `tallies`, as it lies there.
 
         Staged rows are counted first. What was merged or loaded is on no device.
         """
-        with self._alone():
-            return self._counts.flushed()
+        return self.counts.flushed()
 
     def update(
         self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None
@@ -156,7 +145,7 @@ class Meter:
 
     def _arguments(self, preds: Any, target: Any, weights: Tensor | None, columns: Mapping[str, Any]) -> Arguments:
         """The same as `arguments`, faster where there are just tensors."""
-        if columns or self._plan.encoders:
+        if columns or self.plan.encoders:
             return self.arguments(preds, target, weights, columns)
         return Arguments._make(((preds, target, weights), (), NO_RAGGED))  # faster than the class itself
 
@@ -198,13 +187,14 @@ class Meter:
 
     @keeps_subnormals
     def _forward(self, batch: Arguments, is_counted: bool) -> dict[str, Any]:
-        with self._alone():
-            counts, batch = self._ready(batch)
-            counted, rows = counts.states_of(batch), counts.rows_of_layout
-            states = self._counts.settled(counted.states if isinstance(counted, FlatStates) else counted, rows)
-            values = compute_values(self.metrics, self.metrics, self._plan, states, rows)
+        counts = self.counts
+        with counts.alone():
+            of_device, batch = self.ready(batch)
+            counted, rows = of_device.states_of(batch), of_device.rows_of_layout
+            states = counts.settled(counted.states if isinstance(counted, FlatStates) else counted, rows)
+            values = compute_values(self.plan, self.metrics, states, rows)
             if is_counted:
-                self._counts.merged.add_in_place(counted if isinstance(counted, FlatStates) else states, rows)
+                counts.merged.add_in_place(counted if isinstance(counted, FlatStates) else states, rows)
         return values
 
     def arguments(
@@ -216,90 +206,41 @@ class Meter:
             ConfigError: a column is missing, or no metric counts it.
             InputError: raw samples cannot be encoded.
         """
-        present = {name: tensor for name, tensor in columns.items() if tensor is not None}
-        self._plan.check_columns(present)
-        if not self.takes_raw:
-            preds, target = as_tensor(preds), as_tensor(target)
-            present = {name: as_tensor(column) for name, column in present.items()}
-        ragged = NO_RAGGED
-        if self._plan.encoders:
-            placeholder, rows, ragged = encoded(self._plan.encoders, preds, target, present)
-            present = {name: present[name] for name in self._plan.counted_columns} | rows
-            if not self._plan.counts_tensors:
-                preds, target = placeholder, None
-            elif not self._plan.uses_target:
-                target = None
-        names = sorted(present)
-        return Arguments((preds, target, weights, *(present[name] for name in names)), names, ragged)
+        return self.plan.arguments(preds, target, weights, columns)
 
     @keeps_subnormals
     def count(self, batch: Arguments) -> None:
         """Count a batch that `arguments` gave, or some of its rows."""
-        if is_compiling():
-            self._trace(batch)
+        counts = self.counts
+        if is_compiling():  # metadata is checked while tracing, and what remains is the counting
+            batch = self.checked(batch)
+            counts.traced(batch.preds.device).count_on_device(batch)
             return
-        if not self._busy.acquire(False):
-            raise _overlapping()
+        if not counts.busy.acquire(False):
+            raise overlapping()
         try:
-            counts, batch = self._ready(batch)
-            counts.push(batch)
+            of_device, batch = self.ready(batch)
+            of_device.push(batch)
         finally:
-            self._busy.release()
+            counts.busy.release()
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Inside, no other call may read or change what was counted."""
-        if not self._busy.acquire(False):
-            raise _overlapping()
-        try:
-            yield
-        finally:
-            self._busy.release()
-
-    def _ready(self, batch: Arguments) -> tuple[DeviceCounts, Arguments]:
-        """The counts that a batch goes into, and the batch. A new layout is checked; nothing is counted yet."""
-        counts = self._current
+    def ready(self, batch: Arguments) -> tuple[DeviceCounts, Arguments]:
+        """The counts of the device of a batch, and the batch. A new layout is checked; nothing is counted yet."""
+        counts = self.counts.current
         try:
             known = counts is not None and counts.layout == layout_of(batch)
         except RuntimeError:  # a tensor without storage, or without a shape
             known = False
         if counts is None or not known:
-            counts, batch = self._prepare(batch)
+            batch = self.checked(batch)
+            counts = self.counts.of(batch.preds.device)
+            counts.expect(batch)
+            self.counts.current = counts
         return counts, batch
 
-    def _trace(self, batch: Arguments) -> None:
-        """The update under `torch.compile`: metadata is checked while tracing, and what remains is the counting."""
-        batch = self._checked(batch)
-        device = batch.preds.device
-        counts = self._counts.by_device.get(device)
-        if counts is None or not counts.is_open:
-            got, expected = f"the first batch of {device}", "one of a device that the meter knows"
-            do = "Call update once outside of the compiled function, with no rows if you like"
-            raise StateError(describe("update under torch.compile", got, expected, do))
-        counts.count_on_device(batch)
-
-    def _prepare(self, batch: Arguments) -> tuple[DeviceCounts, Arguments]:
-        """Check a batch of a new layout, and find or make the counts of its device."""
-        batch = self._checked(batch)
-        device = batch.preds.device
-        counts = self._counts.of(device)
-        counts.expect(batch)
-        self._current = counts
-        return counts, batch
-
-    def _checked(self, batch: Arguments) -> Arguments:
+    def checked(self, batch: Arguments) -> Arguments:
         """The arguments on one device and with a sample dimension, after their metadata was found to be right."""
-        if not batch.names:
-            self._plan.check_columns(())
-        names = ("preds", "target", "weights", *batch.names)
-        arguments = dict(zip(names, batch.tensors, strict=True))
-        if self._plan.counts_one_encoder and not self.weighted and arguments["weights"] is None:
-            made = {name: tensor for name, tensor in arguments.items() if tensor is not None}
-            self._plan.check(layout(made))  # no tensor is the caller's: nothing else can be wrong
-            return batch
-        tensors = check_inputs(arguments, self.weighted, self.strict)
-        tensors = match_shapes(tensors, self._plan.check)
-        return batch._replace(tensors=[tensors.get(name) for name in names])
+        return self.plan.checked(batch, self.strict)
 
     @keeps_subnormals
     def compute(self, only: Iterable[str] | None = None) -> dict[str, Any]:
@@ -317,16 +258,13 @@ class Meter:
             InvalidValuesError: labels out of range or scores that are NaN were counted; says how many, and for which
                 metric.
         """
-        wanted = set(self.metrics) if only is None else set(only)
-        if wanted - set(self.metrics):
-            got = f"no metric {', '.join(sorted(wanted - set(self.metrics)))}"
-            raise ConfigError(describe("compute", got, f"some of {', '.join(self.metrics)}", "Correct the names"))
-        names = [name for name in self.metrics if name in wanted]
-        return compute_values(self.metrics, names, self._plan, *self._settled())
+        wanted = set(self.metrics if only is None else only)
+        require_names("compute", wanted, self.metrics)
+        return compute_values(self.plan, [name for name in self.metrics if name in wanted], *self.counts.to_read())
 
     def invalid_values(self) -> tuple[tuple[str, InvalidValues], ...]:
         """What was counted that metrics refuse, each with the name of a metric whose value `compute` so cannot give."""
-        return fatal_problems(self.metrics, self._plan, self._settled()[0])
+        return fatal_problems(self.plan, self.counts.to_read()[0])
 
     def counts_of(self, name: str) -> Any:
         """What was counted for one metric, as its `compute` takes it.
@@ -337,10 +275,8 @@ class Meter:
         Raises:
             ConfigError: there is no such metric.
         """
-        if name not in self.metrics:
-            expected = f"one of {', '.join(self.metrics)}"
-            raise ConfigError(describe("counts_of", repr(name), expected, "Correct the name"))
-        tally, state = self._plan.state_of(name, self._states()[0])
+        require_names("counts_of", [name], self.metrics)
+        tally, state = self.plan.state_of(name, self.states())
         return tally.compute(state)
 
     def only(self, *names: str, **renamed: str) -> Meter:
@@ -362,8 +298,8 @@ class Meter:
             {'acc': tensor(0.6667, dtype=torch.float64)}
         """
         part = self.fresh(chosen_metrics(self.metrics, names, renamed))
-        states, rows = self._states()
-        part._carry((self._plan.states_of(part.tallies, states), rows))
+        states, rows = self.counts.canonical()
+        part.counts.add((self.plan.states_of(part.tallies, states), rows))
         return part
 
     def plot(self, name: str = "", axes: Axes | None = None, *, classes: Sequence[str] = ()) -> Axes:
@@ -382,32 +318,12 @@ class Meter:
             ConfigError: there is no such metric, or nothing to draw of it.
         """
         from assay.meter.plots import plots_of  # here, so that a meter that draws nothing imports nothing that draws
-        from assay.metrics.classification.confusion import ConfusionMatrix
         from assay.render.plots import choose_plot
         from assay.render.svg import to_axes
 
         values = self.compute([name] if name in self.metrics else None)
-        matrices = {each for each, metric in self.metrics.items() if isinstance(metric, ConfusionMatrix)}
-        return to_axes(choose_plot(plots_of(values, matrices, classes), "" if name in self.metrics else name), axes)
-
-    @keeps_subnormals
-    def _states(self) -> tuple[list[State], int]:
-        """Everything counted so far: one canonical host state per tally, and the number of rows."""
-        with self._alone():
-            states, rows = self._counts.states(), self.rows
-        return [tally.canonicalize(state, rows) for tally, state in zip(self.tallies, states, strict=True)], rows
-
-    def _settled(self) -> tuple[list[State], int]:
-        """The same in a form to compute from, without a copy where there is no need of one."""
-        with self._alone():
-            states, rows = self._counts.states_to_read(), self.rows
-        return self._counts.settled(states, rows), rows
-
-    @keeps_subnormals
-    def _to_add(self) -> tuple[list[State], int]:
-        """The same in a form that may be added to any number of others; nobody may change it."""
-        with self._alone():
-            return self._counts.states_to_add(), self.rows
+        plots = plots_of(self.metrics, values, classes)
+        return to_axes(choose_plot(plots, "" if name in self.metrics else name), axes)
 
     def merge(self, *others: Meter) -> Meter:
         """Add what other meters of the same metrics have counted to this one; they stay as they are.
@@ -419,20 +335,10 @@ class Meter:
             if not isinstance(other, Meter):
                 raise StateError(describe("merge", type_name(other), "a meter", "Pass meters of equal metrics"))
             if other.metrics != self.metrics or other.weighted != self.weighted:
-                got, expected = f"a meter of {_metrics_text(other.metrics)}", f"one of {_metrics_text(self.metrics)}"
+                got, expected = f"a meter of {metrics_text(other.metrics)}", f"one of {metrics_text(self.metrics)}"
                 raise StateError(describe("merge", got, expected, "Make both meters with equal metrics"))
-        self._carry(*(meter._to_add() for meter in others))
+        self.counts.add(*(meter.counts.to_add() for meter in others))
         return self
-
-    def _borrow(self, states: Sequence[State], rows: int) -> None:
-        """Have these states, in a meter without any; who gives them does not change them while it is read."""
-        with self._alone():
-            self._counts.merged.borrow(states, rows)
-
-    def _carry(self, *counts: tuple[Sequence[State], int]) -> None:
-        """Add the states and rows of other meters, all at once."""
-        with self._alone():
-            self._counts.merged.add(*counts)
 
     def __add__(self, other: Meter) -> Meter:
         """A new meter with what both have counted."""
@@ -464,9 +370,7 @@ class Meter:
         if not (dist.is_available() and dist.is_initialized()):
             return self.fresh().merge(self)
         total = self.fresh()
-        metrics = {name: self.metrics[name] for name in sorted(self.metrics)}  # ranks may list them in any order
-        described = f"Meter({_metrics_text(metrics)}{', weighted=True' if self.weighted else ''})"
-        total._carry(synced(self._plan.tallies, self._states, described, group))
+        total.counts.add(synced(self.plan, self.counts.canonical, group))
         return total
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -483,9 +387,9 @@ class Meter:
             >>> resumed.compute()
             {'loss': tensor(1.5000, dtype=torch.float64)}
         """
-        states, rows = self._states()
-        about = MeterDescription.of(self.metrics, self.weighted, rows).to_json().encode()
-        return {ABOUT: torch.frombuffer(bytearray(about), dtype=torch.uint8), **to_tensors(self._plan.tallies, states)}
+        description, tensors = file.saved(self.plan, *self.counts.canonical())
+        about = bytearray(description.to_json().encode())
+        return {file.ABOUT: torch.frombuffer(about, dtype=torch.uint8), **tensors}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Replace what was counted by what `state_dict` gave.
@@ -493,7 +397,7 @@ class Meter:
         Raises:
             StateError: the state is of other metrics, of another version, or not whole; the meter is then as before.
         """
-        self._load(*file.described(state, "state_dict"), "state_dict")
+        self.counts.replace(*file.counts_in_state(self.plan, state))
 
     def to_file(self, path: str | os.PathLike[str]) -> Location:
         """Write what was counted to a safetensors file; a crash leaves the old file or the new one, never a part.
@@ -504,9 +408,7 @@ class Meter:
         Returns:
             The path written.
         """
-        states, rows = self._states()
-        description = MeterDescription.of(self.metrics, self.weighted, rows)
-        return file.write(path, description, to_tensors(self._plan.tallies, states))
+        return file.write(path, *file.saved(self.plan, *self.counts.canonical()))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], known: Iterable[type[Metric] | Metric] = ()) -> Meter:
@@ -534,33 +436,8 @@ class Meter:
         description, tensors = file.read(path)
         with file.as_file_error(where):
             meter = cls(weighted=description.weighted, **description.made(known, where))  # type: ignore[arg-type]
-            meter._load(description, tensors, where)
+            meter.counts.replace(*file.counts_in(meter.plan, description, tensors, where))
         return meter
-
-    def _load(self, description: MeterDescription, tensors: Mapping[str, Tensor], where: str) -> None:
-        states = self._states_in(description, tensors, where)
-        with self._alone():
-            self._forget()
-            self._counts.merged.add((states, description.rows))
-
-    def _merge_packed(self, state: Mapping[str, Tensor]) -> None:
-        """Add what `file.sparse` made of the state dictionary of a meter of the same metrics; no table is copied.
-
-        Raises:
-            StateError: as `load_state_dict`; the meter is then as before.
-        """
-        description, tensors = file.described(file.from_sparse(state), "state_dict")
-        states = self._states_in(description, tensors, "state_dict")
-        with self._alone():
-            self._counts.merged.extend(states, description.rows)
-
-    def _states_in(self, description: MeterDescription, tensors: Mapping[str, Tensor], where: str) -> list[State]:
-        own = MeterDescription.of(self.metrics, self.weighted, description.rows)
-        if not own.same(description):
-            got = f"counts for {description.metrics}{', weighted' if description.weighted else ''}"
-            expected = f"for {own.metrics}{', weighted' if own.weighted else ''}"
-            raise StateError(describe(where, got, expected, "Load it into a meter with equal metrics"))
-        return from_tensors(self._plan.tallies, tensors, where)
 
     def fresh(self, metrics: Mapping[str, Metric] | None = None, *, stage_bytes: int | None = None) -> Meter:
         """An empty meter like this one.
@@ -577,22 +454,13 @@ class Meter:
         return self.fresh().merge(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        states, rows = self._states()
+        states, rows = self.counts.canonical()
         options = {"weighted": self.weighted, "strict": self.strict, "stage_bytes": self.stage_bytes}
         return {"metrics": self.metrics, "options": options, "states": states, "rows": rows}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.__init__(**saved["options"], **saved["metrics"])  # type: ignore[misc]
-        self._carry((saved["states"], saved["rows"]))
+        self.counts.add((saved["states"], saved["rows"]))
 
     def __repr__(self) -> str:
-        return f"Meter({_metrics_text(self.metrics)}; {self.rows} samples)"
-
-
-def _overlapping() -> StateError:
-    got, do = "a call while another one was at work", "Give each thread a meter and add the meters, or share a lock"
-    return StateError(describe("meter", got, "one call at a time", do))
-
-
-def _metrics_text(metrics: Mapping[str, Metric]) -> str:
-    return ", ".join(f"{name}={metric!r}" for name, metric in metrics.items())
+        return f"Meter({metrics_text(self.metrics)}; {self.rows} samples)"

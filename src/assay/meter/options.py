@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
@@ -47,6 +47,15 @@ def named_metrics(metrics: Sequence[Metric | str], named: Mapping[str, Metric | 
     return everything
 
 
+def require_names(where: str, names: Collection[str], metrics: Collection[str]) -> None:
+    """Raise a `ConfigError` where a name is that of no metric."""
+    unknown = sorted(set(names) - set(metrics))
+    if unknown:
+        raise ConfigError(
+            describe(where, ", ".join(unknown), f"some of {', '.join(metrics)}", "Pass names of metrics of the meter")
+        )
+
+
 def chosen_metrics(
     metrics: Mapping[str, Metric], names: Sequence[str], renamed: Mapping[str, str]
 ) -> dict[str, Metric]:
@@ -56,11 +65,15 @@ def chosen_metrics(
         ConfigError: there is no such metric, or no name was given.
     """
     chosen = {name: name for name in names} | dict(renamed)
-    unknown = sorted(set(chosen.values()) - set(metrics))
-    if unknown or not chosen:
-        got, expected = ", ".join(unknown) or "no name", f"some of {', '.join(metrics)}"
-        raise ConfigError(describe("only", got, expected, "Correct the names"))
+    if not chosen:
+        raise ConfigError(describe("only", "no name", f"some of {', '.join(metrics)}", "Pass the names of metrics"))
+    require_names("only", chosen.values(), metrics)
     return {new: metrics[name] for new, name in chosen.items()}
+
+
+def metrics_text(metrics: Mapping[str, Metric]) -> str:
+    """Metrics and their names, as they are written."""
+    return ", ".join(f"{name}={metric!r}" for name, metric in metrics.items())
 
 
 def not_a_metric(value: object, name: str = "") -> ConfigError:

@@ -7,38 +7,32 @@ from typing import Any
 
 from torch import Tensor
 
-from assay.metrics.base import named_numbers
-from assay.metrics.classification.detection_curves import ErrorTradeoff
-from assay.metrics.classification.probabilities import ReliabilityDiagram
-from assay.metrics.classification.ranking import PRCurve, ROCCurve
-from assay.metrics.retrieval.curves import RetrievalCurve
+from assay.metrics.base import Metric, named_numbers
 from assay.render.plots import Bars, ConfusionPlot, Curve, Curves, MatrixPlot, Plot, Reliability
 
-_CURVES: Mapping[type, tuple[str, int, int]] = {
-    ROCCurve: ("roc", 0, 1),
-    PRCurve: ("pr", 1, 0),
-    RetrievalCurve: ("pr", 1, 0),
-    ErrorTradeoff: ("det", 0, 1),
-}
-"""The kind of curve that a value is, and which of its entries are x and y."""
+_CURVES = {"roc": (0, 1), "pr": (1, 0), "det": (0, 1)}
+"""Which entries of the value of a curve are x and y, by its kind."""
 
 
-def plots_of(values: Mapping[str, Any], matrices: set[str], classes: Sequence[str]) -> list[Plot | MatrixPlot]:
+def plots_of(
+    metrics: Mapping[str, Metric], values: Mapping[str, Any], classes: Sequence[str] = ()
+) -> list[Plot | MatrixPlot]:
     """What can be drawn of values, one plot a metric; then bars of all single numbers.
 
     Args:
+        metrics: which have pictures, by name.
         values: what a meter computes, by the names of the metrics.
-        matrices: which of them are confusion matrices.
         classes: the names of the classes; their numbers where there are none.
     """
     plots: list[Plot | MatrixPlot] = []
     numbers: dict[str, float] = {}
     for name, value in values.items():
-        if isinstance(value, tuple(_CURVES)):
-            plots.append(curves(name, value, classes))
-        elif isinstance(value, ReliabilityDiagram):
+        picture = metrics[name].picture
+        if picture in _CURVES:
+            plots.append(curves(name, picture, value, classes))
+        elif picture == "reliability":
             plots.append(reliability(name, value))
-        elif name in matrices and isinstance(value, Tensor) and value.ndim == 2:
+        elif picture == "matrix" and value.ndim == 2:
             kind = MatrixPlot if value.is_floating_point() else ConfusionPlot  # of shares or weights, or of counts
             plots.append(kind(name, _names(classes, len(value)), tuple(map(tuple, value.tolist()))))
         elif isinstance(value, Tensor) and value.ndim == 1 and len(value):
@@ -50,9 +44,9 @@ def plots_of(values: Mapping[str, Any], matrices: set[str], classes: Sequence[st
     return plots
 
 
-def curves(title: str, points: Any, classes: Sequence[str], areas: Sequence[float] | None = None) -> Curves:
+def curves(title: str, kind: str, points: Any, classes: Sequence[str], areas: Sequence[float] | None = None) -> Curves:
     """Curves of the second of two classes, or of each class."""
-    kind, x, y = _CURVES[type(points)]
+    x, y = _CURVES[kind]
     single = isinstance(points[0], Tensor) and points[0].ndim == 1
     lines = [tuple(points)] if single else list(zip(*points, strict=True))
     names = tuple(classes[1:]) if single and len(classes) == 2 else _names(classes, len(lines))

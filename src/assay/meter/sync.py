@@ -22,6 +22,8 @@ from torch import Tensor
 from assay.devices.collective import collective_device
 from assay.devices.placement import to_host
 from assay.errors import SyncError, describe
+from assay.meter.options import metrics_text
+from assay.meter.tally_plan import TallyPlan
 from assay.tally.base import Rule, State, Tally, merge
 from assay.tally.stores.sample_store import SampleStore
 
@@ -37,17 +39,13 @@ _DTYPES = (
 
 
 def synced(
-    tallies: Sequence[Tally],
-    counted: Callable[[], tuple[Sequence[State], int]],
-    described: str,
-    group: dist.ProcessGroup | None = None,
+    plan: TallyPlan, counted: Callable[[], tuple[Sequence[State], int]], group: dist.ProcessGroup | None = None
 ) -> tuple[list[State], int]:
     """The sum of what all ranks have counted; every rank gets the same.
 
     Args:
-        tallies: what is counted, alike on all ranks.
+        plan: what is counted, the same on all ranks.
         counted: gives this rank's canonical states and its number of rows. When it raises, all ranks raise.
-        described: what must be equal on all ranks, in words.
         group: the process group; None for the default one.
 
     Returns:
@@ -61,6 +59,9 @@ def synced(
         raise SyncError(
             describe("sync", "a group without this rank", "a group that this rank is in", "Call it on its members only")
         )
+    tallies = plan.tallies
+    metrics = {name: plan.metrics[name] for name in sorted(plan.metrics)}  # ranks may list them in any order
+    described = f"Meter({metrics_text(metrics)}{', weighted=True' if plan.weighted else ''})"
     exchange = _Exchange(tallies, [field for k, tally in enumerate(tallies) for field in _Field.of(k, tally)], ranks)
     failure: Exception | None = None
     try:

@@ -1,4 +1,4 @@
-"""Which tallies serve which metrics."""
+"""Which tallies serve which metrics, and what they count of the arguments of an update."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from assay.devices.memory import host_bytes
 from assay.errors import AssayError, ConfigError, InputError, ShapeError, describe
-from assay.meter.raw_samples import shared_encoders, takes_raw
+from assay.meter.arguments import NO_RAGGED, Arguments
+from assay.meter.raw_samples import encoded, shared_encoders, takes_raw
 from assay.metrics.base import Metric
 from assay.metrics.parsing import as_text
 from assay.tally.base import BatchLayout, State, Tally
 from assay.tally.composite import CompositeTally, components
+from assay.tally.inputs import as_tensor, check_inputs, layout, match_shapes
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class TallyPlan:
 
     def __init__(self, metrics: Mapping[str, Metric], weighted: bool) -> None:
         self.encoders = shared_encoders(metrics)
-        self._metrics = dict(metrics)
+        self.metrics, self.weighted = dict(metrics), weighted
         self._wanted = {name: metrics[name].batch_tally(weighted) for name in sorted(metrics)}
         tallies: list[Tally] = []
         for tally in (leaf for wanted in self._wanted.values() for leaf in components(wanted)):
@@ -66,9 +69,11 @@ class TallyPlan:
         """The names of the columns that an update must be given."""
         self.counts_tensors = not all(metric.encoders for metric in metrics.values())
         """Whether a metric is computed from `preds` and `target` themselves, and not from what encoders give."""
+        self.takes_raw = takes_raw(self.encoders)
+        """Whether updates take lists of raw samples, such as strings, instead of tensors."""
         self.counts_one_encoder = (
             len(self.encoders) == 1
-            and takes_raw(self.encoders)
+            and self.takes_raw
             and self.encoders[0].on_cpu
             and self.encoders[0].function is None
             and not self.counted_columns
@@ -80,7 +85,7 @@ class TallyPlan:
         states = (tally.zero(torch.device("meta")) for tally in self.tallies)
         size = sum(each.nbytes for state in states for each in state.values() if isinstance(each, Tensor))
         if size > host_bytes():
-            got = f"states of {size / 2**30:,.0f} GiB for {', '.join(map(repr, self._metrics.values()))}"
+            got = f"states of {size / 2**30:,.0f} GiB for {', '.join(map(repr, self.metrics.values()))}"
             expected = f"at most the memory of this machine, {host_bytes() / 2**30:,.1f} GiB"
             do = "Check the numbers of classes, outputs, bins and features, which states are sized by"
             raise ConfigError(describe("Meter", got, expected, do))
@@ -100,7 +105,7 @@ class TallyPlan:
     def beyond(self, tallies: Collection[Tally]) -> list[str]:
         """The metrics that are computed from other tallies than these as well."""
         return [
-            name for name in self._metrics if not all(self.tallies[k] in tallies for k in self._sources[name].places)
+            name for name in self.metrics if not all(self.tallies[k] in tallies for k in self._sources[name].places)
         ]
 
     def check_columns(self, names: Collection[str]) -> None:
@@ -108,7 +113,7 @@ class TallyPlan:
         if set(names) == self.columns:
             return
         readers = {name: each.columns & self.columns for name, each in self._wanted.items()}
-        for name, metric in self._metrics.items():
+        for name, metric in self.metrics.items():
             readers[name] = readers[name].union(*(encoder.columns for encoder in metric.encoders))
         got = ", ".join(sorted(names)) or "no column"
         expected = ", ".join(sorted(self.columns)) or "none"
@@ -118,6 +123,49 @@ class TallyPlan:
             wanting = ", ".join(name for name, columns in readers.items() if columns & set(missing))
             do = f"Pass {', '.join(f'{name}=...' for name in missing)} to update, for {wanting}"
         raise ConfigError(describe("columns", got, expected, do))
+
+    def arguments(
+        self, preds: Any, target: Any, weights: Tensor | None, columns: Mapping[str, Tensor | None]
+    ) -> Arguments:
+        """The arguments of an update as tensors: raw samples are encoded.
+
+        Raises:
+            ConfigError: a column is missing, or no metric counts it.
+            InputError: raw samples cannot be encoded.
+        """
+        present = {name: tensor for name, tensor in columns.items() if tensor is not None}
+        self.check_columns(present)
+        if not self.takes_raw:
+            preds, target = as_tensor(preds), as_tensor(target)
+            present = {name: as_tensor(column) for name, column in present.items()}
+        ragged = NO_RAGGED
+        if self.encoders:
+            placeholder, rows, ragged = encoded(self.encoders, preds, target, present)
+            present = {name: present[name] for name in self.counted_columns} | rows
+            if not self.counts_tensors:
+                preds, target = placeholder, None
+            elif not self.uses_target:
+                target = None
+        names = sorted(present)
+        return Arguments((preds, target, weights, *(present[name] for name in names)), names, ragged)
+
+    def checked(self, batch: Arguments, strict: bool) -> Arguments:
+        """The arguments on one device and with a sample dimension, after their metadata was found to be right.
+
+        Args:
+            batch: what `arguments` gave, or some of its rows.
+            strict: raise where tensors are on several devices, instead of moving them with a warning.
+        """
+        if not batch.names:
+            self.check_columns(())
+        names = ("preds", "target", "weights", *batch.names)
+        arguments = dict(zip(names, batch.tensors, strict=True))
+        if self.counts_one_encoder and not self.weighted and arguments["weights"] is None:
+            made = {name: tensor for name, tensor in arguments.items() if tensor is not None}
+            self.check(layout(made))  # no tensor is the caller's: nothing else can be wrong
+            return batch
+        tensors = match_shapes(check_inputs(arguments, self.weighted, strict), self.check)
+        return batch._replace(tensors=[tensors.get(name) for name in names])
 
     def check(self, layout: BatchLayout) -> None:
         """Raise an `InputError` when a batch of this layout cannot be counted, or holds what nothing reads."""
@@ -135,7 +183,7 @@ class TallyPlan:
         """Why a batch of this layout cannot be counted for a metric; None where it can."""
         try:
             self._wanted[name].check(layout)
-            self._metrics[name].check(layout)
+            self.metrics[name].check(layout)
         except InputError as error:
             return error
         return None
@@ -144,14 +192,14 @@ class TallyPlan:
         """An error, with the names of the metrics that it is of, and with arguments that the metrics need."""
         arguments = getattr(error, "arguments", {})
         names, forms = [], []
-        for name, metric in self._metrics.items():
+        for name, metric in self.metrics.items():
             if "." in name or str(self._error(name, layout)) != str(error):
                 continue  # with a dot: of the diagnostics of an evaluation, which follow from the other metrics
             names.append(name)
             with suppress(AssayError, TypeError):  # TypeError: a metric of metrics has no such argument
                 fitting = replace(metric, **arguments)  # type: ignore[type-var]
                 forms.append(f"{fitting!r}, as a string {as_text(name, fitting)}")
-        is_of_all = len(names) == sum("." not in name for name in self._metrics)
+        is_of_all = len(names) == sum("." not in name for name in self.metrics)
         return f"{'' if is_of_all else ', '.join(names) + ': '}{error}" + (
             f" Write {'; and '.join(forms)}." if arguments and forms else ""
         )

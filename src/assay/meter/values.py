@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -14,15 +14,12 @@ from assay.metrics.base import Metric
 from assay.tally.base import InvalidValues, State
 
 
-def compute_values(
-    metrics: Mapping[str, Metric], names: Iterable[str], plan: TallyPlan, states: Sequence[State], rows: int
-) -> dict[str, Any]:
+def compute_values(plan: TallyPlan, names: Iterable[str], states: Sequence[State], rows: int) -> dict[str, Any]:
     """The values of the metrics of these names; what a tally computes is computed once for all of them.
 
     Args:
-        metrics: all metrics of the plan, by name.
-        names: of those that are computed.
-        plan: which tallies serve them.
+        plan: which tallies serve which metrics.
+        names: of the metrics that are computed.
         states: one canonical state on the CPU for each tally of the plan.
         rows: how many samples were counted.
 
@@ -48,7 +45,7 @@ def compute_values(
             if problem.fatal:
                 raise InvalidValuesError(message)
             warn(message, InvalidValuesWarning)
-        metric = metrics[name]
+        metric = plan.metrics[name]
         values[name] = value = metric.compute(counts)
         if rows and not problems and metric.defined_for and _undefined(metric, value):
             do = "Add samples until that holds; the value is NaN"
@@ -59,12 +56,10 @@ def compute_values(
     return values
 
 
-def fatal_problems(
-    metrics: Iterable[str], plan: TallyPlan, states: Sequence[State]
-) -> tuple[tuple[str, InvalidValues], ...]:
+def fatal_problems(plan: TallyPlan, states: Sequence[State]) -> tuple[tuple[str, InvalidValues], ...]:
     """The metrics that cannot be computed, each with what was counted that it refuses."""
     found: dict[int, tuple[str, list[InvalidValues]]] = {}
-    for name in metrics:
+    for name in plan.metrics:
         if plan.group_of[name] not in found:
             tally, state = plan.state_of(name, states)
             found[plan.group_of[name]] = name, [each for each in tally.invalid_values(state) if each.fatal]

@@ -35,6 +35,8 @@ __all__ = ["Metric"]
 Change = Literal["swap", "increasing", "affine", "common affine", "shift", "scale"]
 """Changes of preds and target: exchanged; preds through an increasing function; each to `a x + b`; both to the same
 `a x + b`; preds to `x + b`; preds to `a x` with `a` above 0."""
+Picture = Literal["bars", "matrix", "reliability", "roc", "pr", "det"]
+"""How values are drawn: numbers as bars; a table of classes; a reliability diagram; curves, whose points come first."""
 
 
 NO_ESTIMATE = "a total, a count or an extreme, which says nothing of other samples"
@@ -135,6 +137,7 @@ class Metric(metaclass=MetricType):
         inputs: what samples it takes, as `samples` draws them; empty for metrics of metrics.
         examples: arguments with which it is tested and audited.
         unchanged_by: changes of the data that change no bit of the value.
+        picture: how `plot` draws the value.
         defined_for: which samples define the value, for the warning that it is NaN; empty where `compute` itself warns.
         arguments: the text of every field.
     """
@@ -147,6 +150,7 @@ class Metric(metaclass=MetricType):
     inputs: ClassVar[str] = ""
     examples: ClassVar[Examples] = ({},)
     unchanged_by: ClassVar[frozenset[Change]] = frozenset()
+    picture: ClassVar[Picture] = "bars"
     defined_for: ClassVar[str] = "enough samples that have weight, are not ignored and differ"
     arguments: ClassVar[Mapping[str, str]] = {}
     _numbers: ClassVar[Mapping[str, tuple[str, bool]]] = {}

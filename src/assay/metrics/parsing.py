@@ -47,6 +47,9 @@ def as_metrics(metrics: Any, shared: Mapping[str, Any] | None = None, defaults: 
         shared: see `open_metrics`.
         defaults: see `open_metrics`.
 
+    Raises:
+        ConfigError: a string is no metric, or there are shared arguments and no string.
+
     Example:
         >>> as_metrics({"top2": "accuracy:num_classes=10,top_k=2"})
         {'top2': Accuracy(num_classes=10, top_k=2)}
@@ -55,6 +58,7 @@ def as_metrics(metrics: Any, shared: Mapping[str, Any] | None = None, defaults: 
     """
     if isinstance(metrics, str):
         return open_metrics([metrics], shared, defaults)
+    _check_takes(metrics, shared or {})
     if isinstance(metrics, Mapping):
         options = {**(defaults or {}), **(shared or {})}
         return {name: _only(each, options) if isinstance(each, str) else each for name, each in metrics.items()}
@@ -64,6 +68,15 @@ def as_metrics(metrics: Any, shared: Mapping[str, Any] | None = None, defaults: 
     for metric in (each for each in metrics if not isinstance(each, str)):
         _add(opened, type(metric).__name__, metric)
     return opened
+
+
+def _check_takes(metrics: Any, shared: Mapping[str, Any]) -> None:
+    """Raise where arguments are given for metrics of which none is written as a string."""
+    each = metrics.values() if isinstance(metrics, Mapping) else metrics if isinstance(metrics, Sequence) else ()
+    if shared and not any(isinstance(metric, str) for metric in each):
+        key, value = next(iter(shared.items()))
+        got, do = f"{value} with metrics that are objects", f"Write Accuracy({key}={value}), or metrics='accuracy'"
+        raise ConfigError(describe(key, got, "metrics that are written as strings", do))
 
 
 def _only(text: str, options: Mapping[str, Any]) -> Metric:

@@ -1,26 +1,55 @@
-"""The tables as Markdown; `python -m assay.migrate.page docs/migrate.md` renews those of the page."""
+"""The pages that the tables make; `python -m assay.migrate.page` writes their tables anew."""
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from textwrap import fill
 
 from assay._atomic import write_text
+from assay.migrate.differences import DeliberateDifference, DifferenceTopic, topics, wrong_numbers
 from assay.migrate.table import LIBRARIES, Counterpart, LibraryTable, library
 
 BEGIN = "<!-- tables: made from the TOML in src/assay/migrate -->"
 
 
-def tables() -> str:
-    """All tables of all libraries."""
+def name_tables() -> str:
+    """The names of all libraries."""
     return "\n".join(_section(library(name)) for name in LIBRARIES)
 
 
-def _section(of: LibraryTable) -> str:
-    parts = [f"## {of.title} {of.version}", "", "### Where values differ", "", *_differences(of), ""]
-    parts += ["### Names", "", *_names(of), "", "### Names without a counterpart", "", *_without(of), ""]
-    return "\n".join(parts)
+def difference_tables() -> str:
+    """The deliberate differences of all topics."""
+    return "\n".join(_topic(each) for each in topics())
+
+
+def wrong_number_entries() -> str:
+    """The wrong numbers of all parts: what is wrong, what the script prints, and where the script is."""
+    blocks = []
+    for title, numbers in wrong_numbers().items():
+        blocks.append(f"## {title}")
+        for each in numbers:
+            link = f"[Script](../examples/wrong_numbers/{each.script}.py). {each.after}".strip()
+            blocks += [f"### {each.title}", _wrapped(each.text), f"```\n{each.prints}\n```", _wrapped(link)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _wrapped(text: str) -> str:
+    return fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "docs/migrate.md": name_tables,
+    "docs/differences.md": difference_tables,
+    "docs/wrong_numbers_elsewhere.md": wrong_number_entries,
+}
+"""What stands on each page behind `BEGIN`."""
+
+
+def renewed(page: str, tables: Callable[[], str]) -> str:
+    """A page with its tables written anew."""
+    return page[: page.index(BEGIN)] + f"{BEGIN}\n\n{tables()}"
 
 
 def _row(*cells: str) -> str:
@@ -35,22 +64,53 @@ def _head(*names: str) -> list[str]:
     return [_row(*names), "|" + "---|" * len(names)]
 
 
-def _differences(of: LibraryTable) -> list[str]:
-    lines = _head("case", "data", of.title, "gives", "assay", "reads", "why")
-    for each in of.differences:
-        cells = (_code(each.data), _code(each.theirs), each.gives, _code(each.ours), each.reads)
-        lines.append(_row(each.case, *cells, each.why))
-    return lines
+def _topic(of: DifferenceTopic) -> str:
+    heads = ("case", of.theirs, *([of.reference] if of.reference else []), "assay", "why")
+    rows = [_difference_row(each, bool(of.reference)) for each in of.differences]
+    blocks = (f"## {of.title}", _wrapped(of.tests), "\n".join([*_head(*heads), *rows]), of.after)
+    return "\n\n".join(each for each in blocks if each) + "\n"
 
 
-def _names(of: LibraryTable) -> list[str]:
-    lines = _head("name", "assay", "arguments", "written unless given", "left to you", "look at")
+def _difference_row(of: DeliberateDifference, with_reference: bool) -> str:
+    theirs = _cell(of.theirs, [f"`{each.theirs}`: {each.gives}" for each in of.examples])
+    ours = _cell(of.assay, [f"`{each.ours}`: {each.reads}" for each in of.examples])
+    case = _cell(of.case, [_code(each.data) for each in of.examples if each.data])
+    return _row(case, theirs, *([of.reference or "-"] if with_reference else []), ours, of.why)
+
+
+def _cell(text: str, of_examples: list[str]) -> str:
+    """A statement, and behind it the examples; `-` for nothing."""
+    return "<br>".join(each for each in (text, *dict.fromkeys(of_examples)) if each) or "-"
+
+
+class _Notes:
+    """Texts that stand once, below their table, and are cited in it by number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def cite(self, *texts: str) -> str:
+        return ", ".join(str(self.numbers.setdefault(each, len(self.numbers) + 1)) for each in texts if each)
+
+    def lines(self) -> list[str]:
+        return [f"{number}. {text}" for text, number in self.numbers.items()]
+
+
+def _section(of: LibraryTable) -> str:
+    notes = _Notes()
+    parts = [f"## {of.title} {of.version}", "", "### Names", "", *_names(of, notes), "", *notes.lines(), ""]
+    return "\n".join([*parts, "### Names without a counterpart", "", *_without(of), ""])
+
+
+def _names(of: LibraryTable, notes: _Notes) -> list[str]:
+    rows: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for each in of.entries.values():
         written = ", ".join(f"{name}={value}" for name, value in each.writes.items())
-        checks = "; ".join(check.text for check in each.checks)
         target = "by `task=`" if each.tasks else _code(each.assay)
-        lines.append(_row(_code(each.name), target, _arguments(each), _code(written), each.unsure, checks))
-    return lines
+        checks = notes.cite(*(check.text for check in each.checks))
+        rows[target, _arguments(each), _code(written), notes.cite(each.unsure), checks].append(_code(each.name))
+    heads = _head("name", "assay", "arguments", "written unless given", "left to you", "look at")
+    return [*heads, *(_row(", ".join(names), *cells) for cells, names in rows.items())]
 
 
 def _arguments(entry: Counterpart) -> str:
@@ -77,11 +137,7 @@ def _without(of: LibraryTable) -> list[str]:
     return [*_head("names", "instead"), *(_row(", ".join(names), instead) for instead, names in groups.items())]
 
 
-def renewed(page: str) -> str:
-    """A page with its tables as they are now."""
-    return page[: page.index(BEGIN)] + f"{BEGIN}\n\n{tables()}"
-
-
 if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    write_text(path, renewed(path.read_text("utf-8")))
+    for path, make in PAGES.items():
+        file = Path(__file__).parents[3] / path
+        write_text(file, renewed(file.read_text("utf-8"), make))

@@ -65,29 +65,14 @@ class Counterpart:
 
 
 @dataclass(frozen=True)
-class MigrationDifference:
-    """One case in which values differ: a metric of each side, what both give, and why."""
-
-    names: tuple[str, ...]  # of whom
-    case: str  # what the data is
-    data: str  # source that binds `preds` and `target`; empty for no data
-    theirs: str  # their metric, as source
-    gives: str  # its value, or the name of its error
-    ours: str  # assay's metric, as source
-    reads: str  # its value, or the name of its error
-    why: str  # the reason
-
-
-@dataclass(frozen=True)
 class LibraryTable:
-    """One library: its names that have a counterpart, those that have none, and how values differ."""
+    """One library: its names that have a counterpart, and those that have none."""
 
     name: str
     title: str
     version: str
     entries: Mapping[str, Counterpart]
     without: Mapping[str, str]
-    differences: tuple[MigrationDifference, ...]
 
     def knows(self, name: str) -> bool:
         """Whether the table says something about a name."""
@@ -98,12 +83,9 @@ class LibraryTable:
 def library(name: str) -> LibraryTable:
     """The table of one of `LIBRARIES`."""
     raw = tomllib.loads((files(__package__) / f"{name}.toml").read_text("utf-8"))
-    differences = tuple(
-        MigrationDifference(**{**each, "names": tuple(each["names"])}) for each in raw.get("difference", ())
-    )
     without = {each: group["instead"] for group in raw["without"] for each in group["names"]}
     entries = {each: _entry(each, about, raw) for each, about in raw["metrics"].items()}
-    return LibraryTable(raw["library"], raw["title"], raw["version"], entries, without, differences)
+    return LibraryTable(raw["library"], raw["title"], raw["version"], entries, without)
 
 
 def _entry(name: str, about: Mapping[str, Any], raw: Mapping[str, Any]) -> Counterpart:

@@ -87,7 +87,7 @@ def clash(check: DeviceCheck, operands: Sequence[Operand], *, wrapper: str = "",
 
     Source:
         ``c10/core`` and ``aten/src/ATen/core/op_registration/adaption.h`` (all), ``aten/src/ATen/TensorIterator.cpp``
-        (iterator), ``aten/src/ATen/native/TensorAdvancedIndexing.cpp`` (index) and
+        (iterator), ``aten/src/ATen/native/TensorAdvancedIndexing.cpp`` (index, put) and
         ``aten/src/ATen/native/mps/OperationUtils.mm`` (placeholder), ``aten/src/ATen/native/TensorCompare.cpp`` (where)
         and ``aten/src/ATen/native/cuda/Indexing.cu`` (fill) in pytorch/pytorch.
     """
@@ -99,6 +99,8 @@ def clash(check: DeviceCheck, operands: Sequence[Operand], *, wrapper: str = "",
         return _of_iterator(operands, most=2 if check == "where" else 1)
     if check == "index":
         return _of_index(operands)
+    if check == "put":
+        return _of_put(operands)
     if check == "fill":
         return _of_fill(operands)
     elsewhere = any(operand.on_cpu and (operand.written or (operand.dim and operand.numel)) for operand in operands)
@@ -115,6 +117,11 @@ def missing_dtype(rule: OperatorRule, dtypes: Iterable[str]) -> str:
     """
     lacking = next((dtype for dtype in dtypes if dtype in rule.missing_dtypes), None)
     return "" if lacking is None else rule.dtype_error.format(dtype=SCALAR_TYPES[lacking])
+
+
+def refusal(rule: OperatorRule, arguments: Mapping[str, Any]) -> str:
+    """The text of torch's error if the device has no kernel for a call with these arguments, or empty."""
+    return rule.refusal if applies(rule.refused_when, arguments) else ""
 
 
 def _of_wrapper(operands: Sequence[Operand], wrapper: str) -> str:
@@ -159,6 +166,14 @@ def _of_index(operands: Sequence[Operand]) -> str:
                 return _two_devices(indexed.device, operand.device)
         elif indexed.on_cpu or not operand.on_cpu:
             return f"indices should be either on cpu or on the same device as the indexed tensor ({indexed.device})"
+    return ""
+
+
+def _of_put(operands: Sequence[Operand]) -> str:
+    """Indices and numbers are brought to the tensor, wherever they are."""
+    for operand in operands:
+        if operand.device != operands[0].device and operand.name != "indices" and operand.dim:
+            return _two_devices(operands[0].device, operand.device)
     return ""
 
 

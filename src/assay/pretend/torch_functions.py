@@ -11,6 +11,7 @@ from torch.utils.data import get_worker_info
 from torch.utils.data._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
 
 from assay.devices.capabilities import supports
+from assay.devices.operators.rules import rules
 from assay.errors import describe
 from assay.pretend.device_copies import COMMUNICATION
 from assay.pretend.device_state import DeviceState, memory
@@ -201,13 +202,30 @@ def _mps(machine: DeviceState) -> dict[str, dict[str, Any]]:
         "_mps_loadMetallibFromPath": "torch.mps.load_metallib",
         "_mps_host_alias_storage": "a view of mps memory from the CPU",
     }
-    return {
+    table = _dlpack(machine)
+    table["torch.Tensor"]["pin_memory"] = _pinning(machine)
+    return table | {
         "torch._C": _accelerator(machine) | answers | {name: _refuse(what) for name, what in refused.items()},
         "platform": {"processor": lambda: "arm"},  # by which Lightning knows a Mac with an Apple GPU
         "torch.mps": {"_default_mps_generator": None, "_is_in_bad_fork": machine.forked},
         "torch.UntypedStorage": {"__new__": _storage(machine)},
-        **_dlpack(machine),
     }
+
+
+def _pinning(machine: DeviceState) -> Callable[..., Any]:
+    """``x.pin_memory()``, where the device has no memory of that kind."""
+    original = torch.Tensor.pin_memory
+    refusal = rules(machine.kind).pinning
+
+    def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
+        if torch.overrides.has_torch_function_unary(self):
+            return torch.overrides.handle_torch_function(pin_memory, (self,), self, device)  # type: ignore[no-any-return]
+        if self.device.type != "cpu":
+            return original(self)
+        machine.recorder.record("operator", "aten::_pin_memory", machine.kind, refusal)
+        raise RuntimeError(refusal)
+
+    return pin_memory
 
 
 def _workers(kind: str) -> dict[str, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from assay._atomic import Location, write_text
 from assay.render.document import Document
@@ -45,6 +46,14 @@ class Viewable:
         from assay.render.terminal import show
 
         show(self.to_document(), pipe_width=self.pipe_width)
+
+    def __str__(self) -> str:
+        """It as plain text of 80 columns."""
+        return self.to_text(80).strip("\n")
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What IPython shows in a terminal."""
+        printer.text(str(self))
 
     def to_text(self, width: int = 100) -> str:
         """It as plain text of a width."""

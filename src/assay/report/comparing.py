@@ -11,13 +11,14 @@ import numpy as np
 
 from assay.errors import ConfigError, describe
 from assay.report.changed_samples import changed_samples
+from assay.report.clusters import INDEPENDENT, Clusters, assumption, with_clusters
 from assay.report.comparison import Changes, Comparison, Delta, Flips, Run, Unmatched
 from assay.report.flips import flips as flips_of
 from assay.report.inference import difference
 from assay.report.measured_value import MeasuredValue, why_not_the_same
 from assay.report.packed_array import Array
 from assay.report.pairing import REPORT, SAMPLES, have_equal_samples
-from assay.report.report import Report
+from assay.report.report import Report, Source
 from assay.report.samples import align
 from assay.report.section import Section
 from assay.report.slices import Slice
@@ -71,15 +72,16 @@ class _Part:
 
 
 def compare(
-    a: Report,
-    b: Report,
-    *more: Report,
+    a: Source,
+    b: Source,
+    *more: Source,
     confidence_level: float = 0.95,
     correction: str = "holm",
     seed: int = 0,
     flips: int = FLIPS,
     names: Sequence[str] | None = None,
     slices: bool | None = None,
+    cluster: Clusters | None = None,
 ) -> Comparison:
     """Compare runs with a baseline.
 
@@ -88,15 +90,18 @@ def compare(
     way, on their own samples; their tests count among those that p-values are corrected for.
 
     Args:
-        a: the baseline.
-        b: a run.
+        a: the baseline: a report, or the path or URL of one.
+        b: a run, likewise.
         more: further runs; each is compared with the baseline.
         confidence_level: the confidence level of the intervals; also how small a corrected p must be, 1 - level.
         correction: ``"holm"``, ``"bh"`` or ``"none"``, over all metrics, slices and runs.
         seed: where the random numbers of sign flips start.
         flips: how many samples to list for each way to flip.
-        names: what to call the reports, the baseline first; their titles where these differ, by default.
+        names: what to call the reports, the baseline first; by default what tells their paths apart, or their titles.
         slices: whether to compare slices; those that both have, by default. True where there must be one.
+        cluster: which cluster each sample is in, of reports that do not say it: a regular expression of ids, a function
+            of an id, the clusters by id, or one for each sample in the order of the ids. Samples of one cluster (of a
+            passage, a patient, a video) may depend on each other. Reports of ``evaluate(cluster=...)`` know them.
 
     Raises:
         ConfigError: the confidence level or the correction is invalid, names do not fit, no section is in both reports,
@@ -113,16 +118,17 @@ def compare(
         (0.5, 0.002, 'better')
     """
     check_confidence_level("confidence_level", confidence_level)
-    reports = (a, b, *more)
+    sources = (a, b, *more)
+    reports = tuple(with_clusters(Report.of(source), cluster) for source in sources)
     settings = _Settings(confidence_level, seed, flips, slices)
     runs = tuple(
         Run(name, report.title, report.created, report.device)
-        for name, report in zip(_names(reports, names), reports, strict=True)
+        for name, report in zip(_names(sources, reports, names), reports, strict=True)
     )
     parts = [
         part
         for run, report in zip(runs[1:], reports[1:], strict=True)
-        for part in _compared(run.name, a, report, settings)
+        for part in _compared(run.name, reports[0], report, settings)
     ]
     deltas = [part for part in parts if isinstance(part, Delta)]
     if slices and not any(delta.slice for delta in deltas):
@@ -136,12 +142,28 @@ def compare(
         confidence_level,
         correction,
         seed,
+        _assumptions(reports),
         changes=tuple(part for part in parts if isinstance(part, Changes)),
     )
 
 
-def _names(reports: Sequence[Report], names: Sequence[str] | None) -> Sequence[str]:
+def _assumptions(reports: Sequence[Report]) -> tuple[str, ...]:
+    """What the tests assume of samples: a line for all sections of which the same is assumed."""
+    by_section: dict[str, str] = {}
+    for section in (section for report in reports for section in report.sections):
+        if by_section.get(section.name, INDEPENDENT) == INDEPENDENT:
+            by_section[section.name] = assumption(section)
+    names: dict[str, list[str]] = {}
+    for name, line in by_section.items():
+        names.setdefault(line, []).append(name)
+    return tuple(f"{', '.join(of)}: {line}" if len(names) > 1 else line for line, of in names.items())
+
+
+def _names(sources: Sequence[Source], reports: Sequence[Report], names: Sequence[str] | None) -> Sequence[str]:
     if names is None:
+        paths = [each for each in sources if not isinstance(each, Report)]
+        if len(paths) == len(sources):
+            return short_names(paths)
         titles = [report.title for report in reports]
         return titles if len(set(titles)) == len(titles) else [f"run {i}" for i in range(len(titles))]
     if len(names) != len(reports):
@@ -158,13 +180,13 @@ def short_names(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
         (['main', 'new'], ['main', 'new'])
     """
     parts = [os.path.normpath(path).removesuffix(".json").replace(os.sep, "/").split("/") for path in paths]
-    while min(map(len, parts)) > 1 and len({each[-1] for each in parts}) == 1:
+    while min(map(len, parts)) > 1 and len({each[-1] for each in parts}) == 1 < len(set(map(tuple, parts))):
         parts = [each[:-1] for each in parts]
     for length in range(1, max(map(len, parts)) + 1):
         names = ["/".join(each[-length:]) for each in parts]
         if len(set(names)) == len(names):
             return names
-    return [f"{'/'.join(each)} ({i})" for i, each in enumerate(parts)]
+    return [f"{each[-1]} ({i})" for i, each in enumerate(parts)]
 
 
 def _compared(run: str, a: Report, b: Report, settings: _Settings) -> Iterator[_Found]:

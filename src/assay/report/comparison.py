@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from assay._records import CellValue, Record
-from assay.errors import ConfigError, MissingDependencyError, describe
+from assay.errors import ConfigError, describe
 from assay.render import Document, Viewable
 from assay.render.pictures import Picture
 from assay.render.plots import Bars, choose_plot
+from assay.render.text import interval, number
 from assay.report.comparison_view import comparison_document
+from assay.report.data_frames import data_frame
 from assay.report.report import now
 
 if TYPE_CHECKING:
@@ -65,6 +67,12 @@ class Delta(Record):
     verdict: str = "cannot say"
     note: str = ""
     slice: str = ""
+
+    def __repr__(self) -> str:
+        """One line: the metric, the difference, its interval and the verdict."""
+        of = f"{self.metric} in {self.slice!r}" if self.slice else self.metric
+        shown = f"{'+' * (self.difference > 0)}{number(self.difference)} {interval(self.lower, self.upper)}".rstrip()
+        return f"<Delta {of} {shown}: {self.verdict}>"
 
     def _check(self) -> None:
         if self.verdict not in VERDICTS:
@@ -237,6 +245,11 @@ class Comparison(Record, Viewable, schema="assay.comparison/6"):
             expected = "a baseline and one run or more, each with a name of its own"
             raise ConfigError(describe("Comparison.runs", names, expected, "Give each report another name"))
 
+    def __repr__(self) -> str:
+        """One line: the names of the runs, and how many differences there are."""
+        baseline, *runs = (repr(run.name) for run in self.runs)
+        return f"<Comparison of {', '.join(runs)} with {baseline}: {len(self.deltas)} difference(s)>"
+
     def delta(self, metric: str, section: str | None = None, run: str | None = None, slice: str = "") -> Delta:
         """The difference of one metric.
 
@@ -295,11 +308,8 @@ class Comparison(Record, Viewable, schema="assay.comparison/6"):
         Raises:
             MissingDependencyError: pandas is not installed.
         """
-        try:
-            from pandas import DataFrame
-        except ImportError as error:
-            raise MissingDependencyError("pandas", extra="pandas", purpose="Comparison.to_dataframe") from error
-        return DataFrame([[getattr(delta, name) for name in _COLUMNS] for delta in self.deltas], columns=list(_COLUMNS))
+        rows = ([getattr(delta, name) for name in _COLUMNS] for delta in self.deltas)
+        return data_frame(rows, _COLUMNS, "Comparison.to_dataframe")
 
     def to_document(self) -> Document:
         """What is shown: a grid of differences for each run and section, the samples that flipped, the slices."""

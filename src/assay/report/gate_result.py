@@ -101,6 +101,11 @@ class Gate(Record, Viewable, schema="assay.gate/2"):
     report: str
     baseline: str = ""
 
+    def __repr__(self) -> str:
+        """One line: the outcome, and of how many rules."""
+        passed = sum(check.outcome == "pass" for check in self.checks)
+        return f"<Gate {self.report!r}: {self.outcome}; {passed} of {len(self.checks)} rule(s) pass>"
+
     @property
     def exit_code(self) -> int:
         """0 for a pass, 1 for a failure, 2 for not enough evidence."""

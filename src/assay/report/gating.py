@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from assay.errors import ConfigError, describe
+from assay.report.clusters import Clusters, with_clusters
 from assay.report.gate_result import KINDS, Gate, GateRule
-from assay.report.report import Report
+from assay.report.report import Report, Source
 from assay.report.rule_checks import RuleChecker
 from assay.report.value import check_confidence_level
 
@@ -22,24 +23,26 @@ Rules: TypeAlias = Mapping[str, Mapping[str, float]] | Iterable[GateRule]
 
 
 def gate(
-    report: Report,
+    report: Source,
     rules: Rules,
-    baseline: Report | None = None,
+    baseline: Source | None = None,
     *,
     confidence_level: float = 0.95,
     point: bool = False,
     min_slice_size: int | None = None,
+    cluster: Clusters | None = None,
 ) -> Gate:
     """Judge a report by rules.
 
     Args:
-        report: what is judged.
+        report: what is judged: a report, or the path or URL of one.
         rules: the rules, or a mapping as in the configuration file: ``{"min": {"accuracy": 0.9}}``.
-        baseline: what drops and rises are counted from.
+        baseline: what drops and rises are counted from, likewise.
         confidence_level: the confidence level of the two-sided intervals.
         point: judge by the numbers alone, without intervals.
         min_slice_size: slices of fewer samples are left out, but for one that is named; what the section says, unless
             given.
+        cluster: which cluster each sample is in, of reports that do not say it; see `compare`.
 
     Raises:
         ConfigError: there is no rule, a rule or the confidence level is invalid, or a rule asks for a change or a slice
@@ -52,6 +55,7 @@ def gate(
         >>> [gate(report, {"min": {"accuracy": bound}}).outcome for bound in (0.9, 0.93, 0.97)]
         ['pass', 'not enough evidence', 'fail']
     """
+    report, baseline = Report.of(report), None if baseline is None else Report.of(baseline)
     check_confidence_level("confidence_level", confidence_level)
     if min_slice_size is not None and min_slice_size < 0:
         do = "Pass 0 to judge slices of any size"
@@ -59,6 +63,8 @@ def gate(
     listed = tuple(_rules(rules))
     if not listed:
         raise ConfigError(describe("gate", "no rule", f"one or more of {', '.join(KINDS)}", "Say what must hold"))
+    report = with_clusters(report, cluster)
+    baseline = None if baseline is None else with_clusters(baseline, cluster)
     checker = RuleChecker(report, baseline, confidence_level, point, min_slice_size)
     checks = tuple(checker.check(rule) for rule in listed)
     outcome = max((check.outcome for check in checks), key=("pass", "not enough evidence", "fail").index)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import TypeAlias
@@ -11,13 +11,15 @@ from typing import TypeAlias
 import numpy as np
 
 from assay.report.aligned_chunks import are_in_order, reordered
+from assay.report.clusters import ClusterCodes, are_clustered, clustered_mean, weights_of
 from assay.report.measured_value import MeasuredValue
 from assay.report.packed_array import Array
 from assay.report.pairing import have_equal_inputs, pair
-from assay.report.resampling import why_not_alike
+from assay.report.resampling import named_clusters, why_not_alike
 from assay.report.samples import is_known_to_be_the_same
 from assay.stats import effect_sizes, hypothesis_tests
 from assay.stats.bootstrap import LEAST, paired_bootstrap
+from assay.stats.clusters import ClusteredMean, difference_of
 from assay.stats.distributions import normal_quantile, normal_two_sided
 from assay.stats.intervals import (
     FEWEST,
@@ -28,6 +30,7 @@ from assay.stats.intervals import (
     risky_end,
     risky_end_of_skewness,
     skewed_ends,
+    wilson,
 )
 from assay.stats.moments import SampleMoments
 from assay.stats.scales import SCALES
@@ -69,12 +72,14 @@ class Evidence:
     risky: str = ""
 
 
-def interval_of(measured: MeasuredValue, confidence_level: float) -> Evidence:
+def interval_of(measured: MeasuredValue, confidence_level: float, *, safe: bool = True) -> Evidence:
     """The interval of one value: from its samples, else the stored one where it has the level asked for.
 
     Args:
         measured: the value.
         confidence_level: the confidence level.
+        safe: as gates take it, so that neither end misses more often than its level says; else Wilson's interval of a
+            share of samples.
 
     Returns:
         The interval and how it was found, or no interval and why.
@@ -88,15 +93,18 @@ def interval_of(measured: MeasuredValue, confidence_level: float) -> Evidence:
     """
     value = measured.value
     if measured.has_terms() and value.scale:
-        return _on_scale(interval_of(measured.of_mean(), confidence_level), value.scale)
+        return _on_scale(interval_of(measured.of_mean(), confidence_level, safe=safe), value.scale)
+    if measured.has_terms() and are_clustered(measured):
+        return _interval_of_clusters(measured, confidence_level, safe)
     if measured.has_terms():
         share = measured.share()
         if share is None:
             return _interval_of_terms(measured, confidence_level)
-        lower, upper = clopper_pearson(int(share[0].sum()), int(share[1].sum()), confidence_level)
-        return Evidence(lower, upper, method="Clopper-Pearson interval")
+        successes, count = int(share[0].sum()), int(share[1].sum())
+        ends = clopper_pearson if safe else wilson
+        return Evidence(*ends(successes, count, confidence_level), method=_SHARE[safe])
     if value.lower is None or value.upper is None:
-        return Evidence(note="neither samples nor an interval are stored")
+        return Evidence(note=f"neither samples nor an interval are stored{f' ({value.note})' if value.note else ''}")
     if math.isnan(value.lower) or math.isnan(value.upper):
         return Evidence(note="the stored interval is undefined")
     if not value.lower <= value.value <= value.upper:
@@ -124,6 +132,25 @@ def _on_scale(of_mean: Evidence, scale: str) -> Evidence:
     lower, upper = SCALES[scale].ends(of_mean.lower, of_mean.upper)
     method = f"{of_mean.method} ({scale} of both ends)"
     return replace(of_mean, lower=lower, upper=upper, method=method, risky=SCALES[scale].end(of_mean.risky))
+
+
+_SHARE = {True: "Clopper-Pearson interval", False: "Wilson's interval"}
+
+
+def _interval_of_clusters(measured: MeasuredValue, confidence_level: float, safe: bool) -> Evidence:
+    """The interval of a mean or a share of samples in clusters."""
+    if not _is_finite(measured):
+        return Evidence(note="there are no samples, or some are not finite")
+    found = clustered_mean(measured)
+    if isinstance(found, str):
+        return Evidence(note=found)
+    of = ClusterCodes.of(measured)
+    if (share := measured.share()) is not None:
+        ends = found.share_interval(int(share[1].sum()), confidence_level, safe=safe)
+        return Evidence(*ends, method=f"{_SHARE[safe]} for {of}", risky="both" if found.effective < FEWEST else "")
+    if not found.error > _ALIKE * abs(found.mean) / math.sqrt(found.effective):
+        return Evidence(note="all clusters contribute the same, which says nothing of others")
+    return Evidence(*found.interval(confidence_level), method=f"{MEAN}, for {of}", risky=found.risky)
 
 
 def _is_few(count: int | None) -> bool:
@@ -208,11 +235,16 @@ def difference(
         return Evidence(note="no samples, or some contribute nothing finite")
     position = pair(a, b, whole)
     shares = _shares(a, b)
+    is_clustered = are_clustered(a) or are_clustered(b)
+    if isinstance(position, str) and is_clustered:
+        evidence = _unpaired_clusters(a, b, shares, confidence_level)
+        return replace(evidence, note="; ".join(filter(None, (f"not paired: {position}", evidence.note))))
     if isinstance(position, str):
         evidence = _unpaired_shares(shares, confidence_level, a.factor) or _unpaired(a, b, confidence_level)
         return replace(evidence, note="; ".join(part for part in (f"not paired: {position}", evidence.note) if part))
-    of_shares = _paired_shares(shares, position, confidence_level, a.factor)
-    evidence = of_shares or _paired(a, b, position, confidence_level, seed)
+    of_shares = None if is_clustered else _paired_shares(shares, position, confidence_level, a.factor)
+    paired = _paired_clusters(a, b, shares, position, confidence_level, seed) if is_clustered else of_shares
+    evidence = paired or _paired(a, b, position, confidence_level, seed)
     if is_known_to_be_the_same(a.samples, b.samples):
         return evidence
     alone = "paired by ids alone: no targets, no name of the data"
@@ -240,14 +272,10 @@ def _shares(a: MeasuredValue, b: MeasuredValue) -> _Shares:
 
 def _paired_shares(shares: _Shares, position: Array, confidence_level: float, factor: float) -> Evidence | None:
     """Two shares among the same samples, the first times a factor; None where they are none."""
-    if shares is None:
+    if (counts := _paired_counts(shares, position)) is None:
         return None
-    (a, among), (b, other) = shares[0], (reordered(each, position) for each in shares[1])
-    if not np.array_equal(among, other):
-        return None
-    down, up, n = int((a & ~b).sum()), int((~a & b).sum()), int(among.sum())
+    down, up, both, n = (int(each.sum()) for each in (counts.down, counts.up, counts.both, counts.among))
     if factor != 1:
-        both = int((a & b).sum())
         share = (both + down) / n
         lower, upper = (share * (end - factor) for end in paired_ratio(both, down, up, n, confidence_level))
         return Evidence(lower, upper, method="score interval of the ratio", paired=True)
@@ -255,6 +283,127 @@ def _paired_shares(shares: _Shares, position: Array, confidence_level: float, fa
     p, odds = hypothesis_tests.mcnemar(down, up), effect_sizes.odds_ratio(down, up)
     method = "McNemar mid-p, wider of Tango and Bonett-Price intervals"
     return Evidence(lower, upper, p, _none_if_nan(odds), "odds ratio", method, paired=True)
+
+
+def _shared_clusters(a: MeasuredValue, b: MeasuredValue, position: Array) -> ClusterCodes | str:
+    """The clusters of samples that are paired, in the order of the first; or why they are not known."""
+    first, second = (ClusterCodes.of(each) if are_clustered(each) else None for each in (a, b))
+    if second is not None:
+        second = replace(second, codes=reordered(second.codes, position))
+    if first is None or second is None:
+        return first or second or ""
+    same = np.array_equal(first.numbers, second.numbers) and np.array_equal(first.codes, second.codes)
+    return first if same else f"samples are in other clusters in the two ({first}, {second})"
+
+
+def _paired_clusters(
+    a: MeasuredValue, b: MeasuredValue, shares: _Shares, position: Array, confidence_level: float, seed: int
+) -> Evidence:
+    """Two values of the same samples in clusters: the differences of each cluster are added up."""
+    clusters = _shared_clusters(a, b, position)
+    if isinstance(clusters, str):
+        return Evidence(paired=True, note=clusters)
+    differences = _differences(a, b, position)
+    found = clusters.mean(differences(), weights_of(a))
+    if isinstance(found, str):
+        return Evidence(paired=True, note=found)
+    p, test = found.test(seed, UP_TO if a.members is None else UP_TO_IN_SLICES)
+    risky = "both" if found.effective < FEWEST else ""
+    if (counts := _paired_counts(shares, position)) is not None:
+        lower, upper = _clustered_shares(counts, clusters, found, a.factor, confidence_level)
+        odds = _none_if_nan(effect_sizes.odds_ratio(int(counts.down.sum()), int(counts.up.sum())))
+        method = f"{test}, widest of three intervals for {clusters}"
+        return Evidence(lower, upper, p, odds, "odds ratio", method, paired=True, risky=risky)
+    moments = SampleMoments.of(differences)
+    size = max(float(np.abs(chunk).max()) for each in (a, b) for chunk in each.term_chunks())
+    if moments.largest - moments.least <= _ALIKE * size or not found.error:
+        differs = moments.least or moments.largest
+        note = "all clusters differ by the same, which says nothing of others" if differs else "no sample differs"
+        return Evidence(p=p, method=test, paired=True, note=note)
+    effect = moments.mean / moments.deviation
+    method = f"{test}, {MEAN}, for {clusters}"
+    ends = found.interval(confidence_level)
+    return Evidence(*ends, p, effect, "Cohen's dz", method, paired=True, risky=found.risky or risky)
+
+
+@dataclass(frozen=True)
+class _PairedShares:
+    """Which samples are yes first and no second, the other way round, yes in both, and among which samples."""
+
+    down: Array
+    up: Array
+    both: Array
+    among: Array
+
+
+def _paired_counts(shares: _Shares, position: Array) -> _PairedShares | None:
+    """Two shares among the same samples; None where they are none."""
+    if shares is None:
+        return None
+    (a, among), (b, other) = shares[0], (reordered(each, position) for each in shares[1])
+    return _PairedShares(a & ~b, ~a & b, a & b, among) if np.array_equal(among, other) else None
+
+
+def _clustered_shares(
+    shares: _PairedShares, clusters: ClusterCodes, found: ClusteredMean, factor: float, confidence_level: float
+) -> tuple[float, float]:
+    """The interval of paired shares in clusters, the second minus a factor times the first.
+
+    The widest of Student's of clusters and of the intervals of as many independent pairs as clusters show: few pairs
+    that differ are no proof that no others do.
+    """
+    down, up, both, n = (int(each.sum()) for each in (shares.down, shares.up, shares.both, shares.among))
+    apart = (shares.up.astype(np.float64) - shares.down) * (len(shares.among) / n)
+    pairs = clusters.mean([apart], [shares.among.astype(np.float64)])
+    assert not isinstance(pairs, str), pairs
+    differing = len(np.unique(clusters.codes[shares.down | shares.up]))
+    for_one = pairs.pairs_for_one(down, up, n, differing, confidence_level)
+    counts = [each / for_one for each in (down, up, n)]
+    if factor == 1:
+        lower, upper = paired_proportions(*counts, confidence_level)
+    else:
+        share, ends = (both + down) / n, paired_ratio(both / for_one, *counts, confidence_level)
+        lower, upper = (share * (end - factor) for end in ends)
+    if found.error:
+        least, most = found.interval(confidence_level)
+        lower, upper = min(lower, least), max(upper, most)
+    return lower, upper
+
+
+def _unpaired_clusters(a: MeasuredValue, b: MeasuredValue, shares: _Shares, confidence_level: float) -> Evidence:
+    """Two values of other samples, whose clusters may be the same in part."""
+    if not (are_clustered(a) and are_clustered(b)):
+        return Evidence(note="clusters are known of one side only: evaluate both with the same cluster=")
+    clusters = [ClusterCodes.of(each) for each in (a, b)]
+    first, second = (clustered_mean(each) for each in (a, b))
+    if isinstance(first, str) or isinstance(second, str):
+        return Evidence(note=first if isinstance(first, str) else str(second))
+    _, in_a, in_b = np.intersect1d(clusters[0].numbers, clusters[1].numbers, return_indices=True)
+    covariance = float(first.apart[in_a] @ second.apart[in_b]) if clusters[0].name == clusters[1].name else 0.0
+    p, (lower, upper) = difference_of(first, second, confidence_level, covariance)
+    if shares is not None:
+        least, most = _newcombe_of_clusters(replace(a, factor=1.0), b, shares, a.factor, confidence_level)
+        lower, upper = min(lower, least), max(upper, most)
+    elif not upper > lower:
+        return Evidence(p=p, note="all clusters of a side contribute the same, which says nothing of others")
+    risky = "both" if min(first.effective, second.effective) < FEWEST else _joined_risks(first.risky, second.risky)
+    method = f"Welch's test and interval of clusters: {clusters[0]}, {clusters[1]}"
+    return Evidence(lower, upper, p, method=method, risky=risky)
+
+
+def _newcombe_of_clusters(
+    a: MeasuredValue, b: MeasuredValue, shares: _Shares, factor: float, confidence_level: float
+) -> tuple[float, float]:
+    """Newcombe's interval of two shares of other samples in clusters, the second minus a factor times the first."""
+    assert shares is not None, a.value.name
+    ends = []
+    for each, (_, among) in zip((a, b), shares, strict=True):
+        mean = clustered_mean(each)
+        assert not isinstance(mean, str), mean
+        ends.append((mean.mean, *mean.share_interval(int(among.sum()), confidence_level)))
+    (p1, l1, u1), (p2, l2, u2) = ends
+    apart = p2 - factor * p1
+    return apart - math.hypot(p2 - l2, factor * (u1 - p1)), apart + math.hypot(u2 - p2, factor * (p1 - l1))
 
 
 def _unpaired_shares(shares: _Shares, confidence_level: float, factor: float) -> Evidence | None:
@@ -294,8 +443,8 @@ def _paired(a: MeasuredValue, b: MeasuredValue, position: Array, confidence_leve
     )
 
 
-def _paired_of_many(a: MeasuredValue, b: MeasuredValue, position: Array, confidence_level: float) -> Evidence:
-    """`_paired` of more samples than should be in memory."""
+def _differences(a: MeasuredValue, b: MeasuredValue, position: Array) -> Callable[[], Iterator[Array]]:
+    """What gives the second minus the first, sample by sample, some of them at a time."""
     order = None if are_in_order(position) else np.concatenate(list(b.term_chunks()))
 
     def differences() -> Iterator[Array]:
@@ -306,7 +455,12 @@ def _paired_of_many(a: MeasuredValue, b: MeasuredValue, position: Array, confide
             yield np.asarray(second) - chunk
             start += len(chunk)
 
-    apart = SampleMoments.of(differences)
+    return differences
+
+
+def _paired_of_many(a: MeasuredValue, b: MeasuredValue, position: Array, confidence_level: float) -> Evidence:
+    """`_paired` of more samples than should be in memory."""
+    apart = SampleMoments.of(_differences(a, b, position))
     p, test = hypothesis_tests.paired_t_of(apart.mean, apart.error, apart.count), "paired t"
     size = max(float(np.abs(chunk).max()) for each in (a, b) for chunk in each.term_chunks())
     if apart.largest - apart.least <= _ALIKE * size:
@@ -333,10 +487,12 @@ def _unpaired(a: MeasuredValue, b: MeasuredValue, confidence_level: float) -> Ev
 
 def _risky_of_two(a: MeasuredValue, b: MeasuredValue) -> str:
     """Of the second minus the first: what is risky at the upper end of the first is so at the lower of both."""
+    return _joined_risks(risky_end(a.terms(), a.effective_count()), risky_end(b.terms(), b.effective_count()))
+
+
+def _joined_risks(first: str, second: str) -> str:
     turned = {"lower": "upper", "upper": "lower"}
-    ends = {risky_end(b.terms(), b.effective_count())}
-    first = risky_end(a.terms(), a.effective_count())
-    ends = (ends | {turned.get(first, first)}) - {""}
+    ends = {second, turned.get(first, first)} - {""}
     return "both" if len(ends) > 1 else "".join(ends)
 
 
@@ -369,7 +525,8 @@ def _of_replicates(a: MeasuredValue, b: MeasuredValue, confidence_level: float) 
     changes = second - first
     known, groups, apart = changes[np.isfinite(changes)], a.resampling.filled, b.value.value - a.value.value
     note = "" if a.resampling.targets and b.resampling.targets else "paired by ids alone: no targets"
-    method = f"paired bootstrap: {count} draws of {groups} groups, Student's interval"
+    of = f" of whole {named_clusters(a.resampling.cluster)}" if a.resampling.cluster else ""
+    method = f"paired bootstrap: {count} draws of {groups} groups{of}, Student's interval"
     if len(known) < max(LEAST, count / 2):
         return Evidence(paired=True, note="most replicates are undefined on one side")
     if _are_alike(known, max(abs(a.value.value), abs(b.value.value))):
@@ -378,7 +535,8 @@ def _of_replicates(a: MeasuredValue, b: MeasuredValue, confidence_level: float) 
         )
         return Evidence(p=None if apart else 1.0, method=method, paired=True, note=same)
     ends = paired_bootstrap(apart, known, groups, confidence_level)
-    risky = "both" if a.resampling.count < FEWEST else ""
+    few = a.resampling.filled if a.resampling.cluster else a.resampling.count
+    risky = "both" if few < FEWEST else ""
     return Evidence(*ends, method=method, paired=True, note=note, risky=risky)
 
 
@@ -401,6 +559,8 @@ def _why_no_error(measured: MeasuredValue) -> str:
         terms = measured.terms()
         if len(terms) < 2 or not np.isfinite(terms).all():
             return "there are fewer than two samples, or some are not finite"
+        if are_clustered(measured) and isinstance(found := clustered_mean(measured), str):
+            return found
         return "all samples contribute the same" if _are_alike(terms.astype(np.float64)) else ""
     value = measured.value
     if value.lower is None or value.upper is None or value.confidence_level is None:
@@ -414,6 +574,10 @@ def _why_no_error(measured: MeasuredValue) -> str:
 
 def _standard_error(measured: MeasuredValue) -> float:
     value = measured.value
+    if measured.has_terms() and are_clustered(measured):
+        found = clustered_mean(measured)
+        assert not isinstance(found, str), found
+        return found.error
     if measured.has_terms():
         terms = measured.terms().astype(np.float64)
         return float(terms.std(ddof=1)) / math.sqrt(len(terms))

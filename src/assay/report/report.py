@@ -8,20 +8,26 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from assay._atomic import Location
 from assay._records import Record
-from assay.errors import ConfigError, MissingDependencyError, describe
+from assay.errors import ConfigError, describe
 from assay.render import Document, Viewable
 from assay.render.plots import Bars, Plot, choose_plot
 from assay.render.text import number
+from assay.report.data_frames import data_frame
 from assay.report.environment import environment
 from assay.report.report_view import report_document
+from assay.report.samples import Samples
 from assay.report.section import Section, check_unique
+from assay.report.value import Value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Source: TypeAlias = "Report | str | os.PathLike[str]"
+"""A report, or its path or URL."""
 
 SCHEMA = "assay.report/6"
 """The first entry of every stored report."""
@@ -95,6 +101,20 @@ class Report(Record, Viewable, schema=SCHEMA):
         return written
 
     @classmethod
+    def of(cls, source: Source) -> Report:
+        """A report, or what lies at a path or URL.
+
+        Raises:
+            ConfigError: it is neither.
+            StateError: see `load`.
+        """
+        if isinstance(source, str | os.PathLike):
+            return cls.load(source)
+        if isinstance(source, Report):
+            return source
+        raise ConfigError(describe("report", type(source).__name__, "a Report, or its path", "Pass one of them"))
+
+    @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote; the samples in files beside it are read when they are needed.
 
@@ -116,6 +136,65 @@ class Report(Record, Viewable, schema=SCHEMA):
             verbose: whether to show every table and plot; else values, slices and notes.
         """
         return report_document(self, verbose=verbose)
+
+    def __getitem__(self, name: str) -> Value:
+        """The value of a metric on all samples: `value(name)`.
+
+        Example:
+            >>> from assay.report.value import Value
+            >>> report = Report("digits", [Section("test", values=[Value("accuracy", 0.94, lower=0.91, upper=0.96)])])
+            >>> report["accuracy"]
+            <Value accuracy 0.9400 [0.9100, 0.9600]>
+            >>> float(report["accuracy"]), "F1" in report
+            (0.94, False)
+        """
+        return self.value(name)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a section has a value of this name."""
+        return any(value.name == name for section in self.sections for value in section.values)
+
+    __iter__ = None  # a report is no sequence, although it has __getitem__
+
+    def value(self, metric: str, section: str | None = None, slice: str = "") -> Value:
+        """The value of one metric.
+
+        Args:
+            metric: its name.
+            section: where it stands; may be left out where only one section has it.
+            slice: on which slice, as the report shows it: ``"sex = f"``; all samples by default.
+
+        Raises:
+            ConfigError: none fits, or several do.
+        """
+        on = [
+            (each.name, value)
+            for each in self.sections
+            for value in (each.of_slice(slice) or Section(each.name) if slice else each).values
+        ]
+        fit = [value for name, value in on if value.name == metric and section in (None, name)]
+        if len(fit) == 1:
+            return fit[0]
+        if slice and not on:
+            self.of_slice(slice)
+        there = ", ".join(f"{name}/{value.name}" for name, value in on) or "none"
+        do = "Name metric and section" if len(fit) > 1 else "Correct the name"
+        where = f"value {metric!r}" + (f" in {slice!r}" if slice else "")
+        raise ConfigError(describe(where, f"{len(fit)} that fit", f"one of {there}", do))
+
+    @property
+    def samples(self) -> Samples:
+        """What each sample contributed to the metrics, where one section kept samples.
+
+        Raises:
+            ConfigError: no section kept samples, or several did.
+        """
+        kept = {section.name: section.samples for section in self.sections if section.samples is not None}
+        if len(kept) == 1:
+            return next(iter(kept.values()))
+        got = f"{len(kept)} sections with samples" + (f" ({', '.join(map(repr, kept))})" if kept else "")
+        do = "Read samples of an element of report.sections" if kept else "Evaluate with keep_samples=True"
+        raise ConfigError(describe("Report.samples", got, "one", do))
 
     def show(self, *, verbose: bool = True) -> None:
         """Print the report to the terminal; plain text where the output is not one.
@@ -180,10 +259,6 @@ class Report(Record, Viewable, schema=SCHEMA):
         Raises:
             MissingDependencyError: pandas is not installed.
         """
-        try:
-            from pandas import DataFrame
-        except ImportError as error:
-            raise MissingDependencyError("pandas", extra="pandas", purpose="Report.to_dataframe") from error
         columns = ("value", "lower", "upper", "confidence_level", "count", "higher_is_better", "note")
         rows = [
             (section.name, name, value.name, *(getattr(value, column) for column in columns))
@@ -191,7 +266,7 @@ class Report(Record, Viewable, schema=SCHEMA):
             for name, values in (("", section.values), *((each.name, each.values) for each in section.slices))
             for value in values
         ]
-        return DataFrame(rows, columns=["section", "slice", "metric", *columns])
+        return data_frame(rows, ("section", "slice", "metric", *columns), "Report.to_dataframe")
 
     def __str__(self) -> str:
         """The summary: values with their intervals, slices and notes."""
@@ -204,10 +279,6 @@ class Report(Record, Viewable, schema=SCHEMA):
         values = self.sections[0].values if self.sections else ()
         shown = [f"{value.name} {number(value.value)}" for value in values[:4]] + ["…"] * (len(values) > 4)
         return f"<Report {self.title!r}: {len(self.sections)} section(s); {', '.join(shown)}>"
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """What a notebook shows: the summary."""
-        printer.text(str(self))
 
 
 def _bars(section: Section) -> Bars:

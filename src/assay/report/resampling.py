@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from assay._records import Record
+from assay._records import OPTIONAL, Record
 from assay.errors import ConfigError, describe
 
 
@@ -19,6 +19,7 @@ class Resampling(Record):
         count: how many samples there are.
         ids: the sum and the exclusive or of the hashes of all ids, in hexadecimal digits.
         targets: the sum of the hashes of all ids with their targets; empty where there are none.
+        cluster: what the clusters are that were assigned to groups as a whole; empty where samples were.
 
     Raises:
         ConfigError: more groups have samples than there are.
@@ -30,11 +31,27 @@ class Resampling(Record):
     count: int
     ids: str
     targets: str = ""
+    cluster: str = field(default="", metadata=OPTIONAL)
 
     def _check(self) -> None:
         if not 0 <= self.filled <= min(self.groups, self.count):
             got, expected = f"{self.filled} filled groups", f"at most {min(self.groups, self.count)}"
             raise ConfigError(describe("Resampling.filled", got, expected, "Count the groups that have samples"))
+
+
+def named_clusters(name: str, count: int | None = None) -> str:
+    """Clusters in a sentence.
+
+    Args:
+        name: what they are: ``"cluster"`` where they have no other name.
+        count: how many they are, where that is known.
+
+    Example:
+        >>> named_clusters("passage", 60), named_clusters("cluster", 60), named_clusters("passage")
+        ('60 clusters of passage', '60 clusters', 'clusters of passage')
+    """
+    counted = "clusters" if count is None else f"{count:,} cluster{'' if count == 1 else 's'}"
+    return counted if name == "cluster" else f"{counted} of {name}"
 
 
 def why_not_alike(a: Resampling, b: Resampling) -> str:
@@ -44,8 +61,11 @@ def why_not_alike(a: Resampling, b: Resampling) -> str:
         >>> why_not_alike(Resampling(0, 128, 128, 900, "a1"), Resampling(7, 128, 128, 900, "a1"))
         'samples were resampled with the seeds 0 and 7: evaluate with one seed'
     """
+    if bool(a.cluster) != bool(b.cluster):
+        by = [named_clusters(each.cluster) if each.cluster else "samples" for each in (a, b)]
+        return f"{by[0]} were resampled in one, {by[1]} in the other: evaluate both with the same cluster="
     if (a.count, a.ids) != (b.count, b.ids):
-        return f"other samples: {a.count:,} and {b.count:,}, with other ids"
+        return f"other samples: {a.count:,} and {b.count:,}, with other ids{' or clusters' if a.cluster else ''}"
     if a.targets and b.targets and a.targets != b.targets:
         return "samples have other targets"
     if a.seed != b.seed:

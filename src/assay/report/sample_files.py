@@ -287,11 +287,9 @@ def _mapped(section: Section, change: Callable[[str, PackedArray], PackedArray])
     if samples is None:
         return section
     columns = tuple(replace(each, values=change(f"column {each.name}", each.values)) for each in samples.columns)
-    decision, target = (
-        None if each is None else change(name, each)
-        for name, each in (("decision", samples.decision), ("target", samples.target))
-    )
-    samples = replace(samples, ids=change("ids", samples.ids), columns=columns, decision=decision, target=target)
+    others = {"decision": samples.decision, "target": samples.target, "clusters": samples.clusters}
+    changed: dict[str, Any] = {name: None if each is None else change(name, each) for name, each in others.items()}
+    samples = replace(samples, ids=change("ids", samples.ids), columns=columns, **changed)
     slices = tuple(
         each if each.members is None else replace(each, members=change(f"slice {each.name}", each.members))
         for each in section.slices

@@ -7,16 +7,18 @@ and a target they are kept, too: then a comparison can say which samples got bet
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from assay._records import Record
+from assay._records import OPTIONAL, Record
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
 from assay.render.pictures import Picture
 from assay.render.token_strips import TokenStrip
 from assay.report.aligned_chunks import aligned_chunks
+from assay.report.data_frames import data_frame
 from assay.report.packed_array import CHUNK_ROWS, Array, PackedArray
 
 MOST_SAMPLES = 2_000_000
@@ -66,6 +68,9 @@ class Samples(Record):
         score: the column that tells how good each sample is, where no metric is a mean over samples; empty for none.
         pictures: the worst samples, and some of the other errors, where they are images.
         strips: the worst samples, where they are text that a language model predicted.
+        clusters: the number of the cluster of each sample, such as the passage of a question, where samples of one
+            cluster resemble each other; None where samples are independent. The same number is the same cluster.
+        cluster: what clusters are, such as the name of a column; empty where samples are independent.
 
     Raises:
         ShapeError: the parts have not one value for each id.
@@ -83,6 +88,8 @@ class Samples(Record):
     score: str = ""
     pictures: tuple[Picture, ...] = ()
     strips: tuple[TokenStrip, ...] = ()
+    clusters: PackedArray | None = field(default=None, metadata=OPTIONAL)
+    cluster: str = field(default="", metadata=OPTIONAL)
 
     @classmethod
     def pack(
@@ -96,6 +103,8 @@ class Samples(Record):
         classes: Sequence[str] = (),
         raw: Sequence[RawSample] = (),
         score: str = "",
+        clusters: Any = None,
+        cluster: str = "",
     ) -> Self:
         """Keep samples, in as few bytes as they need.
 
@@ -108,6 +117,8 @@ class Samples(Record):
             classes: the names of the classes that decisions and targets are numbers of.
             raw: the worst samples of metrics of strings or of boxes.
             score: the column that tells how good each sample is, where no metric is a mean over samples.
+            clusters: as many numbers of clusters, integers, where samples of one cluster resemble each other.
+            cluster: what clusters are.
 
         Raises:
             ShapeError: the parts have not one value for each id.
@@ -128,10 +139,24 @@ class Samples(Record):
             tuple(classes),
             tuple(raw),
             score,
+            clusters=None if clusters is None else PackedArray.of(clusters, "clusters"),
+            cluster=cluster,
         )
+
+    def __repr__(self) -> str:
+        """One line: how many samples, and the columns."""
+        names = ", ".join(column.name for column in self.columns)
+        return f"<Samples {len(self):,}{f': {names}' if names else ''}>"
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @cached_property
+    def cluster_numbers(self) -> tuple[Array, Array]:
+        """The numbers of the clusters, each once, and for each sample which of them it is in."""
+        assert self.clusters is not None, self.cluster
+        numbers, codes = np.unique(self.clusters.values, return_inverse=True)
+        return numbers, codes
 
     def column(self, name: str) -> Array:
         """The values of a column.
@@ -153,6 +178,28 @@ class Samples(Record):
         there = ", ".join(repr(column.name) for column in self.columns) or "none"
         raise ConfigError(describe("column", repr(name), f"one of the columns ({there})", "Name a column of Samples"))
 
+    def to_dataframe(self) -> Any:
+        """The samples as a pandas DataFrame, one row a sample.
+
+        Returns:
+            Columns `id`, `target` and `decision` where they were kept (as names of classes where these are known), and
+            a column for each of `columns`.
+
+        Raises:
+            MissingDependencyError: pandas is not installed.
+        """
+        labels = {"target": self.target, "decision": self.decision}
+        series = {"id": self.ids.values} | {
+            name: self._named(packed.values) for name, packed in labels.items() if packed is not None
+        }
+        series |= {column.name: column.values.values for column in self.columns}
+        return data_frame(series, list(series), "Samples.to_dataframe")
+
+    def _named(self, labels: Array) -> Array:
+        """Labels as names of classes, where all have one."""
+        whole = labels.dtype.kind in "iu" and len(labels) and 0 <= labels.min() <= labels.max() < len(self.classes)
+        return np.array(self.classes)[labels] if whole else labels
+
     def where(self, members: Array) -> Samples:
         """Some of the samples, with what was kept of them; without texts and pictures.
 
@@ -167,6 +214,8 @@ class Samples(Record):
             data=self.data,
             classes=self.classes,
             score=self.score,
+            clusters=None if self.clusters is None else self.clusters.values[members],
+            cluster=self.cluster,
         )
 
     def _check(self) -> None:
@@ -180,7 +229,7 @@ class Samples(Record):
         for name, packed in parts.items():
             if packed.is_text:
                 raise DtypeError(describe(f"Samples.{name}", "texts", "booleans or numbers", "Pass what can be added"))
-        labels = {"decision": self.decision, "target": self.target}
+        labels = {"decision": self.decision, "target": self.target, "clusters": self.clusters}
         for name, each in {**parts, **{name: each for name, each in labels.items() if each is not None}}.items():
             if len(each) != len(self.ids):
                 got = f"{len(each):,} values"
@@ -192,7 +241,7 @@ class Samples(Record):
     @property
     def is_stored(self) -> bool:
         """Whether arrays are in a file beside the report, and were checked when it was written."""
-        parts = (self.ids, self.decision, self.target, *(column.values for column in self.columns))
+        parts = (self.ids, self.decision, self.target, self.clusters, *(column.values for column in self.columns))
         return any(each is not None and each.form == "file" for each in parts)
 
     def _check_ids(self) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from assay._records import OPTIONAL, Record
 from assay.errors import ConfigError, describe
+from assay.render.text import interval, number
 from assay.report.packed_array import Array, PackedArray
 from assay.report.samples import Samples
 from assay.stats.scales import SCALES
@@ -74,6 +75,15 @@ class Value(Record):
         if self.denominator and not self.numerator:
             got, do = f"{self.denominator!r} without a numerator", "Pass the column to divide as numerator="
             raise ConfigError(describe("Value.denominator", got, "a numerator, too", do))
+
+    def __float__(self) -> float:
+        """The number: ``float(report["accuracy"])``."""
+        return self.value
+
+    def __repr__(self) -> str:
+        """One line: the name, the number, and its interval."""
+        shown = f"{self.name} {number(self.value)} {interval(self.lower, self.upper)}".rstrip()
+        return f"<Value {shown}>"
 
     def check_terms(self, samples: Samples | None, members: Array | None = None) -> None:
         """Raise where this is not the mean, or the quotient of means, of the columns that it names.

@@ -31,6 +31,7 @@ class TableColumns:
         shown: by what a report calls them, the columns that it shows of some rows.
         preds_fields: what each column of the predictions has of a raw sample, such as `boxes`; none where one has all.
         target_fields: the same of the targets.
+        cluster: the clusters of rows that depend on each other; empty where rows are independent.
     """
 
     preds: tuple[str, ...]
@@ -44,6 +45,7 @@ class TableColumns:
     shown: Mapping[str, str] = field(default_factory=dict)
     preds_fields: tuple[str, ...] = ()
     target_fields: tuple[str, ...] = ()
+    cluster: str = ""
 
     @property
     def measured(self) -> tuple[str, ...]:
@@ -61,7 +63,12 @@ class TableColumns:
     def needed(self) -> tuple[str, ...]:
         """All columns that are counted, each once."""
         ids = (self.ids,) if self.ids else ()
-        return tuple(dict.fromkeys((*self.measured, *ids, *self.parts, *self.where)))
+        return tuple(dict.fromkeys((*self.measured, *ids, *self.coded, *self.where)))
+
+    @property
+    def coded(self) -> tuple[str, ...]:
+        """The columns whose values are numbered: those of slices and of clusters."""
+        return tuple(dict.fromkeys((*self.parts, *((self.cluster,) if self.cluster else ()))))
 
     def check(self, names: Sequence[str], where: str) -> None:
         """Raise where a table has not all of these columns.
@@ -79,6 +86,7 @@ class TableColumns:
             "ids": (self.ids,),
             **{f"column {name}": (column,) for name, column in self.named.items()},
             "slices": self.parts,
+            "cluster": (self.cluster,),
             "where": self.where,
             "show": tuple(self.shown.values()),
         }

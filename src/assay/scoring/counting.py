@@ -176,7 +176,9 @@ def count_fragments(partial: Partial, table: TableSource, keys: Sequence[str], b
 
 def _opened(metrics: Metrics, table: TableSource, options: ScoreOptions, shared: Mapping[str, Any] | None) -> Any:
     """Metrics that are written as strings, as metrics."""
-    is_said = shared is not None and shared.keys() & {"num_classes", "num_labels"}
+    count = {} if options.num_classes is None else {"num_classes": options.num_classes}
+    shared = {**count, **(shared or {})}
+    is_said = shared.keys() & {"num_classes", "num_labels"}
     return as_metrics(metrics, shared, {} if is_said else class_counts(table, options))
 
 

@@ -43,7 +43,7 @@ class ScoreOptions(ReportOptions):
         self._check_integers(workers=1)
         if self.on_bad not in ON_BAD:
             raise ConfigError(describe("on_bad", repr(self.on_bad), " or ".join(ON_BAD), 'Pass on_bad="raise"'))
-        for name in ("weights", "ids", "where", "sql"):
+        for name in ("weights", "ids", "where", "sql", "cluster"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise ConfigError(describe(name, repr(value), "a string", f'Pass {name}="..."'))
@@ -74,6 +74,9 @@ class ScoreOptions(ReportOptions):
         if not preds:
             raise ConfigError(describe("preds", repr(self.preds), "the column of the predictions", 'Write preds="p"'))
         spec = self.slice_spec
+        if self.cluster in self.slice_ranges:
+            do = "Add a column of ranges to the table, and slice by that"
+            raise ConfigError(describe("cluster", f"{self.cluster!r}, of which slices are ranges", "its values", do))
         for name, selector in spec.selectors.items():
             if not isinstance(selector, str) or selector != name:
                 do = "Add a column to the table, and name that"
@@ -103,6 +106,7 @@ class ScoreOptions(ReportOptions):
             shown,
             preds_fields,
             target_fields,
+            self.cluster or "",
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -157,7 +157,7 @@ class Partial:
 
     def _count(self, rows: TableRows, arguments: Arguments, file: str, one_file: bool) -> None:
         index, ids, numbers = self._named(rows, file, one_file)
-        self.counts.count(rows, arguments, index, ids, numbers)
+        self.counts.count(rows, arguments, index, ids, numbers, self.columns.cluster)
         self.ids.add(SampleDigest.of(numbers, None), [numbers] if self.columns.ids else [])
 
     def _named(

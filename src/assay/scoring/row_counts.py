@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.evaluation.arguments.preparation import sample_observers
+from assay.evaluation.observe.clusters import cluster_numbers
 from assay.evaluation.observe.observers import SampleRows, part_of, prefixed
 from assay.evaluation.observe.per_sample import PerSampleRecorder
 from assay.evaluation.observe.slices import Slicer
 from assay.meter import Meter
 from assay.meter.arguments import Arguments
 from assay.meter.cells import put_together, uncounted
-from assay.meter.file import sparse
+from assay.meter.file import counts_in_state, from_sparse, sparse
 from assay.scoring.options import ScoreOptions
 from assay.scoring.rows import TableRows
 
@@ -67,8 +68,18 @@ class RowCounts:
         index: NDArray[np.int64] | None,
         ids: list[Any] | None,
         numbers: NDArray[np.int64],
+        cluster: str,
     ) -> None:
-        """Count rows, with the integers or the strings that they are called by and the numbers that identify them."""
+        """Count rows.
+
+        Args:
+            rows: the rows.
+            arguments: what the meter is given of them.
+            index: the integers that they are called by.
+            ids: the strings that they are called by.
+            numbers: what identifies them.
+            cluster: the column of their clusters; empty for none.
+        """
         raw = None
         if self.whole.takes_raw:
             raw = list(zip(rows.preds, rows.target or [""] * len(rows.preds), strict=True))
@@ -77,7 +88,8 @@ class RowCounts:
         with torch.no_grad():
             if self._rest is not None:
                 self._rest.count(arguments)
-            sample_rows = SampleRows(arguments, index, ids, 0, parts, raw, numbers)
+            clusters = cluster_numbers(parts[cluster]) if cluster else None
+            sample_rows = SampleRows(arguments, index, ids, 0, parts, raw, numbers, clusters=clusters)
             for observer in self.observers.values():
                 if not getattr(observer, "idle", False):
                     observer.count(sample_rows)
@@ -104,6 +116,6 @@ class RowCounts:
         """Add what `tensors` gave."""
         self._total = None
         if self._rest is not None:
-            self._rest._merge_packed(part_of("meter", tensors))
+            self._rest.counts.extend(*counts_in_state(self._rest.plan, from_sparse(part_of("meter", tensors))))
         for name, observer in self.observers.items():
             observer.add_state(part_of(f"observer {name}", tensors))

@@ -140,7 +140,7 @@ class RowReader:
         if weights is not None:
             _note(masks, f"a negative weight or NaN in {columns.weights}", ~(weights >= 0) | weights.isinf())
         ids = self._ids(batch.column(columns.ids), masks) if columns.ids else None
-        parts = {name: _slice_values(batch.column(name), name, self._bins.get(name)) for name in columns.parts}
+        parts = {name: _slice_values(batch.column(name), name, self._bins.get(name)) for name in columns.coded}
         named = {name: numbers[column] for name, column in columns.named.items()}
         return TableRows(preds, target, weights, named, ids, parts, places, batch)
 

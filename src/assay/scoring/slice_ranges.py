@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from assay.data.tables.table_source import TableSource
 from assay.errors import ConfigError, describe
 from assay.evaluation.observe.column_bins import ColumnBins, quantile_edges
+from assay.evaluation.observe.slices import split_text
 from assay.scoring.columns import check_names
 from assay.scoring.rows import numbers_of_column
 from assay.scoring.where import Where
@@ -60,13 +61,14 @@ def split_ranges(slices: Any) -> tuple[Any, dict[str, SliceRanges]]:
     """Slices by columns, and by name the columns that are cut; they are cut in all slices.
 
     Example:
-        >>> split_ranges(["sex", "age:bins=5", ("sex", "age:bins=5")])[0]
+        >>> split_ranges("sex, age:bins=5, sex*age:bins=5")[0]
         {'sex': 'sex', 'age': 'age', 'sex x age': ('sex', 'age')}
 
     Raises:
         ConfigError: ranges that cannot be, or two kinds of one column.
     """
-    if isinstance(slices, str) or not isinstance(slices, Mapping | Sequence):
+    slices = split_text(slices)
+    if not isinstance(slices, Mapping | Sequence):
         return slices, {}
     ranges: dict[str, SliceRanges] = {}
 

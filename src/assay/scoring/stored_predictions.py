@@ -59,7 +59,8 @@ def score(source: Any, metrics: Metrics, **options: Any) -> Report:
 
     Args:
         source: a path of Parquet, Arrow, CSV or JSON lines, a pattern (`*`), a folder, a URL, or several of these; or
-            what gives an Arrow stream: a table of pyarrow, pandas or Polars, a relation of DuckDB; None with `sql`.
+            what gives an Arrow stream: a table of pyarrow, pandas or Polars, a relation of DuckDB; or arrays and lists
+            by name; None with `sql`.
         metrics: one, several, several by name, or a meter, which stays as it is; or as they are written on the command
             line, "accuracy,f1:average=macro": then those of classes get as many classes as there are scores or labels.
         preds: the column of the predictions: numbers, strings, lists of numbers, or structs of them, such as boxes; or
@@ -75,9 +76,11 @@ def score(source: Any, metrics: Metrics, **options: Any) -> Report:
         sql: a query of DuckDB instead of a source.
         on_bad: what rows are that cannot be counted: "raise" an error at the end, which has the report of all others,
             or "skip" them; the report says how many and where.
-        slices: columns to measure parts of the rows by; a tuple of columns for several of them crossed. In a column
-            of lists each value is a slice. "age:bins=5" cuts a column of numbers into ranges of about as many rows
-            each, for which it is read once more, and "age:edges=18,40,65" at these numbers.
+        slices: columns to measure parts of the rows by; a tuple of columns for several of them crossed; as text:
+            "sex,sex*age". In a column of lists each value is a slice. "age:bins=5" cuts a column of numbers into ranges
+            of about as many rows each, for which it is read once more, and "age:edges=18,40,65" at these numbers.
+        cluster: the column of the clusters of rows that may depend on each other, such as the passage of a question:
+            intervals, and the tests of `compare` and `gate`, respect them.
         min_slice_size: slices of fewer rows are shown, but never named as the worst.
         confidence_level: of intervals; None for no intervals.
         n_resamples: how often the bootstrap draws, where no closed-form interval is standard.
@@ -87,6 +90,7 @@ def score(source: Any, metrics: Metrics, **options: Any) -> Report:
         show: columns that the report shows of the worst queries of a ranking metric and of their documents, such as
             their text. They are read from the table once more, and only where such a query is.
         classes: names of the classes, for the report; by default `labels`.
+        num_classes: the number of classes of metrics that are written as text.
         workers: count with this many processes of this machine, a fragment at a time; the bits are the same. As with
             every use of processes, a script calls this under `if __name__ == "__main__":`.
         progress: draw a bar; None: where the error stream is a terminal.

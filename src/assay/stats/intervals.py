@@ -28,7 +28,7 @@ def _z(confidence_level: float) -> float:
     return normal_quantile((1 + confidence_level) / 2)
 
 
-def wilson(successes: int, n: int, confidence_level: float = 0.95) -> Ends:
+def wilson(successes: float, n: float, confidence_level: float = 0.95) -> Ends:
     """Wilson's score interval of a proportion.
 
     ``(p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n)``; (0, 1) without samples.
@@ -72,10 +72,10 @@ def clopper_pearson(successes: int, n: int, confidence_level: float = 0.95) -> E
     Source:
         Clopper & Pearson 1934, Biometrika 26:404.
     """
-    return _exact_share(successes, n, confidence_level)
+    return clopper_pearson_of(successes, n, confidence_level)
 
 
-def _exact_share(successes: float, n: float, confidence_level: float) -> Ends:
+def clopper_pearson_of(successes: float, n: float, confidence_level: float) -> Ends:
     """Clopper and Pearson's interval, also of numbers of samples that are no integers."""
     tail = (1 - confidence_level) / 2
     lower = beta_quantile(tail, successes, n - successes + 1) if successes else 0.0
@@ -85,7 +85,7 @@ def _exact_share(successes: float, n: float, confidence_level: float) -> Ends:
 _CORRECTION = 0.25  # the least with which neither end of `paired_proportions` misses in more than 2.6 %
 
 
-def paired_proportions(b: int, c: int, n: int, confidence_level: float = 0.95) -> Ends:
+def paired_proportions(b: float, c: float, n: float, confidence_level: float = 0.95) -> Ends:
     """The interval of a difference of paired proportions, second minus first: the wider of two at each end.
 
     One is Wald's interval after Laplace: ``d ± z sqrt((p + q - d²) / (n + 2))`` with ``p = (c + 1)/(n + 2)``,
@@ -115,7 +115,7 @@ def paired_proportions(b: int, c: int, n: int, confidence_level: float = 0.95) -
     return max(-1.0, min(p - q - half, lower)), min(1.0, max(p - q + half, upper))
 
 
-def tango(b: int, c: int, n: int, confidence_level: float = 0.95, correction: float = 0.0) -> Ends:
+def tango(b: float, c: float, n: float, confidence_level: float = 0.95, correction: float = 0.0) -> Ends:
     """Tango's score interval of a difference of paired proportions, second minus first; (-1, 1) without pairs.
 
     The differences Δ with ``|c - b - nΔ| - correction <= z sqrt(n (2q + Δ (1 - Δ)))``, where q is the most likely share
@@ -142,7 +142,7 @@ def tango(b: int, c: int, n: int, confidence_level: float = 0.95, correction: fl
     return -_upper_of_tango(c, b, n, z, correction), _upper_of_tango(b, c, n, z, correction)
 
 
-def _upper_of_tango(b: int, c: int, n: int, z: float, correction: float) -> float:
+def _upper_of_tango(b: float, c: float, n: float, z: float, correction: float) -> float:
     def is_above(difference: float) -> bool:
         linear = (2 * n + b - c) * difference - b - c
         root = math.sqrt(max(0.0, linear**2 + 8 * n * b * difference * (1 - difference)))
@@ -153,7 +153,7 @@ def _upper_of_tango(b: int, c: int, n: int, z: float, correction: float) -> floa
     return _first_where(is_above, (c - b) / n, 1.0)
 
 
-def paired_ratio(both: int, b: int, c: int, n: int, confidence_level: float = 0.95) -> Ends:
+def paired_ratio(both: float, b: float, c: float, n: float, confidence_level: float = 0.95) -> Ends:
     """The score interval of a ratio of paired proportions, second over first; (0, inf) where it says nothing.
 
     The ratios x that the pairs do not contradict: second minus x times first, summed over the pairs, is at most z
@@ -178,7 +178,7 @@ def paired_ratio(both: int, b: int, c: int, n: int, confidence_level: float = 0.
     return _lower_ratio(both, b, c, n, z), 1 / lower if (lower := _lower_ratio(both, c, b, n, z)) else math.inf
 
 
-def _lower_ratio(both: int, b: int, c: int, n: int, z: float) -> float:
+def _lower_ratio(both: float, b: float, c: float, n: float, z: float) -> float:
     counts = both, b, c, n - both - b - c
 
     def may_be(share: float) -> bool:
@@ -193,7 +193,7 @@ def _lower_ratio(both: int, b: int, c: int, n: int, z: float) -> float:
     return share / (1 - share)
 
 
-def _error_at_mean_zero(values: Sequence[float], counts: Sequence[int]) -> float:
+def _error_at_mean_zero(values: Sequence[float], counts: Sequence[float]) -> float:
     """The standard error of a sum of values, by the most likely shares of each with which their mean is 0.
 
     The shares are ``count / (n (1 + tilt value))``; values that were not drawn have one where no tilt suffices. Of
@@ -468,7 +468,7 @@ def area_interval(positives: Array, negatives: Array, confidence_level: float = 
         ends += [scaled] if scaled else []
     if safe:
         count = min(area * (1 - area) / variance if variance > 0 else math.inf, 2 * min(p, n))
-        ends.append(_exact_share(area * count, count, confidence_level))
+        ends.append(clopper_pearson_of(area * count, count, confidence_level))
     return min(lower for lower, _ in ends), max(upper for _, upper in ends)
 
 

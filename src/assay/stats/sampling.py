@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -51,6 +52,24 @@ _MASKS = np.array([2 ** (8 * count) - 1 for count in range(9)], np.uint64)
 """By a number of bytes, that many lowest ones of a word."""
 
 
+def label_numbers(labels: Iterable[Any]) -> NDArray[np.int64]:
+    """Labels as integers of 64 bits: integers, and strings of their digits, themselves, else a hash of the text.
+
+    Example:
+        >>> label_numbers([3, "3", 3.0]), bool(label_numbers(["a"]) == label_numbers(["b"]))
+        (array([3, 3, 3]), False)
+    """
+    return numbers_of([_integer(str(each)) for each in labels])
+
+
+_DIGITS = re.compile(r"(-?(?:0|[1-9][0-9]{0,17}))(?:\.0)?")
+
+
+def _integer(text: str) -> int | str:
+    found = _DIGITS.fullmatch(text)
+    return int(found[1]) if found else text
+
+
 def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """A hash of integers of 64 bits to integers of 64 bits.
 
@@ -79,6 +98,12 @@ def groups_of(numbers: NDArray[np.int64], seed: int, count: int) -> NDArray[np.i
     with np.errstate(over="ignore"):
         salted = numbers.astype(np.int64).view(np.uint64) + salt
     return (mixed(salted) % np.uint64(count)).astype(np.int64)
+
+
+def in_clusters(numbers: NDArray[np.int64], clusters: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The numbers of samples, hashed with those of their clusters: other ones where a sample is in another cluster."""
+    with np.errstate(over="ignore"):
+        return (mixed(numbers.view(np.uint64)) + clusters.view(np.uint64)).view(np.int64)
 
 
 def row_numbers(rows: NDArray[Any]) -> NDArray[np.int64]:

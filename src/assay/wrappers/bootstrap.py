@@ -111,7 +111,7 @@ class Bootstrap:
             DtypeError, DeviceError, ConfigError: as `Meter.update`. Nothing has then been counted.
         """
         self._refuse_if_broken()
-        batch = self._like._checked(self._like.arguments(preds, target, weights, columns))
+        batch = self._like.checked(self._like.arguments(preds, target, weights, columns))
         count = len(batch.preds)
         numbers = np.arange(self._next, self._next + count) if ids is None else _numbers(ids)
         if len(numbers) != count:

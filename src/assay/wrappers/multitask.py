@@ -87,12 +87,12 @@ class Multitask:
         }
         with ExitStack() as alone:
             for meter in {id(self.meters[name]): self.meters[name] for name in batches}.values():
-                alone.enter_context(meter._alone())
+                alone.enter_context(meter.counts.alone())
             ready: list[tuple[DeviceCounts, Arguments]] = []
             for name, batch in batches.items():
                 meter = self.meters[name]
                 try:
-                    ready.append(meter._ready(meter.arguments(*batch)))
+                    ready.append(meter.ready(meter.arguments(*batch)))
                 except (InputError, ConfigError) as error:
                     raise type(error)(f"{name}: {error}") from error
             for counts, rows in ready:

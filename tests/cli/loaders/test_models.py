@@ -165,6 +165,7 @@ def test_what_is_not_there_is_told(folder, named, message):
         open_model(named)
 
 
+@pytest.mark.exhaustive
 def test_a_folder_of_hugging_face(folder):
     transformers = pytest.importorskip("transformers")
     config = transformers.BertConfig(

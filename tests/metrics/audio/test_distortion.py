@@ -11,6 +11,7 @@ from assay.errors import ConfigError, DtypeError, InvalidValuesError, ShapeError
 from assay.meter import Meter
 from assay.metrics import SignalDistortionRatio
 from metrics.audio import oracles
+from thinning import draws
 
 
 def drawn(seed, length=None):
@@ -31,7 +32,7 @@ def by_delays(preds, target, filter_length):
 
 
 def test_it_is_the_projection_onto_all_delays():
-    for seed in range(200):
+    for seed in draws(200):
         preds, target = drawn(seed)
         length = int(np.random.default_rng(seed).integers(1, 20))
         found = SignalDistortionRatio(filter_length=length)([preds], [target])

@@ -22,9 +22,10 @@ from assay.metrics import (
 )
 from assay.metrics.per_sample import per_sample_values
 from metrics.audio import oracles
+from thinning import draws
 
 Array = np.ndarray
-DATA_SETS = 200
+DATA_SETS = draws(200)
 SHAPES = {"signals": (), "sources": (2,), "spectra": (3, 5)}
 
 OF_ONE: Mapping[Metric, Callable[[Array, Array], float]] = {
@@ -62,7 +63,7 @@ def mean_of(metric: Metric, preds: Array, target: Array) -> float:
 
 @every_metric
 def test_it_is_its_definition(metric):
-    for seed in range(DATA_SETS):
+    for seed in DATA_SETS:
         preds, target = drawn(metric, seed)
         expected = mean_of(metric, preds, target)
         assert value(metric, preds, target) == pytest.approx(expected, rel=1e-12, abs=1e-9)

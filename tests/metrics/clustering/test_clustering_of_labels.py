@@ -31,6 +31,7 @@ from assay.metrics.clustering import pairs
 from assay.metrics.clustering.information import expected_information
 from assay.metrics.contingency_metric import log_quotient
 from assay.tally.labels.confusion import Confusion
+from thinning import draws
 
 METHODS = ("arithmetic", "geometric", "min", "max")
 
@@ -82,7 +83,7 @@ def labels(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 @EVERY
 def test_it_is_scikit_learns(metric):
-    for seed in range(200):
+    for seed in draws(200):
         preds, target = labels(seed)
         groups = {len(preds.unique()), len(target.unique())}
         if isinstance(metric, AdjustedMutualInfoScore) and metric.average_method == "min" and len(preds) in groups:
@@ -166,6 +167,7 @@ def test_no_number_of_samples_overflows(size):
     assert float(meter.metrics["rand"].compute(computed)) == float(agree)
 
 
+@pytest.mark.exhaustive
 def test_three_million_kept_samples():
     generator = torch.Generator().manual_seed(0)
     preds = torch.randint(0, 5, (3_000_000,), generator=generator)
@@ -189,6 +191,7 @@ def test_the_expected_information_is_the_mean_over_permutations():
         assert float(value) == pytest.approx((info - expected) / (average - expected), rel=1e-12)
 
 
+@pytest.mark.exhaustive
 def test_the_expected_information_of_many_samples_is_its_limit():
     half = 2**35  # two clusters and two classes: a chi-square with one degree of freedom, over twice the samples
     assert expected_information({half: 2}, {half: 2}, 2 * half) == pytest.approx(1 / (4 * half), rel=1e-6)

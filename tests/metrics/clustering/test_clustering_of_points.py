@@ -18,6 +18,7 @@ from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarn
 from assay.metrics import CalinskiHarabaszScore, DaviesBouldinScore, DunnIndex, SilhouetteScore, distances
 from assay.tally.points import finite_rows
 from assay.tally.points.cluster_sums import ClusterSums
+from thinning import draws
 
 KINDS = (CalinskiHarabaszScore, DaviesBouldinScore, DunnIndex, SilhouetteScore)
 EVERY = pytest.mark.parametrize("kind", KINDS)
@@ -69,7 +70,7 @@ def calinski_harabasz(values: np.ndarray, labels: np.ndarray) -> float:
 
 
 def test_calinski_harabasz_is_exact_and_scikit_learns():
-    for seed in range(200):
+    for seed in draws(200):
         preds, target = points(seed)
         value = float(CalinskiHarabaszScore(num_features=preds.shape[1])(preds, target))
         assert value == calinski_harabasz(preds.numpy(), target.numpy()), seed
@@ -81,14 +82,14 @@ def test_davies_bouldin_is_scikit_learns(monkeypatch):
     """With distances that are computed from differences there, too, and not from squares that cancel."""
     module = "sklearn.metrics.cluster._unsupervised"
     monkeypatch.setattr(f"{module}.pairwise_distances", lambda a, b=None: cdist(a, a if b is None else b))
-    for seed in range(200):
+    for seed in draws(200):
         preds, target = points(seed)
         value = float(DaviesBouldinScore(num_features=preds.shape[1])(preds, target))
         assert value == pytest.approx(sk.davies_bouldin_score(preds, target), rel=1e-12), seed
 
 
 def test_silhouette_is_scikit_learns():
-    for seed in range(200):
+    for seed in draws(200):
         preds, target = points(seed)
         value = float(SilhouetteScore(num_features=preds.shape[1])(preds, target))
         assert value == pytest.approx(silhouette(preds.numpy(), target.numpy()), rel=1e-12, abs=1e-13), seed
@@ -96,7 +97,7 @@ def test_silhouette_is_scikit_learns():
 
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, math.inf])
 def test_dunn_is_torchmetrics(p):
-    for seed in range(200):
+    for seed in draws(200):
         preds, target = points(seed)
         value = float(DunnIndex(num_features=preds.shape[1], p=p)(preds, target))
         assert value == pytest.approx(dunn(preds.numpy(), target.numpy(), p), rel=1e-11, abs=1e-12), seed

@@ -11,6 +11,7 @@ from assay.errors import AssayWarning, ConfigError, DtypeError, InvalidValuesErr
 from assay.meter import Meter
 from assay.metrics import ModifiedPanopticQuality, PanopticQuality
 from laws import bits
+from thinning import draws
 
 KINDS = (PanopticQuality, ModifiedPanopticQuality)
 THINGS, STUFFS = (3, 1), (8, 20, 7)
@@ -71,7 +72,7 @@ def _segment(category: int, instance: int) -> tuple[int, int] | None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_qualities_are_those_of_the_definition(kind):
-    for seed in range(200):
+    for seed in draws(200):
         rng = np.random.default_rng(seed)
         sides = drawn(rng, int(rng.integers(1, 5)))
         options = {"things": set(THINGS), "stuffs": STUFFS, "allow_unknown_preds_category": True}

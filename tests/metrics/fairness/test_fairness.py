@@ -34,6 +34,7 @@ from assay.metrics import (
     SelectionRate,
     SubgroupAccuracyDifference,
 )
+from thinning import draws
 
 RATES = {
     "selection": lambda p, t: (p, 1),
@@ -83,7 +84,7 @@ def expected_of(kind, preds, target, groups) -> Fraction | None:
 @pytest.mark.filterwarnings("ignore::assay.errors.NoDataWarning")
 @EVERY
 def test_it_is_exact_and_rounded_once(kind):
-    for seed in range(200):
+    for seed in draws(200):
         preds, target, groups = drawn(seed)
         expected = expected_of(kind, preds, target, groups)
         value = float(kind(num_groups=3)(preds, target, groups=groups))

@@ -15,6 +15,7 @@ from torchmetrics.image.fid import _compute_fid
 from assay import Meter
 from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarning, RoundingWarning, ShapeError
 from assay.metrics import FrechetDistance, MemorizationInformedFrechetInceptionDistance
+from thinning import draws
 
 EVERY = pytest.mark.parametrize("kind", [FrechetDistance, MemorizationInformedFrechetInceptionDistance])
 
@@ -44,7 +45,7 @@ def groups(preds: torch.Tensor, real: torch.Tensor) -> tuple[np.ndarray, np.ndar
 
 def test_200_data_sets_against_scipy():
     compared = 0
-    for seed in range(200):
+    for seed in draws(200):
         preds, real = draw(seed)
         value = float(FrechetDistance(num_features=preds.shape[1])(preds, real))
         first, second = groups(preds, real)
@@ -127,7 +128,7 @@ def test_integer_weights_repeat_samples():
 
 
 def test_mifid_of_200_data_sets_is_that_of_torchmetrics_with_both_groups_exchanged():
-    for seed in range(200):
+    for seed in draws(200):
         preds, real = draw(seed)
         generated, true = preds[~real], preds[real]
         if min(len(generated), len(true)) <= preds.shape[1] or (preds.sum(1) == 0).any():

@@ -15,6 +15,7 @@ from torchmetrics.image.inception import InceptionScore as TheirInceptionScore
 from assay import Meter
 from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarning, ShapeError
 from assay.metrics import InceptionScore, PerceptualPathLength
+from thinning import draws
 
 
 def inception_score(logits: np.ndarray, weights: np.ndarray) -> float:
@@ -26,7 +27,7 @@ def inception_score(logits: np.ndarray, weights: np.ndarray) -> float:
 
 def test_200_data_sets_against_the_definition():
     rng = np.random.default_rng(0)
-    for seed in range(200):
+    for seed in draws(200):
         size, classes = int(rng.integers(1, 40)), int(rng.integers(1, 9))
         logits, weights = rng.normal(size=(size, classes)) * 4, rng.integers(1, 9, size) / 4
         metric, given = InceptionScore(num_classes=classes), torch.from_numpy(logits)
@@ -78,7 +79,7 @@ def path_length(distances: np.ndarray, lower: float | None, upper: float | None,
 
 def test_path_lengths_of_200_data_sets_are_exact():
     rng = np.random.default_rng(3)
-    for seed in range(200):
+    for seed in draws(200):
         distances = rng.exponential(size=int(rng.integers(1, 60)))
         distances = np.rint(distances * 8) if seed % 3 == 0 else distances
         lower, upper = ((0.01, 0.99), (None, 0.8), (0.25, None), (0.5, 0.5))[seed % 4]

@@ -13,6 +13,7 @@ from torchmetrics.image.kid import poly_mmd
 from assay import Meter
 from assay.errors import ConfigError, InvalidValuesError, NoDataWarning, ShapeError
 from assay.metrics import HSIC, KernelInceptionDistance, MaximumMeanDiscrepancy, distances
+from thinning import draws
 
 
 def features(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -54,7 +55,7 @@ def hsic(x: np.ndarray, y: np.ndarray, sigmas: tuple[float | None, float | None]
 
 
 def test_kid_of_200_data_sets_is_its_definition():
-    for seed in range(200):
+    for seed in draws(200):
         preds, real = features(seed)
         if min(int(real.sum()), int((~real).sum())) < 2:
             continue
@@ -75,7 +76,7 @@ def test_kid_of_equal_sizes_is_that_of_torchmetrics_without_subsets():
 
 
 def test_mmd_of_200_data_sets_is_its_definition_and_ignites_of_one_batch():
-    for seed in range(200):
+    for seed in draws(200):
         x, _ = features(seed)
         y = x.flip(0) * 1.5 + 0.25
         variance = (1.0, 64.0)[seed % 2]
@@ -88,7 +89,7 @@ def test_mmd_of_200_data_sets_is_its_definition_and_ignites_of_one_batch():
 
 
 def test_hsic_of_200_data_sets_is_its_definition_and_ignites_of_one_batch():
-    for seed in range(200):
+    for seed in draws(200):
         x, _ = features(seed)
         y = torch.cat([x[:, :1] ** 2 / 10, x.flip(0)[:, :1]], 1)
         sigmas = ((None, None), (2.0, 3.0), (None, 1.5))[seed % 3]

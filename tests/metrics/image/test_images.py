@@ -28,9 +28,10 @@ from assay.metrics import (
     UniversalImageQualityIndex,
 )
 from metrics.image import oracles
+from thinning import draws
 
 Array = np.ndarray
-DATA_SETS = 200
+DATA_SETS = draws(200)
 GAUSSIAN, UNIFORM = oracles.gaussian(11, 1.5, 2), oracles.uniform(7, 2)
 C1, C2 = 0.01**2, 0.03**2
 BETAS = (0.3, 0.7)
@@ -84,7 +85,7 @@ def value(metric: Metric, preds: Array, target: Array, dtype: torch.dtype = torc
 
 @every_metric
 def test_it_is_its_definition(metric):
-    for seed in range(DATA_SETS // 10):
+    for seed in DATA_SETS[::10]:
         preds, target = drawn(seed)
         expected = np.mean([float(OF_ONE_IMAGE[metric](x, y)) for x, y in zip(preds, target, strict=True)])
         assert value(metric, preds, target) == pytest.approx(expected, rel=2e-9, abs=2e-9)
@@ -98,7 +99,7 @@ def test_ssim_is_scikit_images(gaussian):
         data_range=1, gaussian_kernel=gaussian, use_sample_covariance=not gaussian
     )
     options = {"gaussian_weights": True, "sigma": 1.5, "use_sample_covariance": False} if gaussian else {}
-    for seed in range(DATA_SETS):
+    for seed in DATA_SETS:
         preds, target = drawn(seed)
         expected = np.mean(
             [reference(x, y, data_range=1, channel_axis=0, **options) for x, y in zip(preds, target, strict=True)]
@@ -108,7 +109,7 @@ def test_ssim_is_scikit_images(gaussian):
 
 def test_psnr_of_all_pixels_is_scikit_images():
     reference = pytest.importorskip("skimage.metrics").peak_signal_noise_ratio
-    for seed in range(DATA_SETS):
+    for seed in DATA_SETS:
         preds, target = drawn(seed)
         found = value(PeakSignalNoiseRatio(data_range=1), preds, target)
         assert found == pytest.approx(reference(target, preds, data_range=1), rel=1e-12)

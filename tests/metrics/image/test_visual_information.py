@@ -11,6 +11,7 @@ from assay.errors import ConfigError, InvalidValuesError, ShapeError
 from assay.meter import Meter
 from assay.metrics import VisualInformationFidelity
 from metrics.image import oracles
+from thinning import draws
 
 METRIC = VisualInformationFidelity()
 
@@ -26,7 +27,7 @@ def drawn(seed: int, images: int = 2, height: int = 44, width: int = 41) -> tupl
 
 
 def test_it_is_its_definition_and_torchmetrics_value():
-    for seed in range(20):
+    for seed in draws(20):
         preds, target = drawn(seed)
         for noise in (2.0, 0.1):
             metric = VisualInformationFidelity(sigma_n_sq=noise)

@@ -13,6 +13,7 @@ from scipy.stats.contingency import association, crosstab
 
 from assay.errors import ConfigError, InvalidValuesError, NoDataWarning, ShapeError
 from assay.metrics import CramersV, PearsonsContingencyCoefficient, TheilsU, TschuprowsT
+from thinning import draws
 
 CORRECTED = (CramersV, TschuprowsT)
 PLAIN = {
@@ -40,7 +41,7 @@ def table_of(preds, target) -> np.ndarray:
 
 @pytest.mark.parametrize("metric", PLAIN, ids=repr)
 def test_it_is_scipys(metric):
-    for seed in range(200):
+    for seed in draws(200):
         preds, target = categories(seed)
         expected = association(table_of(preds, target), method=PLAIN[metric])
         assert float(metric(preds, target)) == pytest.approx(expected, rel=1e-12, abs=1e-12), seed
@@ -54,7 +55,7 @@ def exact_phi(table: np.ndarray) -> Fraction:
 
 @pytest.mark.parametrize("kind", CORRECTED)
 def test_the_correction_of_the_bias_is_bergsmas(kind):
-    for seed in range(200):
+    for seed in draws(200):
         preds, target = categories(seed)
         table = table_of(preds, target)
         (r, c), n = table.shape, int(table.sum())
@@ -68,7 +69,7 @@ def test_the_correction_of_the_bias_is_bergsmas(kind):
 
 
 def test_theils_u_is_the_share_of_the_entropy_that_is_explained():
-    for seed in range(200):
+    for seed in draws(200):
         preds, target = categories(seed)
         joint = table_of(preds, target) / len(preds)
         above = entropy(joint.sum(1)) + entropy(joint.sum(0)) - entropy(joint.ravel())

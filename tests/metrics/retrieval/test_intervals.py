@@ -128,6 +128,7 @@ def test_recall_at_a_precision_has_none_where_queries_say_nothing_of_others():
     assert resampled_queries(every) == {}  # all replicates are alike
 
 
+@pytest.mark.exhaustive
 def test_recall_at_a_precision_covers_the_value_of_all_queries():
     true = recall_meter(50_000, 10**6).compute()["r"].recall.item()
     hits = [

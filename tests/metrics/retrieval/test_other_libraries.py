@@ -22,8 +22,9 @@ from assay.metrics import (
     RetrievalRecallAtFixedPrecision,
     RetrievalRPrecision,
 )
+from thinning import draws
 
-DATA_SETS = 200
+DATA_SETS = draws(200)
 
 
 def rows(seed: int, equal: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -41,7 +42,7 @@ def value(metric, scores, grades):
 
 
 def test_scikit_learn_has_the_same_ndcg_with_equal_scores():
-    for seed in range(DATA_SETS):
+    for seed in DATA_SETS:
         scores, grades = rows(seed, equal=True)
         for k in (None, 5):
             found = value(RetrievalNormalizedDCG(top_k=k), scores, grades)
@@ -51,7 +52,7 @@ def test_scikit_learn_has_the_same_ndcg_with_equal_scores():
 
 
 def test_scikit_learn_has_the_same_average_precision_and_auroc():
-    for seed in range(DATA_SETS):
+    for seed in DATA_SETS:
         scores, grades = rows(seed, equal=False)
         expected = np.mean([average_precision_score(g > 0, s) for g, s in zip(grades, scores, strict=True)])
         assert float(value(RetrievalMAP(), scores, grades)) == pytest.approx(expected, rel=1e-12)
@@ -75,7 +76,7 @@ def test_trec_eval_has_the_same_values():
         "ndcg_cut_5": RetrievalNormalizedDCG(top_k=5),
     }
     measures = {"map", "map_cut", "recip_rank", "P", "recall", "success", "Rprec", "ndcg", "ndcg_cut"}
-    for seed in range(DATA_SETS):
+    for seed in DATA_SETS:
         scores, grades = rows(seed, equal=False)
         judged = {str(q): {f"d{d}": int(each) for d, each in enumerate(row)} for q, row in enumerate(grades)}
         run = {str(q): {f"d{d}": float(each) for d, each in enumerate(row)} for q, row in enumerate(scores)}
@@ -108,7 +109,7 @@ def test_torchmetrics_has_the_same_values_of_scores_above_0_that_differ(name):
         for each in ("top_k", "max_k", "adaptive_k", "min_precision")
         if getattr(metric, each, None) is not None
     }
-    for seed in range(0, DATA_SETS, 10):
+    for seed in DATA_SETS[::10]:
         scores, grades = rows(seed, equal=False)
         if name != "RetrievalNormalizedDCG":
             grades = (grades > 0).astype(np.int64)

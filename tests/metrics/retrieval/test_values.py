@@ -31,7 +31,7 @@ from assay.metrics import (
 from assay.metrics.retrieval.base import RetrievalMetric
 from assay.tally.queries.query_terms import GAINS, power_of_two
 from metrics.retrieval import orders
-from thinning import one_of_each
+from thinning import draws, one_of_each
 
 CASES = {
     "MAP": (RetrievalMAP(), orders.average_precision()),
@@ -58,7 +58,7 @@ CASES = {
     "ERR": (ExpectedReciprocalRank(max_relevance=3), orders.expected_reciprocal_rank(3)),
     "ERR@3": (ExpectedReciprocalRank(max_relevance=4, top_k=3), orders.expected_reciprocal_rank(4, 3)),
 }
-DATA_SETS = 200
+DATA_SETS = draws(200)
 
 
 def queries(seed: int) -> list[tuple[list[float], list[int]]]:
@@ -111,7 +111,7 @@ def by_row(metric: RetrievalMetric) -> RetrievalMetric:
 def test_values_are_expectations_over_all_orders_of_equal_scores(way):
     rows, tolerance = way != "indexes", 1e-6 if way.endswith("32") else 1e-12
     metrics = {name: by_row(metric) if rows else metric for name, metric in METRICS.items()}
-    for seed in range(DATA_SETS):
+    for seed in DATA_SETS:
         meter = Meter(**metrics)
         if rows:
             scores, target = padded(queries(seed))
@@ -124,7 +124,7 @@ def test_values_are_expectations_over_all_orders_of_equal_scores(way):
 
 
 def test_curves_have_precision_and_recall_at_each_number_of_documents():
-    for seed in range(0, DATA_SETS, 10):
+    for seed in DATA_SETS[::10]:
         scores, target, indexes = flat(queries(seed))
         for adaptive in (False, True):
             curve = RetrievalPrecisionRecallCurve(max_k=4, adaptive_k=adaptive)

@@ -21,6 +21,7 @@ from assay.metrics import (
     MeanIoU,
     SurfaceDice,
 )
+from thinning import draws
 
 CLASSES = 3
 Array = np.ndarray
@@ -58,7 +59,7 @@ every_surface = pytest.mark.parametrize("kind", SURFACE)
 @pytest.mark.parametrize("spacing", [None, (0.5, 2.0), (1.5, 1.0, 0.25)])
 def test_distances_of_surfaces_are_their_definition(kind, spacing):
     shape = (2, 5, 6, 4) if spacing and len(spacing) == 3 else (2, 7, 8)
-    for seed in range(40):
+    for seed in draws(40):
         preds, target = drawn(seed, shape)
         expected = []
         for own, true in zip(preds, target, strict=True):
@@ -73,7 +74,7 @@ def test_distances_of_surfaces_are_their_definition(kind, spacing):
 
 
 def test_the_percentile_is_of_each_way():
-    for seed in range(40):
+    for seed in draws(40):
         preds, target = (each[0] > 0 for each in drawn(seed, (1, 12, 13)))
         if target.any():
             forth, back = both_ways(preds, target, (1.0, 1.0))
@@ -152,7 +153,7 @@ def quotients(preds: Array, target: Array, dice: bool) -> list[float]:
 @pytest.mark.parametrize("dice", [True, False])
 def test_overlap_is_its_definition_image_by_image(dice):
     kind = MeanDice if dice else MeanIoU
-    for seed in range(200):
+    for seed in draws(200):
         preds, target = drawn(seed)
         pair = [torch.from_numpy(each) for each in (preds, target)]
         expected = np.mean([np.mean(quotients(*each, dice)) for each in zip(preds, target, strict=True)])

@@ -16,6 +16,7 @@ from assay.meter import Meter
 from assay.metrics import LipVertexError, ProcrustesDisparity
 from assay.metrics.per_sample import per_sample_values
 from assay.native import shapes
+from thinning import draws
 
 
 def clouds(seed):
@@ -27,7 +28,7 @@ def clouds(seed):
 
 
 def test_procrustes_disparity_is_scipys():
-    for seed in range(200):
+    for seed in draws(200):
         pairs = [clouds(seed + k) for k in (0, 1000)]
         expected = [procrustes(*pair)[2] for pair in pairs]
         preds, target = ([torch.from_numpy(each) for each in side] for side in zip(*pairs, strict=True))
@@ -61,7 +62,7 @@ def test_clouds_without_a_disparity_are_one_clear_error(preds, target, error, pa
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.int32])
 def test_lip_vertex_error_is_its_definition(dtype):
-    for seed in range(50):
+    for seed in draws(50):
         rng = np.random.default_rng(seed)
         preds, target = (torch.from_numpy(each * 20).to(dtype) for each in rng.normal(size=(2, 5, 9, 3)))
         mouth = rng.choice(9, size=int(rng.integers(1, 9))).tolist()
@@ -136,7 +137,7 @@ def odd_clouds(rng):
 def test_compiled_disparities_of_degenerate_clouds_are_scipys():
     if not shapes.takes_points(3):
         pytest.skip("needs a C compiler")
-    for seed in range(100):
+    for seed in draws(100):
         for preds, target in odd_clouds(np.random.default_rng(seed)):
             expected = procrustes(preds, target)[2]
             found, other = (each(preds[None], target[None]) for each in (shapes.disparities, aligned_disparities))

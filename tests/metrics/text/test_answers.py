@@ -10,6 +10,7 @@ import torch
 
 from assay.errors import ConfigError, InputError
 from assay.metrics import SQuAD, StringExactMatch
+from thinning import draws
 
 WORDS = ("a", "the", "The", "cat", "Cat.", "1976", "naïve", "an", "U.S.", "")
 
@@ -36,7 +37,7 @@ def f1(torchmetrics: ModuleType, pred: str, answer: str) -> float:
 
 def test_it_is_that_of_squad():
     torchmetrics = pytest.importorskip("torchmetrics.functional.text.squad")
-    for seed in range(200):
+    for seed in draws(200):
         chance = random.Random(seed)
         preds = [{"prediction_text": text(chance), "id": str(k)} for k in range(5)]
         answers = [[text(chance) for _ in range(chance.randrange(1, 4))] for _ in range(5)]

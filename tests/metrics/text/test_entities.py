@@ -14,6 +14,7 @@ from seqeval.metrics import f1_score
 from assay.errors import ConfigError, InputError
 from assay.metrics import EntityF1Score
 from assay.metrics.per_sample import per_sample_values
+from thinning import draws
 
 LETTERS = {
     "IOB1": "IOB",
@@ -68,7 +69,7 @@ def test_it_is_seqevals(scheme, average):
 @pytest.mark.parametrize("scheme", [None, "IOB2"])
 def test_by_type_it_is_seqevals(scheme):
     metric = EntityF1Score(scheme, "none", TYPES)
-    for seed in range(50):
+    for seed in draws(50):
         preds, target = drawn(seed, LETTERS[scheme])
         found = metric(preds, target)
         present = [name for name, value in found.items() if not value.isnan()]

@@ -11,6 +11,7 @@ import torch
 
 from assay.errors import ConfigError, InputError
 from assay.metrics import CharErrorRate, EditDistance, MatchErrorRate, WordErrorRate, WordInfoLost, WordInfoPreserved
+from thinning import draws
 
 WORDS = ("a", "b", "c", "the", "cat", "Cat", "sat,", "naïve", "火", "")
 
@@ -39,13 +40,13 @@ def drawn(seed: int) -> tuple[list[str], list[str]]:
     ],
 )
 def test_it_is_jiwers(metric, oracle):
-    for seed in range(200):
+    for seed in draws(200):
         preds, target = drawn(seed)
         assert float(metric(preds, target)) == pytest.approx(oracle(target, preds), rel=1e-12, abs=1e-15)
 
 
 def test_what_an_alignment_leaves_is_what_jiwer_counts():
-    for seed in range(200):
+    for seed in draws(200):
         preds, target = drawn(seed)
         counted = jiwer.process_words(target, preds)
         errors, words, predicted, right, aligned = MatchErrorRate().encoder.rows(preds, target).sum(0).tolist()
@@ -72,7 +73,7 @@ def distance(a: str, b: str, cost: int) -> int:
 
 @pytest.mark.parametrize("cost", [0, 1, 2, 3])
 def test_edit_distance_is_the_recurrence(cost):
-    for seed in range(50):
+    for seed in draws(50):
         preds, target = drawn(seed)
         total = sum(distance(a, b, cost) for a, b in zip(preds, target, strict=True))
         assert float(EditDistance(cost)(preds, target)) == pytest.approx(total / len(preds), rel=1e-15)

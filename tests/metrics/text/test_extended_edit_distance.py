@@ -9,6 +9,7 @@ import torch
 
 from assay.errors import ConfigError, InputError
 from assay.metrics import ExtendedEditDistance
+from thinning import draws
 
 PARTS = (
     "a",
@@ -41,7 +42,7 @@ def test_it_is_torchmetrics(language, costs):
     eed = pytest.importorskip("torchmetrics.functional.text.eed")
     metric = ExtendedEditDistance(language, **costs)
     prepare = {"en": eed._preprocess_en, "ja": eed._preprocess_ja}[language]
-    for seed in range(200):
+    for seed in draws(200):
         chance = random.Random(seed)
         pred, target = text(chance), text(chance) + "x"
         expected = eed._eed_function(prepare(pred), prepare(target), **costs)

@@ -11,11 +11,12 @@ import torch
 
 from assay.errors import ConfigError, InvalidValuesError
 from assay.metrics import BitsPerByte, PassAtK
+from thinning import draws
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 10])
 def test_pass_at_k_is_the_quotient_of_binomial_coefficients(k):
-    for seed in range(50):
+    for seed in draws(50):
         chance = random.Random(seed)
         drawn = [chance.randrange(k, 3 * k + 3) for _ in range(8)]
         passed = [chance.randrange(n + 1) for n in drawn]

@@ -11,6 +11,7 @@ from rouge_score.rouge_scorer import RougeScorer
 from assay.encode.summaries import _common_places
 from assay.errors import ConfigError, InputError
 from assay.metrics import ROUGEScore
+from thinning import draws
 
 WORDS = ("a", "b", "the", "cats", "Cats", "running", "run", "x1", "naïve", "火", "-", "don't", "\n", ".\n")
 KINDS = ("rouge1", "rouge2", "rouge3", "rougeL", "rougeLsum")
@@ -24,7 +25,7 @@ def text(chance: random.Random) -> str:
 @pytest.mark.parametrize("use_stemmer", [False, True])
 def test_it_is_that_of_rouge_score(rouge, use_stemmer):
     scorer = RougeScorer([rouge], use_stemmer=use_stemmer)
-    for seed in range(200):
+    for seed in draws(200):
         chance = random.Random(seed)
         preds = [text(chance) for _ in range(3)]
         target = [[text(chance) for _ in range(chance.randrange(1, 4))] for _ in preds]
@@ -43,7 +44,7 @@ def test_the_value_is_the_mean_over_the_samples(measure):
 
 def test_the_common_subsequence_is_that_of_the_table():
     chance = random.Random(0)
-    for _ in range(300):
+    for _ in draws(300):
         a, b = (chance.choices("abc", k=chance.randrange(12)) for _ in range(2))
         table = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
         for i, x in enumerate(a, 1):

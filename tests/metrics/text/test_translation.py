@@ -15,6 +15,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from assay.errors import ConfigError, InputError
 from assay.metrics import BLEUScore, CHRFScore, SacreBLEUScore, TranslationEditRate
+from thinning import draws
 
 WORDS = ("a", "b", "the", "cat", "Cat", "sat,", "(mat)", "1.5", "naïve", "火车", "&quot;x", "e-mail", "—")
 
@@ -68,7 +69,7 @@ def test_bleu_is_sacrebleus(tokenize, smooth, options):
 )
 def test_chrf_is_sacrebleus(arguments, options):
     metric, oracle = CHRFScore(**arguments), CHRF(**options)
-    for seed in range(200):
+    for seed in draws(200):
         preds, target = drawn(seed)
         expected = oracle.corpus_score(preds, columns(target)).score / 100
         assert float(metric(preds, target)) == pytest.approx(expected, rel=1e-12, abs=1e-14)
@@ -86,7 +87,7 @@ def test_chrf_is_sacrebleus(arguments, options):
 )
 def test_ter_is_sacrebleus(arguments, options):
     metric, oracle = TranslationEditRate(**arguments), TER(**options)
-    for seed in range(60):
+    for seed in draws(60):
         preds, target = drawn(seed)
         found = float(metric(preds, target))
         if math.isfinite(found):  # sacrebleu reads 1 or 0 where no reference has a word
@@ -126,7 +127,7 @@ def bleu(preds: list[str], target: list[list[str]], order: int, smooth: bool, we
 def test_bleu_of_words_is_its_definition(smooth, weights):
     order = len(weights or (0,) * 4)
     metric = BLEUScore(order, smooth=smooth, weights=weights)
-    for seed in range(200):
+    for seed in draws(200):
         preds, target = drawn(seed)
         expected = bleu(preds, target, order, smooth, weights or [1 / order] * order)
         assert float(metric(preds, target)) == pytest.approx(expected, rel=1e-12)

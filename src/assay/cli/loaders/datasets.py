@@ -70,6 +70,7 @@ def _data_options(options: EvaluateCommand, columns: Mapping[str, str]) -> DataO
         inputs=() if any(":" in each for each in options.inputs) else options.inputs,
         weights=_column(options.weights),
         ids=_column(options.ids),
+        cluster=_column(options.cluster),
         others=(*sliced, *options.show),
         columns=columns,
     )

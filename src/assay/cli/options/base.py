@@ -101,6 +101,11 @@ class SampleOptions:
         "ranges of numbers; may be repeated.",
         panel=MEASURED,
     )
+    cluster: str = string(
+        "Take samples with the same value of this part or column as one cluster, such as those of a passage or a "
+        "patient: they may depend on each other.",
+        panel=MEASURED,
+    )
     min_slice_size: int | None = option(
         "Never name slices of fewer samples as the worst; 20 by default.", panel=MEASURED
     )

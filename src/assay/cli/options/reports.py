@@ -12,6 +12,13 @@ from assay.cli.declaration import argument, option, several, string
 from assay.cli.options.base import JsonOptions, OutputOptions, seed_option
 
 
+def _cluster() -> Any:
+    return string(
+        "Take samples as clusters whose ids have the same match of this regular expression, as in '^[^/]+'; by default "
+        "by the clusters that the reports know."
+    )
+
+
 @dataclass(frozen=True)
 class CompareCommand(OutputOptions):
     """Compare runs with a baseline, slice by slice, and sample by sample where both kept their samples."""
@@ -29,6 +36,7 @@ class CompareCommand(OutputOptions):
     between: tuple[str, ...] = several(
         "Compare slices of one report, the baseline first: --between 'sex = f' --between 'sex = m'.", metavar="SLICE"
     )
+    cluster: str = _cluster()
     html: Location | None = option("Write the comparison as a page that needs nothing else.")
     out: Location | None = option("Write the comparison as JSON.")
 
@@ -92,6 +100,7 @@ class GateCommand(OutputOptions):
     min_slice_size: int | None = option(
         "Leave out slices of fewer samples; by default those that the report leaves out."
     )
+    cluster: str = _cluster()
 
 
 @dataclass(frozen=True)

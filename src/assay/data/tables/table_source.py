@@ -6,11 +6,13 @@ import glob
 import itertools
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from assay.data.tables.arrow import arrow, reading
 from assay.data.tables.column_types import unified
@@ -137,7 +139,7 @@ def open_table(source: Any, *, texts: Sequence[str] = (), sql: str = "", name: s
 
     Args:
         source: a path, a pattern (`*`), a folder, a URL, several of these; or what gives an Arrow stream: a table of
-            pyarrow, pandas or Polars, a reader, a relation of DuckDB.
+            pyarrow, pandas or Polars, a reader, a relation of DuckDB; or arrays, tensors and lists by name.
         texts: columns of CSV that are strings whatever they look like: "007" is no number.
         sql: a query of DuckDB, which names its files itself; then there is no source.
         name: what messages call an Arrow stream.
@@ -157,6 +159,24 @@ def open_table(source: Any, *, texts: Sequence[str] = (), sql: str = "", name: s
     if isinstance(source, list | tuple) and source and all(isinstance(each, str | os.PathLike) for each in source):
         return _of_files([os.fspath(each) for each in source], texts)
     return _of_stream(source, name)
+
+
+def _as_arrow(values: Any) -> Any:
+    """A column as Arrow has it: an array of two dimensions is a column of lists."""
+    if isinstance(values, list | tuple):
+        return list(values)
+    array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    return array if array.ndim == 1 else arrow().array(list(array))
+
+
+def _of_columns(columns: Mapping[str, Any]) -> Any:
+    """A table of columns by name."""
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        got = ", ".join(f"{name!r} of {length:,} rows" for name, length in lengths.items())
+        raise ConfigError(describe("table", got, "columns of one length", "Pass one value of each column for a row"))
+    with reading(_TABLE):
+        return arrow().table(dict(columns))
 
 
 def open_whole(path: str, texts: Sequence[str] = ()) -> TableSource:
@@ -185,6 +205,8 @@ def open_whole(path: str, texts: Sequence[str] = ()) -> TableSource:
 def _of_stream(source: Any, name: str = _TABLE) -> TableSource:
     """A table in memory, or a stream that can be read once."""
     pa = arrow()
+    if isinstance(source, Mapping):
+        source = _of_columns({str(column): _as_arrow(values) for column, values in source.items()})
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, Iterator) or (isinstance(source, list) and source):
@@ -194,8 +216,8 @@ def _of_stream(source: Any, name: str = _TABLE) -> TableSource:
         source = read(BATCH_ROWS)
     is_reader = isinstance(source, pa.RecordBatchReader)
     if not is_reader and not hasattr(source, "__arrow_c_stream__"):
-        do = "Pass a path, or a table of pyarrow, pandas 2.2 or Polars"
-        raise ConfigError(describe("table", type(source).__name__, "a path, or an Arrow stream", do))
+        do = "Pass a path, arrays by name, or a table of pyarrow, pandas 2.2 or Polars"
+        raise ConfigError(describe("table", type(source).__name__, "a path, columns, or an Arrow stream", do))
     if is_reader or not hasattr(source, "__len__"):
         reader = source if is_reader else pa.RecordBatchReader.from_stream(source)
         fragment = _of_reader(reader)

@@ -28,25 +28,45 @@ def applies(condition: str, arguments: Arguments) -> bool:
 
 def _boolean_index(arguments: Arguments) -> bool:
     """A mask on the device: torch turns it into positions. Those of a mask on the CPU are found on the CPU."""
-    indices, here = arguments.get("indices") or (), arguments["self"].device
-    masks = [index for index in indices if index is not None and str(index.dtype) in ("torch.bool", "torch.uint8")]
-    return any(mask.device == here for mask in masks)
+    masks = [index for index in arguments.get("indices") or () if index is not None and _is_mask(index)]
+    return any(mask.device.type != "cpu" for mask in masks)
 
 
 def _boolean_index_unless_filled(arguments: Arguments) -> bool:
-    """One mask and one value of the CPU become ``masked_fill_``, which needs no positions.
+    """One mask and one value of the CPU become ``masked_fill_``, which needs no positions."""
+    return _boolean_index(arguments) and not is_filled(arguments)
 
-    aten/src/ATen/native/TensorAdvancedIndexingUtils.h, canDispatchToMaskedFill.
+
+def is_filled(arguments: Arguments) -> bool:
+    """Whether ``index_put_`` with these arguments is ``masked_fill_``: one mask of the tensor's device, one CPU value.
+
+    Source:
+        ``canDispatchToMaskedFill`` in ``aten/src/ATen/native/TensorAdvancedIndexingUtils.h``, pytorch/pytorch.
     """
-    value, indices = arguments.get("values"), [index for index in arguments.get("indices") or () if index is not None]
-    one_value = value is not None and value.numel() == 1 and value.device != arguments["self"].device
-    filled = one_value and len(indices) == 1 and not arguments.get("accumulate")
-    return _boolean_index(arguments) and not filled
+    value, here = arguments.get("values"), arguments["self"].device
+    indices = [index for index in arguments.get("indices") or () if index is not None]
+    one_value = value is not None and value.numel() == 1 and value.device.type == "cpu"
+    one_mask = len(indices) == 1 and indices[0].device == here and _is_mask(indices[0])
+    return one_value and one_mask and not arguments.get("accumulate")
+
+
+def _is_mask(index: Any) -> bool:
+    return str(index.dtype) in ("torch.bool", "torch.uint8")
 
 
 def _inexact(arguments: Arguments) -> bool:
     dtype = arguments.get("dtype") or getattr(arguments.get("self"), "dtype", None)
     return bool(dtype is not None and (dtype.is_floating_point or dtype.is_complex))
+
+
+def _alpha_and_wider(arguments: Arguments) -> bool:
+    """``self.add_(other, alpha=2)`` that is computed in a wider float dtype than that of ``self``."""
+    import torch
+
+    self, other = arguments["self"], arguments.get("other")
+    if not isinstance(other, torch.Tensor) or arguments.get("alpha", 1) == 1:
+        return False
+    return self.dtype.is_floating_point and torch.result_type(self, other) != self.dtype
 
 
 def _without_range(arguments: Arguments) -> bool:
@@ -78,5 +98,6 @@ CONDITIONS: dict[str, Callable[[Arguments], bool]] = {
     "check_errors": lambda arguments: bool(arguments.get("check_errors")),
     "reduce is sum or mean": _reduces_by("sum", "mean"),
     "reduce is prod": _reduces_by("prod"),
+    "alpha and a wider float": _alpha_and_wider,
     "mode is max": lambda arguments: arguments.get("mode") == 2,
 }

@@ -18,12 +18,13 @@ from assay.devices.operators.overloads import Overload, overloads
 from assay.errors import ConfigError, describe
 
 DEVICES = ("cuda", "mps", "xpu")
-DeviceCheck = Literal["none", "all", "iterator", "placeholder", "index", "where", "fill"]
+DeviceCheck = Literal["none", "all", "iterator", "placeholder", "index", "where", "fill", "put"]
 """How torch looks at the devices of an operator's tensors.
 
 ``all``: before the kernel, by the wrapper that torchgen writes. ``iterator``: in TensorIterator, which lets one
-0-dimensional CPU tensor mix. ``where``: as that, with two of them. ``index``: indices may be on the CPU. ``fill``: a
-mask must be where the tensor is. ``placeholder``: inside the kernel, as on MPS.
+0-dimensional CPU tensor mix. ``where``: as that, with two of them. ``index``: indices may be on the CPU. ``put``:
+indices may be anywhere, and numbers, too. ``fill``: a mask must be where the tensor is. ``placeholder``: inside the
+kernel, as on MPS.
 """
 
 
@@ -69,6 +70,10 @@ class OperatorRule:
     # dtypes for which the device has no kernel of this operator, though it has the dtype
     missing_dtypes: tuple[str, ...] = ()
     dtype_error: str = ""  # the text of torch's error for these, with a field ``dtype``
+    refused_when: str = ""  # the condition under which the device has no kernel for a call, or empty
+    refusal: str = ""  # the text of torch's error then
+    # dtypes that the device takes and the CPU's kernel, which is borrowed, does not: computed in float64
+    wider: tuple[str, ...] = ()
     # the overload that an error names, which is the one that was looked for in vain: an operator that calls another
     # stumbles over that one (``"aten::heaviside.out"`` for ``"aten::heaviside"``)
     named: str = ""
@@ -95,6 +100,7 @@ class Rules:
     # ``mixed`` (operands on different devices, inside a kernel), ``deterministic``
     texts: dict[str, str]
     copies: dict[str, Copies]  # by way (``"to device"``, ``"to host"``, with ``", pinned"`` and ``", non_blocking"``)
+    pinning: str  # torch's error for ``x.pin_memory()`` there, or empty where it works
     assumed: str  # what is taken over from another device for want of a source, or empty
     facts: dict[str, Any]
     # operators that the device has, but had not in an older release that is asked for
@@ -163,6 +169,7 @@ def rules(device: str) -> Rules:
         missing_dtypes={name: fact["error"] for name, fact in facts.get("missing_dtypes", {}).items()},
         texts={name: fact["text"] for name, fact in facts["texts"].items()},
         copies={name: Copies(**fact) for name, fact in facts["copies"].items()},
+        pinning=facts.get("pinning", {}).get("error", ""),
         assumed=facts.get("assumed", ""),
         facts=facts,
     )
@@ -173,6 +180,7 @@ def _operator(device: str, name: str) -> OperatorRule:
     rule, overload = rules(device), overloads().get(name)
     waits = next(_facts(rule, "waits", name), None)
     dtypes: dict[str, Any] = next(_facts(rule, "dtypes", name), {"lacks": (), "error": ""})
+    refused: dict[str, Any] = next(_facts(rule, "refused", name), {"when": "", "error": ""})
     common = OperatorRule(
         name,
         known=overload is not None,
@@ -181,6 +189,9 @@ def _operator(device: str, name: str) -> OperatorRule:
         check=next((fact["check"] for fact in _facts_of(fact_file("operators")["checks"], name)), None),
         missing_dtypes=tuple(dtypes["lacks"]),
         dtype_error=dtypes["error"],
+        refused_when=refused["when"],
+        refusal=refused["error"],
+        wider=tuple(next((fact["dtypes"] for fact in _facts_of(fact_file("operators")["wider"], name)), ())),
         named=name,
     )
     if overload is None:

@@ -37,8 +37,8 @@ def open_inputs(model: Any, data: Any, metrics: Any, options: EvaluateOptions) -
 
     Of `DistributedDataParallel` the model inside is evaluated.
 
-    Metrics that are written as strings are of as many classes as an estimator, a data set of Hugging Face or `classes`
-    names, where these are more than two.
+    Metrics that are written as strings have `num_classes`, or as many classes as an estimator, a data set of Hugging
+    Face or `classes` names, where these are more than two.
 
     Raises:
         ConfigError: something of it cannot be understood.
@@ -49,7 +49,8 @@ def open_inputs(model: Any, data: Any, metrics: Any, options: EvaluateOptions) -
     defaults: dict[str, Any] = {"num_classes": len(names)} if len(names) > 2 else {}
     if is_estimator(model) and hasattr(model, DECISIONS) and not hasattr(model, PROBABILITIES):
         defaults["logits"] = True
-    metrics = as_metrics(metrics, None, defaults)
+    shared = {} if options.num_classes is None else {"num_classes": options.num_classes}
+    metrics = as_metrics(metrics, shared, defaults)
     meter = meter_of(metrics, options.weights is not None)
     options = replace(options, classes=names)
     needs = ModelNeeds(

@@ -63,6 +63,7 @@ def _data_options(options: EvaluateOptions, needs: ModelNeeds) -> DataOptions:
         features=tuple(options.features),
         weights=next(iter(_names("weights", options.weights)), ""),
         ids=next(iter(_names("ids", options.ids)), ""),
+        cluster=next(iter(_names("cluster", options.cluster)), ""),
         others=tuple(name for each in (*slices.values(), *shown.values()) for name in _names("slices or show", each)),
         columns={name: each for name, part in columns.items() for each in _names(f"columns: {name}", part)},
         classes=tuple(options.classes),

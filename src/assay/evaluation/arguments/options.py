@@ -40,6 +40,7 @@ class ReportOptions:
     """
 
     slices: Slices = None
+    cluster: Any = None
     min_slice_size: int = 20
     confidence_level: float | None = 0.95
     n_resamples: int = 400
@@ -48,6 +49,7 @@ class ReportOptions:
     diagnostics: bool = True
     show: Shown = None
     classes: Sequence[str] = ()
+    num_classes: int | None = None
     progress: bool | None = None
     seed: int = 0
     title: str = "Evaluation"
@@ -61,6 +63,8 @@ class ReportOptions:
             raise ConfigError(describe("confidence_level", repr(self.confidence_level), "a number between 0 and 1", do))
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
             raise ConfigError(describe("seed", repr(self.seed), "an integer from 0 to 2^63 - 1", "Pass seed=0"))
+        if self.num_classes is not None:
+            self._check_integers(num_classes=2)
         if isinstance(self.classes, str):
             do = "Pass a list of names"
             raise ConfigError(describe("classes", repr(self.classes), "one name for each class", do))

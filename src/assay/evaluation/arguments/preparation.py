@@ -9,6 +9,7 @@ from typing import Any
 from assay.errors import ConfigError, describe
 from assay.evaluation.arguments.options import ReportOptions
 from assay.evaluation.observe.bootstrap_groups import BootstrapGroups
+from assay.evaluation.observe.clusters import cluster_name
 from assay.evaluation.observe.observers import Observer
 from assay.evaluation.observe.per_sample import PerSampleRecorder
 from assay.evaluation.observe.query_recorder import QueryRecorder
@@ -95,12 +96,14 @@ def sample_observers(
         name, metric = ranking
         if metric.by_row or keeps_documents:
             observers["queries"] = QueryRecorder(name, metric, 0 if metric.by_row else most_samples(options))
-    recorder = None
+    recorder, cluster = None, cluster_name(options.cluster)
     if options.keep_samples and expected is not None:
-        recorder = observers["samples"] = PerSampleRecorder(like.metrics, expected, most_samples(options), in_files)
+        recorder = observers["samples"] = PerSampleRecorder(
+            like.metrics, expected, most_samples(options), in_files, cluster
+        )
     groups = None
     if options.confidence_level is not None:
-        groups = observers["groups"] = BootstrapGroups(like, recorder, options.seed, alone)
+        groups = observers["groups"] = BootstrapGroups(like, recorder, options.seed, alone, cluster=cluster)
     if slices.slices:
         observers["slices"] = Slicer(slices.slices, like, 0 if recorder is None else recorder.most, groups)
     return observers

@@ -35,6 +35,7 @@ class Reader:
         weights: the same, of the samples' weights; None for none.
         ids: the same, of the samples' ids; None for none.
         slices: the same by name, of the values by which samples are grouped.
+        cluster: the same of the clusters of samples that depend on each other.
         columns: the same by name, of the named columns that metrics take.
         shown: the same by name, of what a report shows of samples.
         raw: predictions and targets are lists of raw samples, such as strings.
@@ -58,6 +59,7 @@ class Reader:
         ids: Selector = None,
         preds: Selector = None,
         slices: Mapping[str, Selector] | None = None,
+        cluster: Selector = None,
         columns: Mapping[str, Selector] | None = None,
         shown: Mapping[str, Selector] | None = None,
         raw: bool = False,
@@ -65,9 +67,9 @@ class Reader:
         self._inputs, self._target, self._weights, self._ids, self._preds = inputs, target, weights, ids, preds
         self._positions, self._needed, self._names = _signature(model)
         self._slices, self._columns, self.raw = dict(slices or {}), dict(columns or {}), raw
-        self._shown = dict(shown or {})
+        self._shown, self._cluster = dict(shown or {}), cluster
         others = (*self._slices.values(), *self._columns.values(), *self._shown.values())
-        aside = [each for each in (weights, ids, *others) if isinstance(each, str | int)]
+        aside = [each for each in (weights, ids, cluster, *others) if isinstance(each, str | int)]
         self._aside = set(aside) - (self._names or set())
         self._inputs_by_count: dict[int, list[int]] = {}
         self._plain = inputs is None and target is None and not self._aside
@@ -103,6 +105,12 @@ class Reader:
     def slices(self, batch: Any) -> dict[str, Any]:
         """The values of the samples of a batch that tell slices apart, as tensors or lists that nobody overwrites."""
         return {name: _copied(_selected(batch, each, f"slices: {name}"), name) for name, each in self._slices.items()}
+
+    def clusters(self, batch: Any) -> Any:
+        """The clusters of the samples of a batch; None where they are independent."""
+        if self._cluster is None:
+            return None
+        return _copied(_selected(batch, self._cluster, "cluster"), "cluster")
 
     def columns(self, batch: Any) -> dict[str, Any]:
         """The named columns of a batch that metrics take."""

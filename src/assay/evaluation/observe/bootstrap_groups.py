@@ -31,7 +31,7 @@ from assay.meter.intervals import (
 )
 from assay.report.resampling import Resampling
 from assay.stats.bootstrap import LEAST
-from assay.stats.sampling import SampleDigest, groups_of
+from assay.stats.sampling import SampleDigest, groups_of, in_clusters
 
 SLICE_GROUPS = 32
 """Of a slice. Its standard error has 12 % of error by that, and Student's t is 4 % larger than for 128."""
@@ -85,11 +85,19 @@ class BootstrapGroups:
         alone: whether one process counts everything; then a sample without an id is identified by its
             position in the stream.
         most: how many groups at most.
+        cluster: what the clusters are that come to groups as a whole; empty where samples are independent.
     """
 
     def __init__(
-        self, like: Meter, recorder: PerSampleRecorder | None, seed: int, alone: bool, most: int = GROUPS
+        self,
+        like: Meter,
+        recorder: PerSampleRecorder | None,
+        seed: int,
+        alone: bool,
+        most: int = GROUPS,
+        cluster: str = "",
     ) -> None:
+        self._cluster = cluster
         self._like, self._recorder, self._seed, self._alone, self._most = like, recorder, seed, alone, most
         self._names: list[str] | None = None
         self._groups = 0
@@ -107,7 +115,7 @@ class BootstrapGroups:
 
     def empty(self, most: int | None = None) -> BootstrapGroups:
         """Groups without samples."""
-        return BootstrapGroups(self._like, self._recorder, self._seed, self._alone, most or self._most)
+        return BootstrapGroups(self._like, self._recorder, self._seed, self._alone, most or self._most, self._cluster)
 
     def count(
         self, rows: SampleRows, codes: Array | None = None, label_of: Callable[[int], Label] = lambda code: ()
@@ -129,7 +137,9 @@ class BootstrapGroups:
             self.identified, self.nameless = False, not self._alone
             if self.nameless:
                 return
-        groups = groups_of(numbers, self._seed, self._groups)
+        groups = groups_of(numbers if rows.clusters is None else rows.clusters, self._seed, self._groups)
+        if rows.clusters is not None:
+            numbers = in_clusters(numbers, rows.clusters)
         codes = np.zeros(len(rows), np.int64) if codes is None else codes
         for code, digest in SampleDigest.by_code(numbers, rows.target_numbers, codes).items():
             self._add_digest(label_of(code), digest)
@@ -142,7 +152,7 @@ class BootstrapGroups:
         without: Collection[str] = ()
         if self._recorder is not None and self._recorder.keeps_all:
             without = self._recorder.terms
-        independent = rows.are_single and rows.id_numbers is None
+        independent = rows.are_single and rows.id_numbers is None and rows.clusters is None
         needing = needing_bootstrap(self._like, independent=independent, without=without)
         return [] if needing is None else list(needing.metrics)
 
@@ -242,5 +252,6 @@ class BootstrapGroups:
             digest.count,
             f"{digest.ids:016x}{digest.ids_xor:016x}",
             "" if digest.targets is None else f"{digest.targets:016x}",
+            self._cluster,
         )
         return Resampled(intervals, reasons, replicates, resampling)

@@ -27,6 +27,7 @@ from assay.errors import ShapeError, describe
 from assay.evaluation.data.batch import Reader
 from assay.evaluation.model.forward import Predicted
 from assay.evaluation.nested_batch import structure
+from assay.evaluation.observe.clusters import ClustersByIndex, cluster_numbers
 from assay.evaluation.processes.ranks import Ranks
 from assay.meter.arguments import Arguments, layout_of
 from assay.stats.sampling import numbers_of, row_numbers
@@ -58,6 +59,7 @@ class SampleRows:
         raw: prediction and target of each, of raw samples such as strings; None for tensors.
         numbers: what `numbers_of` makes of their ids, `(N,)`, where that is known already.
         chunks: the rows as tallies count them, with what the tallies needed of them, for all observers.
+        clusters: integers `(N,)`: the cluster that each sample is in; None where samples are independent.
         places: which of the samples since `first` they are; None where they are all of them.
     """
 
@@ -70,6 +72,7 @@ class SampleRows:
     numbers: Array | None = None
     chunks: dict[Any, list[Batch]] = field(default_factory=dict, repr=False)
     places: Array | None = None
+    clusters: Array | None = None
 
     @property
     def preds(self) -> Tensor:
@@ -97,7 +100,9 @@ class SampleRows:
         """The samples at these positions, some of them several times; without ids and parts."""
         raw = None if self.raw is None else [self.raw[k] for k in order.tolist()]
         numbers = None if self.id_numbers is None else self.id_numbers[order]
-        return SampleRows(self.batch.select(order), None, None, self.first, {}, raw, numbers, places=order)
+        clusters = None if self.clusters is None else self.clusters[order]
+        batch = self.batch.select(order)
+        return SampleRows(batch, None, None, self.first, {}, raw, numbers, places=order, clusters=clusters)
 
     @cached_property
     def id_numbers(self) -> Array | None:
@@ -125,6 +130,7 @@ class RowMetadata:
     ids: list[Any] | None
     parts: Mapping[str, Any]
     raw: tuple[Sequence[Any], Sequence[Any]] | None = None
+    clusters: Any = None
 
 
 class Observer(Protocol):
@@ -165,10 +171,18 @@ class Observers:
         reader: finds ids and slices in a batch.
         observers: by name.
         stage_bytes: how much of a device's memory staged rows may take.
+        clusters: of samples with indices, where they are no part of the batches.
     """
 
-    def __init__(self, reader: Reader, observers: Mapping[str, Observer], stage_bytes: int = STAGE_BYTES) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        observers: Mapping[str, Observer],
+        stage_bytes: int = STAGE_BYTES,
+        clusters: ClustersByIndex | None = None,
+    ) -> None:
         self._reader, self._observers, self._stage_bytes = reader, dict(observers), stage_bytes
+        self._clusters = clusters
         self._busy = list(self._observers.values())
         self._layout: tuple[Any, ...] = ()
         self._columns: tuple[Any, ...] = ()
@@ -192,15 +206,17 @@ class Observers:
         if not self._was_shown:  # a name that is wrong is an error now, and not when all is counted
             self._reader.shown(batch)
             self._was_shown = True
-        for name, values in parts.items():
+        clusters = self._reader.clusters(batch)
+        named = {f"slices: {name}": values for name, values in parts.items()}
+        for name, values in (named if clusters is None else {**named, "cluster": clusters}).items():
             if len(values) != predicted.rows:
                 got = f"{len(values)} values for {predicted.rows} samples ({structure(batch)})"
-                raise ShapeError(describe(f"slices: {name}", got, "one value a sample", "Correct the name or function"))
+                raise ShapeError(describe(name, got, "one value a sample", "Correct the name or function"))
         raw = None
         if self._reader.raw:
             target = [""] * predicted.rows if predicted.target is None else predicted.target
             raw = [_without_values(each) for each in predicted.preds], target
-        return RowMetadata(index, ids, parts, raw)
+        return RowMetadata(index, ids, parts, raw, clusters)
 
     def push(self, metadata: RowMetadata, first: int, batch: Arguments) -> None:
         """Take the rows of a batch that was counted; its tensors may be overwritten afterwards."""
@@ -299,7 +315,12 @@ class Observers:
         ids = None if metadata[0].ids is None else [key for each in metadata for key in each.ids or ()]
         parts = {name: [each.parts[name] for each in metadata] for name in metadata[0].parts}
         raw = [pair for each in metadata if each.raw is not None for pair in zip(*each.raw, strict=True)]
-        rows = SampleRows(batch, index, ids, self._first, parts, raw or None)
+        clusters = None
+        if metadata[0].clusters is not None:
+            clusters = cluster_numbers([each.clusters for each in metadata])
+        elif self._clusters is not None and index is not None:
+            clusters = self._clusters.numbers[index]
+        rows = SampleRows(batch, index, ids, self._first, parts, raw or None, clusters=clusters)
         with self._whole(), torch.no_grad():
             for observer in self._busy:
                 observer.count(rows)

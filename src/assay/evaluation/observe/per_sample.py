@@ -30,6 +30,7 @@ from assay.report.samples import MOST_SAMPLES, Column
 from assay.report.worst import LIMIT, order_of_choice, severity, worst_rows
 
 _COLUMN, _INDEX, _DECISION, _TARGET, _PRINT, _IDS = "column ", "index", "decision", "target", "print", "ids"
+_CLUSTER = "cluster"
 _SHARED = "Per-sample values were not kept, as samples share ids: pass unique ids= to keep them."
 _BY_INDEX = "Samples are called by their indices in the data set, as some have the same id."
 _CHARACTERS = 200  # of a string that is shown
@@ -67,6 +68,7 @@ class PerSampleRecorder:
         expected: how many samples there are, where that is known.
         most: how many samples are kept.
         in_files: more than `MOST_SAMPLES` are written to temporary files while they are counted.
+        cluster: what the clusters of samples are; empty where samples are independent.
 
     Attributes:
         terms: by metric, its numerator and its denominator, as columns of the samples.
@@ -74,9 +76,14 @@ class PerSampleRecorder:
     """
 
     def __init__(
-        self, metrics: Mapping[str, Metric], expected: int = 0, most: int = MOST_SAMPLES, in_files: bool = False
+        self,
+        metrics: Mapping[str, Metric],
+        expected: int = 0,
+        most: int = MOST_SAMPLES,
+        in_files: bool = False,
+        cluster: str = "",
     ) -> None:
-        self._metrics, self._expected, self.most = metrics, expected, most
+        self._metrics, self._expected, self.most, self._cluster = metrics, expected, most, cluster
         self._in_files = in_files and most > MOST_SAMPLES and not 0 < expected <= MOST_SAMPLES
         self._segments = SampleSegments()
         self._series: dict[str, list[Array]] = {}
@@ -103,7 +110,7 @@ class PerSampleRecorder:
 
     def empty(self) -> PerSampleRecorder:
         """One that has kept nothing."""
-        return PerSampleRecorder(self._metrics, self._expected, self.most, self._in_files)
+        return PerSampleRecorder(self._metrics, self._expected, self.most, self._in_files, self._cluster)
 
     def count(self, rows: SampleRows) -> None:
         """Keep what rows contribute; it is moved to the CPU at once."""
@@ -138,6 +145,8 @@ class PerSampleRecorder:
             self._series.setdefault(_PRINT, []).append(rows.target_numbers)
         if rows.index is not None:
             self._series.setdefault(_INDEX, []).append(rows.index)
+        if rows.clusters is not None:
+            self._series.setdefault(_CLUSTER, []).append(rows.clusters)
         self._ids += rows.ids or ()
         self._write_when_large()
 
@@ -268,6 +277,8 @@ class PerSampleRecorder:
             classes=classes,
             raw=[raw for name, each in worst.items() if (raw := _raw(name, each, classes)) is not None],
             score=self._score if self._score in columns else "",
+            clusters=ordered.get(_CLUSTER),
+            cluster=self._cluster if _CLUSTER in ordered else "",
         )
         return PerSampleValues(samples, self._terms_of(columns), order, ordered.get(_INDEX), _marks(worst), notes)
 
@@ -277,7 +288,9 @@ class PerSampleRecorder:
         names, order, notes = _names_in_segments(segments)
         if not names:
             return PerSampleValues(notes=notes)
-        sources = {name: name for name in segments.names if name.startswith(_COLUMN) or name in (_DECISION, _TARGET)}
+        sources = {
+            name: name for name in segments.names if name.startswith(_COLUMN) or name in (_DECISION, _TARGET, _CLUSTER)
+        }
         sources |= {"ids": names} | ({_INDEX: _INDEX} if _INDEX in segments.names and names != _INDEX else {})
         packed = _in_temporary_file(segments, sources, order)
         columns = {name.removeprefix(_COLUMN): packed[name] for name in sorted(packed) if name.startswith(_COLUMN)}
@@ -291,6 +304,8 @@ class PerSampleRecorder:
             tuple(classes),
             tuple(raw for name, each in worst.items() if (raw := _raw(name, each, classes)) is not None),
             self._score if self._score in columns else "",
+            clusters=packed.get(_CLUSTER),
+            cluster=self._cluster if _CLUSTER in packed else "",
         )
         index = packed["ids"] if names == _INDEX else packed.get(_INDEX)
         return PerSampleValues(

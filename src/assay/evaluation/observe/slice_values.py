@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
-from assay.evaluation.observe.observers import Array
+from assay.report.packed_array import Array
 
 MOST_VALUES = 100
 MOST_CROSSED = 9
@@ -82,7 +82,7 @@ class Coding:
             codes = [self.codes(each) for each in texts]
             samples = [np.repeat(np.arange(len(each)), each) for each in counted]
             return self._of_lists(list(zip(codes, samples, map(len, counted), strict=True)))
-        return SliceCodes(self.codes(_values(batches, self.name)))
+        return SliceCodes(self.codes(values_of_batches(batches, self.name)))
 
     def _of_lists(self, batches: Sequence[tuple[Array, Array, int]]) -> SliceCodes:
         """Each value of a sample once; a sample without any is in the slice of those."""
@@ -219,7 +219,7 @@ def _lists(values: Iterable[Any]) -> list[list[str]]:
     return lists
 
 
-def _values(batches: Sequence[Any], part: str) -> Array:
+def values_of_batches(batches: Sequence[Any], part: str) -> Array:
     """The values of some batches as one array of numbers, or of texts."""
     arrays = [_array(each) for each in batches]
     for array in arrays:

@@ -22,7 +22,7 @@ from assay.evaluation.observe.partition import Label, Partition
 from assay.evaluation.observe.slice_values import BASE, MOST_CROSSED, Coding, SliceCodes, SlicePlaces, crossed
 from assay.meter import Meter
 
-Slices: TypeAlias = "Mapping[str, Any] | Sequence[str | tuple[str, ...]] | None"
+Slices: TypeAlias = "str | Mapping[str, Any] | Sequence[str | tuple[str, ...]] | None"
 
 MOST_CELLS = 1000
 _RANGE = re.compile(r"\[[^, ]+, [^, ]+[\])]")
@@ -41,6 +41,22 @@ class SliceSpec:
     slices: Mapping[str, tuple[str, ...]]
 
 
+def split_text(slices: Any) -> Any:
+    """Slices that are written as one text, as a list: "sex,sex*age" is sex, and sex crossed with age.
+
+    All else stays as it is: in a list every name is that of a column.
+
+    Example:
+        >>> split_text("sex, sex*age:edges=18,65")
+        ['sex', ('sex', 'age:edges=18,65')]
+    """
+    if not isinstance(slices, str):
+        return slices
+    names = re.split(r",\s*(?![-+.\d])", slices)  # not within age:edges=18,65
+    crossed = [tuple(map(str.strip, each.split("*"))) for each in names]
+    return [each if len(each) > 1 else each[0] for each in crossed]
+
+
 def parse_slices(slices: Slices) -> SliceSpec:
     """Understand what `evaluate` was given.
 
@@ -53,9 +69,10 @@ def parse_slices(slices: Slices) -> SliceSpec:
     """
     if slices is None:
         return SliceSpec({}, {})
-    if isinstance(slices, str) or not isinstance(slices, Mapping | Sequence):
+    slices = split_text(slices)
+    if not isinstance(slices, Mapping | Sequence):
         expected = "names of columns, or selectors by name"
-        raise ConfigError(describe("slices", repr(slices), expected, f"Write slices=[{slices!r}]"))
+        raise ConfigError(describe("slices", repr(slices), expected, 'Write slices="sex,sex*age"'))
     if not isinstance(slices, Mapping):
         slices = {each if isinstance(each, str) else " x ".join(map(str, each)): each for each in slices}
     selectors = {str(name): each for name, each in slices.items() if not isinstance(each, tuple)}

@@ -84,8 +84,8 @@ class Diagnostics:
             if self.plain:
                 plots.append(self._distribution(bins))
         roc = "ROC" if self.single else "ROC, each class against the rest"
-        plots += self._curves(roc, results.get(_ROC), results.get(_AUROC))
-        plots += self._curves("Precision and recall", results.get(_PR), results.get(_AP))
+        plots += self._curves(roc, "roc", results.get(_ROC), results.get(_AUROC))
+        plots += self._curves("Precision and recall", "pr", results.get(_PR), results.get(_AP))
         return tables, plots, notes
 
     def _distribution(self, bins: Any) -> Distribution:
@@ -98,12 +98,10 @@ class Diagnostics:
         both = (Series(name, _plain(each)) for name, each in zip(names, (yes, counts - yes), strict=True))
         return Distribution(title, _plain(bins.edges), tuple(both), axis)
 
-    def _curves(self, title: str, points: Any, areas: Any) -> list[Plot]:
+    def _curves(self, title: str, kind: str, points: Any, areas: Any) -> list[Plot]:
         if points is None or areas is None:
             return []
-        if self.single:
-            return [curves(title, points, self.classes, [float(areas)])]
-        return [curves(title, points, self.classes, areas.tolist())]
+        return [curves(title, kind, points, self.classes, [float(areas)] if self.single else areas.tolist())]
 
 
 def choose_diagnostics(

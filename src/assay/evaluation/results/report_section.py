@@ -9,17 +9,19 @@ from typing import Any
 from assay.errors import plural
 from assay.evaluation.arguments.options import ReportOptions
 from assay.evaluation.observe.bootstrap_groups import BootstrapGroups, Resampled, resamples_of_slices
+from assay.evaluation.observe.clusters import cluster_name
 from assay.evaluation.observe.per_sample import PerSampleValues
 from assay.evaluation.observe.slices import Slicer, SliceResult
 from assay.evaluation.results.diagnostics import Diagnostics, residuals
 from assay.evaluation.results.missing_intervals import MissingInterval, missing_interval_notes
 from assay.evaluation.results.report_values import IntervalSources, rest_of, values_of
 from assay.meter import Meter
-from assay.meter.intervals import intervals_or_reasons
+from assay.meter.intervals import ConfidenceInterval, intervals_or_reasons
 from assay.meter.resample import READ_ELEMENTS
 from assay.metrics.base import Metric
 from assay.report import Section, Slice, Table, Value
 from assay.report.packed_array import PackedArray
+from assay.report.resampling import named_clusters
 from assay.report.worst_slices import slices_of
 
 SECTION = "Evaluation"  # the same of every model and title: reports are compared section by section
@@ -56,14 +58,14 @@ def build_section(
         drawn = Resampled()
         if groups is not None:
             drawn = groups.resampled(options.confidence_level, options.n_resamples, per_sample.terms)
-        closed = intervals_or_reasons(total, options.confidence_level, options.n_resamples, options.seed)
+        closed = _closed_forms(total, options, options.confidence_level, options.n_resamples)
         sources = replace(sources, closed=closed, drawn=drawn)
     missing: list[MissingInterval] = []
     values = _values(results, metrics, total.rows, sources, missing)
     slicer: Slicer | None = observed.get("slices")
     slices: tuple[Slice, ...] = ()
     if slicer is not None:
-        slices = _slices(slicer.results(per_sample.order), results, metrics, sources, options.n_resamples, missing)
+        slices = _slices(slicer.results(per_sample.order), results, metrics, sources, options, missing)
     own_tables, own_plots, omitted = rest_of(results, metrics, diagnostics.classes)
     more_tables, more_plots, notes = diagnostics.figures(total)
     if options.diagnostics:
@@ -80,6 +82,8 @@ def build_section(
         resampling=sources.drawn.resampling,
     )
     notes += per_sample.notes
+    if options.cluster is not None:
+        notes.append(_clusters(section, cluster_name(options.cluster)))
     if slicer is not None and slicer.lists:
         names = ", ".join(slicer.lists)
         notes.append(
@@ -111,25 +115,41 @@ def _slices(
     whole: Mapping[str, Any],
     metrics: Mapping[str, Metric],
     of_all: IntervalSources,
-    n_resamples: int,
+    options: ReportOptions,
     missing: list[MissingInterval],
 ) -> tuple[Slice, ...]:
     """The slices with the values that the section has, and their intervals."""
     names = list(dict.fromkeys(name for name, _ in values_of(whole, metrics, 0)))
     slices = []
-    level, n_resamples = of_all.confidence_level, resamples_of_slices(n_resamples, len(results))
+    level, n_resamples = of_all.confidence_level, resamples_of_slices(options.n_resamples, len(results))
     for each in results:
         rows = each.meter.rows
         terms = of_all.terms if each.members is not None else {}
         sources = replace(of_all, members=each.members, closed={}, drawn=Resampled(), terms=terms)
         if level is not None:
             drawn = each.resampled(level, n_resamples, terms, READ_ELEMENTS // len(results))
-            closed = intervals_or_reasons(each.meter, level, n_resamples)
+            closed = _closed_forms(each.meter, options, level, n_resamples)
             sources = replace(sources, closed=closed, drawn=drawn)
         values = _values(each.values(names), metrics, rows, sources, missing, each.name)
         members = None if each.members is None else PackedArray.of(each.members)
         slices.append(Slice(each.name, rows, values, members, sources.drawn.resampling))
     return tuple(slices)
+
+
+def _closed_forms(
+    meter: Meter, options: ReportOptions, confidence_level: float, n_resamples: int
+) -> dict[str, ConfidenceInterval | str]:
+    """Intervals in closed form, which hold for independent samples."""
+    if options.cluster is not None:
+        return {}
+    return intervals_or_reasons(meter, confidence_level, n_resamples, options.seed)
+
+
+def _clusters(section: Section, name: str) -> str:
+    """What a reader must know of clusters."""
+    if section.samples is not None and section.samples.clusters is not None:
+        return f"Intervals are of {named_clusters(name, len(section.samples.cluster_numbers[0]))}, not of samples."
+    return f"Intervals are of {named_clusters(name)}, not of samples."
 
 
 def _worst(section: Section) -> list[str]:

@@ -19,7 +19,6 @@ from assay.report import ConfusionPlot, Plot, Samples, Table, Value
 from assay.report.inference import interval_of
 from assay.report.measured_value import MeasuredValue
 from assay.report.packed_array import PackedArray
-from assay.stats.intervals import wilson
 
 MOST_CLASSES = 100
 UNKNOWN = "neither per-sample values nor counts of groups of samples are kept of it"
@@ -99,14 +98,7 @@ class IntervalSources:
         return with_terms
 
     def _of_terms(self, value: Value, confidence_level: float) -> ConfidenceInterval | None:
-        measured = MeasuredValue(value, self.samples, self.members)
-        if (share := measured.share()) is not None:
-            return ConfidenceInterval(
-                *wilson(int(share[0].sum()), int(share[1].sum()), confidence_level),
-                confidence_level,
-                "Wilson's interval",
-            )
-        ends = interval_of(measured, confidence_level)
+        ends = interval_of(MeasuredValue(value, self.samples, self.members), confidence_level, safe=False)
         if ends.lower is None or ends.upper is None:
             return None
         return ConfidenceInterval(ends.lower, ends.upper, confidence_level, ends.method)
@@ -183,8 +175,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_matrix(metric: Metric, value: Any) -> bool:
-    counts = isinstance(value, Tensor) and value.ndim == 2 and not value.is_floating_point()
-    return type(metric).__name__ == "ConfusionMatrix" and counts
+    return metric.picture == "matrix" and value.ndim == 2 and not value.is_floating_point()
 
 
 def _names(classes: Sequence[str], count: int) -> tuple[str, ...]:

@@ -57,7 +57,8 @@ class Identity:
         kept = options.keep_samples and options.max_kept_samples
         followed = [kept, groups, [[name, list(parts)] for name, parts in slices.slices.items()]]
         selectors = {
-            name: getattr(options, name) for name in ("inputs", "target", "preds", "weights", "columns", "ids")
+            name: getattr(options, name)
+            for name in ("inputs", "target", "preds", "weights", "columns", "ids", "cluster")
         }
         described = json.loads(MeterDescription.of(meter.metrics, meter.weighted, 0).to_json())
         return {

@@ -71,6 +71,8 @@ class ConfusionMatrix(LabelMetric):
         "all; None counts. What would be divided by 0 is 0.",
     ] = None
 
+    picture = "matrix"
+
     def tally(self, weighted: bool) -> Tally:
         return Confusion(self.labels, weighted)
 

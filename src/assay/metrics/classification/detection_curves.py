@@ -52,6 +52,8 @@ class DETCurve(RankingMetric):
     Source: A. Martin et al., The DET curve in assessment of detection task performance, Eurospeech 1997.
     """
 
+    picture = "det"
+
     def compute(self, counts: Rankings) -> ErrorTradeoff:
         missing = [k for k, of in enumerate(counts) if not of.num_positives or not of.num_negatives]
         self._warn_of_missing(missing, "positives and negatives")

@@ -179,6 +179,7 @@ class CalibrationCurve(ConfidenceMetric):
 
     higher_is_better = None
     examples = ({}, {"logits": True})
+    picture = "reliability"
 
     def compute(self, counts: BinTotals) -> ReliabilityDiagram:
         def means(sums: list[Fraction]) -> Tensor:

@@ -451,6 +451,8 @@ class ROC(RankingMetric):
     Source: T. Fawcett, An introduction to ROC analysis, Pattern Recognition Letters 27 (2006).
     """
 
+    picture = "roc"
+
     def compute(self, counts: Rankings) -> ROCCurve:
         missing = [k for k, of in enumerate(counts) if not of.num_positives or not of.num_negatives]
         self._warn_of_missing(missing, "positives and negatives")
@@ -480,6 +482,8 @@ class PrecisionRecallCurve(RankingMetric):
 
     Source: `sklearn.metrics.precision_recall_curve`, whose definition this is.
     """
+
+    picture = "pr"
 
     def compute(self, counts: Rankings) -> PRCurve:
         self._warn_of_missing([k for k, of in enumerate(counts) if not of.num_positives], "positives")

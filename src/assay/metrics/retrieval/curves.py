@@ -94,6 +94,7 @@ class RetrievalPrecisionRecallCurve(RetrievalCurveMetric):
     """
 
     higher_is_better = None
+    picture = "pr"
 
 
 @dataclass(frozen=True, kw_only=True)

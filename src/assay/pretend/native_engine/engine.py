@@ -84,6 +84,9 @@ class NativeEngine:
             tuple((way.named, way.when, way.deterministic) for way in rule.nondeterminism),
             tuple(SCALAR_TYPES[dtype] for dtype in rule.missing_dtypes),
             rule.dtype_error.replace("{dtype}", "{}"),
+            rule.refused_when,
+            rule.refusal,
+            tuple(SCALAR_TYPES[dtype] for dtype in rule.wider),
         )
 
     def _storage_resize(self, resize: Function) -> Function:

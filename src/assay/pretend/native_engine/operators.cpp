@@ -232,12 +232,12 @@ struct Beneath {
   at::tracer::impl::NoTracerDispatchMode tracer;
 };
 
-// Notes a copy, and the wait it means. `host` is the side in host memory; where there is none, either side.
+// Notes a copy, and the wait it means. `host` is the side in host memory; where it is not there yet, or none is, either.
 void note_copy(c10::Device target, c10::Device source, const at::Tensor& host, bool non_blocking) {
   const auto there = target.is_cpu() ? source : target;
-  const bool with_host = host.device().is_cpu();
+  const bool with_host = target.is_cpu() || source.is_cpu();
   Copy copy{str(source), str(target), non_blocking, false, host.numel()};
-  copy.pinned = with_host && host.layout() == c10::kStrided && is_pinned(host.storage().data());
+  copy.pinned = host.device().is_cpu() && host.layout() == c10::kStrided && is_pinned(host.storage().data());
   record("copy", "aten::copy_", str(there), copy.source + " to " + copy.target, copy);
   if (!with_host) {
     return;
@@ -251,11 +251,31 @@ void note_copy(c10::Device target, c10::Device source, const at::Tensor& host, b
   }
 }
 
-// AdvancedIndex in TensorAdvancedIndexing.cpp moves indices to the tensor they are for.
+// make_info in TensorAdvancedIndexingUtils.h moves indices to the tensor they are for.
 void note_moved_indices(const Operands& operands, c10::Device device) {
   for (const auto& [name, tensor] : operands) {
-    if (name == "indices" && tensor.defined() && tensor.device().is_cpu()) {
+    if (name == "indices" && tensor.defined() && tensor.device() != device) {
       note_copy(device, tensor.device(), tensor, false);
+    }
+  }
+}
+
+// Arguments of dtypes that the CPU's kernel lacks, in a wider one; the dtype that they had, if there were any.
+std::optional<c10::ScalarType> widen(const Rule& rule, Stack& stack, size_t begin) {
+  std::optional<c10::ScalarType> narrow;
+  for (size_t i = begin; i < stack.size(); ++i) {
+    if (stack[i].isTensor() && is_among(rule.narrow, stack[i].toTensor().scalar_type())) {
+      narrow = stack[i].toTensor().scalar_type();
+      stack[i] = stack[i].toTensor().to(rule.computed_in);
+    }
+  }
+  return narrow;
+}
+
+void narrow_results(const Rule& rule, Stack& stack, size_t begin, std::optional<c10::ScalarType> narrow) {
+  for (size_t i = begin; narrow && i < stack.size(); ++i) {
+    if (stack[i].isTensor() && stack[i].toTensor().scalar_type() == rule.computed_in) {
+      stack[i] = stack[i].toTensor().to(*narrow);
     }
   }
 }
@@ -297,7 +317,12 @@ void run_beneath(const c10::OperatorHandle& op, Stack* stack, c10::Device device
   Aliases aliases;
   const size_t begin = stack->size() - op.schema().arguments().size();
   arguments_to_cpu(op, *stack, aliases, device);
+  const Rule* rule = session() && !op.schema().is_mutable() ? &rule_of(op) : nullptr;
+  const auto narrow = rule && !rule->narrow.empty() ? widen(*rule, *stack, begin) : std::nullopt;
   call_on_cpu(op, stack, device);
+  if (narrow) {
+    narrow_results(*rule, *stack, begin, narrow);
+  }
   if (op.schema().is_mutable()) {
     aliases.write_back(device);
   }
@@ -322,16 +347,19 @@ void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
   check_available(op, is_sparse_call(op, operands, *stack) ? rule.available_sparse : rule.available, rule, device);
   check_memories(op, operands);
   check_storages(op, operands, *stack);
-  check_devices(op, rule, operands);
+  check_devices(op, rule, operands, *stack);
   check_operand_dtypes(op, rule, operands, device);
+  check_refused(op, rule, device, *stack);
   check_deterministic(op, rule, device, *stack);
   check_has_cpu_kernel(op, device);
   note_wait(op, rule, device, *stack);
-  if (rule.check == Rule::INDEX && !device.is_cpu()) {
-    note_moved_indices(operands, device);
+  // what is written to may be on the CPU, with indices on the device
+  const auto home = rule.check == Rule::PUT ? operands[0].second.device() : device;
+  if (rule.check == Rule::PUT || (rule.check == Rule::INDEX && !device.is_cpu())) {
+    note_moved_indices(operands, home);
   }
 
-  run_beneath(op, stack, device);
+  run_beneath(op, stack, home);
 }
 
 // Copies --------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,10 @@
 #include <ATen/Context.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/core/op_registration/adaption.h>
+#include <ATen/ops/result_type.h>
 #include <c10/util/Exception.h>
+
+#include <algorithm>
 
 namespace assay {
 namespace {
@@ -118,6 +121,17 @@ void check_index(const Operands& operands) {
   }
 }
 
+// As _index_put_impl_: indices and numbers are brought to the tensor, wherever they are.
+void check_put(const Operands& operands, bool filled) {
+  const auto& self = operands[0].second;
+  for (const auto& [name, tensor] : operands) {
+    const bool moved = name == "indices" || (tensor.defined() && tensor.dim() == 0);
+    TORCH_CHECK(filled || moved || !tensor.defined() || tensor.device() == self.device(),
+                "Expected all tensors to be on the same device, but found at least two devices, ", self.device(),
+                " and ", tensor.device(), "!");
+  }
+}
+
 // The argument of that name in a call, or null.
 const c10::IValue* argument(const c10::OperatorHandle& op, const torch::jit::Stack& stack, const char* name) {
   const auto& declared = op.schema().arguments();
@@ -143,19 +157,35 @@ bool boolean_index(const c10::IValue* indices) {
   return false;
 }
 
+bool is_true(const c10::IValue* value) {
+  return value && value->isBool() && value->toBool();
+}
+
 // One mask and one CPU value become masked_fill_, which needs no positions (canDispatchToMaskedFill in torch).
-bool is_filled(const c10::IValue* indices, const c10::IValue* values, bool accumulate) {
+bool is_filled(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const auto* indices = argument(op, stack, "indices");
+  const auto* values = argument(op, stack, "values");
+  const auto here = argument(op, stack, "self")->toTensor().device();
   const bool one_value = values && values->isTensor() && values->toTensor().numel() == 1 &&
       values->toTensor().device().is_cpu();
   int given = 0;
+  bool masks = true;
   for (const c10::IValue& element : indices->toListRef()) { // TorchScript's lists are untyped
-    given += element.isTensor() && element.toTensor().defined();
+    const auto index = element.isTensor() ? element.toTensor() : at::Tensor();
+    given += index.defined();
+    const bool mask = index.defined() && (index.scalar_type() == at::kBool || index.scalar_type() == at::kByte);
+    masks &= !index.defined() || (mask && index.device() == here);
   }
-  return one_value && given == 1 && !accumulate;
+  return one_value && given == 1 && masks && !is_true(argument(op, stack, "accumulate"));
 }
 
-bool is_true(const c10::IValue* value) {
-  return value && value->isBool() && value->toBool();
+// `self.add_(other, alpha=2)` that is computed in a wider float dtype than that of `self`.
+bool alpha_and_wider(const c10::IValue* self, const c10::IValue* other, const c10::IValue* alpha) {
+  if (!other->isTensor() || alpha->toScalar().equal(1)) {
+    return false;
+  }
+  const auto own = self->toTensor().scalar_type();
+  return c10::isFloatingType(own) && at::result_type(self->toTensor(), other->toTensor()) != own;
 }
 
 bool is_text(const c10::IValue* value, const std::string& text) {
@@ -183,7 +213,7 @@ bool applies(const std::string& when, const c10::OperatorHandle& op, const torch
     return boolean_index(get("indices"));
   }
   if (when == "boolean index unless filled") {
-    return boolean_index(get("indices")) && !is_filled(get("indices"), get("values"), is_true(get("accumulate")));
+    return boolean_index(get("indices")) && !is_filled(op, stack);
   }
   if (when == "floating point or complex") {
     return is_inexact(get("dtype"), get("self"), true);
@@ -230,6 +260,9 @@ bool applies(const std::string& when, const c10::OperatorHandle& op, const torch
     const auto* mode = get("mode");
     return mode && mode->isInt() && mode->toInt() == 2;
   }
+  if (when == "alpha and a wider float") {
+    return alpha_and_wider(get("self"), get("other"), get("alpha"));
+  }
   TORCH_CHECK(false, "assay: a rule of ", name_of(op), " has an unknown condition: ", when);
 }
 
@@ -270,7 +303,8 @@ void check_available(const c10::OperatorHandle& op, bool available, const Rule& 
   TORCH_CHECK_NOT_IMPLEMENTED(false, rule.missing);
 }
 
-void check_devices(const c10::OperatorHandle& op, const Rule& rule, const Operands& operands) {
+void check_devices(const c10::OperatorHandle& op, const Rule& rule, const Operands& operands,
+                   const torch::jit::Stack& stack) {
   const auto device = accelerator_of(operands);
   if (!device || rule.check == Rule::NONE) {
     return;
@@ -289,6 +323,8 @@ void check_devices(const c10::OperatorHandle& op, const Rule& rule, const Operan
         return check_placeholder(op, operands);
       case Rule::INDEX:
         return check_index(operands);
+      case Rule::PUT:
+        return check_put(operands, is_filled(op, stack));
       default:
         return;
     }
@@ -321,13 +357,23 @@ void check_deterministic(const c10::OperatorHandle& op, const Rule& rule, c10::D
 void check_operand_dtypes(const c10::OperatorHandle& op, const Rule& rule, const Operands& operands,
                           c10::Device device) {
   for (const auto& [name, tensor] : operands) {
-    for (const auto& missing : rule.missing_dtypes) {
-      if (tensor.defined() && missing == c10::toString(tensor.scalar_type())) {
-        const auto why = fill(rule.dtype_error, missing);
-        record("dtype", name_of(op), str(device), why);
-        TORCH_CHECK_NOT_IMPLEMENTED(false, why);
-      }
+    if (tensor.defined() && is_among(rule.missing_dtypes, tensor.scalar_type())) {
+      const auto why = fill(rule.dtype_error, c10::toString(tensor.scalar_type()));
+      record("dtype", name_of(op), str(device), why);
+      TORCH_CHECK_NOT_IMPLEMENTED(false, why);
     }
+  }
+}
+
+bool is_among(const std::vector<std::string>& dtypes, c10::ScalarType dtype) {
+  return std::find(dtypes.begin(), dtypes.end(), c10::toString(dtype)) != dtypes.end();
+}
+
+void check_refused(const c10::OperatorHandle& op, const Rule& rule, c10::Device device,
+                   const torch::jit::Stack& stack) {
+  if (applies(rule.refused_when, op, stack)) {
+    record("dtype", name_of(op), str(device), rule.refusal);
+    TORCH_CHECK(false, rule.refusal);
   }
 }
 

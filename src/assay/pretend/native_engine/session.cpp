@@ -47,6 +47,12 @@ std::unique_ptr<Rule> read_rule(PyObject* row) {
     rule->missing_dtypes.push_back(text(PyTuple_GetItem(dtypes, i)));
   }
   rule->dtype_error = text(PyTuple_GetItem(row, 10));
+  rule->refused_when = text(PyTuple_GetItem(row, 11));
+  rule->refusal = text(PyTuple_GetItem(row, 12));
+  PyObject* narrow = PyTuple_GetItem(row, 13);
+  for (Py_ssize_t i = 0; i < PyTuple_Size(narrow); ++i) {
+    rule->narrow.push_back(text(PyTuple_GetItem(narrow, i)));
+  }
   return rule;
 }
 

@@ -21,7 +21,7 @@ namespace assay {
 
 // What an operator does on the pretended device; see OperatorRule in rules.py, from which it is filled.
 struct Rule {
-  enum Check { NONE, ALL, ITERATOR, PLACEHOLDER, INDEX, WHERE, FILL }; // in the order of rules.DeviceCheck
+  enum Check { NONE, ALL, ITERATOR, PLACEHOLDER, INDEX, WHERE, FILL, PUT }; // in the order of rules.DeviceCheck
   bool available = true;
   bool available_sparse = true; // for tensors of a sparse layout
   bool on_cpu = false;
@@ -39,6 +39,11 @@ struct Rule {
   std::vector<Nondeterminism> nondeterminism;
   std::vector<std::string> missing_dtypes; // for which it has no kernel there, though the device has the dtype
   std::string dtype_error;                 // "... {} ...": what it says of them
+  std::string refused_when;                // a condition: there is no kernel for such a call
+  std::string refusal;                     // what the device says then
+  // For these the CPU has no kernel: the values are computed in a wider dtype and brought back.
+  std::vector<std::string> narrow;
+  c10::ScalarType computed_in = c10::kDouble;
 };
 
 struct Session {
@@ -107,11 +112,15 @@ at::Generator host_generator(const at::Generator& generator); // the CPU generat
 // rules.cpp: what a real device would refuse.
 using Operands = std::vector<std::pair<std::string, at::Tensor>>; // argument name and tensor, outputs first
 void check_available(const c10::OperatorHandle& op, bool available, const Rule& rule, c10::Device device);
-void check_devices(const c10::OperatorHandle& op, const Rule& rule, const Operands& operands);
+void check_devices(const c10::OperatorHandle& op, const Rule& rule, const Operands& operands,
+                   const torch::jit::Stack& stack);
 void check_deterministic(const c10::OperatorHandle& op, const Rule& rule, c10::Device device,
                          const torch::jit::Stack& stack);
 void check_operand_dtypes(const c10::OperatorHandle& op, const Rule& rule, const Operands& operands,
                           c10::Device device);
+void check_refused(const c10::OperatorHandle& op, const Rule& rule, c10::Device device,
+                   const torch::jit::Stack& stack);
+bool is_among(const std::vector<std::string>& dtypes, c10::ScalarType dtype);
 void check_dtype(const std::string& op, c10::ScalarType dtype, c10::Device device);
 void note_wait(const c10::OperatorHandle& op, const Rule& rule, c10::Device device, const torch::jit::Stack& stack);
 

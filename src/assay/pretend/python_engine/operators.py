@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
+from assay.devices.operators.conditions import is_filled
 from assay.devices.operators.overloads import overloads
 from assay.errors import describe
 from assay.pretend import operand_checks
@@ -105,12 +107,24 @@ class OperatorRunner:
                 host_args[place] = torch.tensor(host_args[place])
         if plan.name in HALF_TO_FLOAT and args[2]:  # the CPU has this step apart
             host_args = [host_args[0].float(), host_args[1], False]
+        narrow = self._widen(plan, host_args)
         result = func(*host_args, **host_kwargs)
+        if narrow is not None:
+            result = tree_map_only(Tensor, lambda x: x.to(narrow) if x.dtype == torch.float64 else x, result)
         if plan.written:
             for tensor in tensors:
                 if isinstance(tensor, PretendTensor):
                     tensor.follow()
         return self._outer(result, tensors, device, plan.name)
+
+    def _widen(self, plan: OperatorPlan, host_args: list[Any]) -> torch.dtype | None:
+        """Bring arguments of dtypes that the CPU's kernel lacks to float64; the dtype that they had, if any."""
+        narrow = None
+        for place, value in enumerate(host_args if plan.rule.wider and not plan.written else ()):
+            if isinstance(value, Tensor) and str(value.dtype).removeprefix("torch.") in plan.rule.wider:
+                narrow = value.dtype
+                host_args[place] = value.double()
+        return narrow
 
     def _whole(self, result: Any, plan: OperatorPlan) -> Any:
         """What torch made of other operators; refused if its C code made a tensor of the device past Python."""
@@ -161,7 +175,7 @@ class OperatorRunner:
             outs=outs,
             written=frozenset(argument.name for argument in schema.arguments if argument.is_write),
             draws=any(argument.name == "generator" for argument in schema.arguments),
-            judged=bool(rule.waits or rule.nondeterminism),
+            judged=bool(rule.waits or rule.nondeterminism or rule.refused_when or rule.check == "put"),
             borrowed=any(_C._dispatch_has_computed_kernel_for_dispatch_key(name, key) for key in ("CPU", "SparseCPU")),
             tensors=_only_tensors(func),
             made=None if name in self._kernels or name.partition(".")[0] in WHOLE else _made_by(func),
@@ -202,8 +216,8 @@ class OperatorRunner:
         first = tensors[0].device
         if any(tensor.device != first for tensor in tensors):
             self._same_device(plan, there, args, kwargs)
-            if plan.check == "index":
-                self._indices_to_device(there, args[1])
+            if plan.check in ("index", "put"):
+                self._indices_to(tensors[0].device if plan.check == "put" else there, args[1])
         if plan.rule.missing_dtypes:
             dtypes = (str(tensor.dtype).removeprefix("torch.") for tensor in tensors)
             if why := operand_checks.missing_dtype(plan.rule, dtypes):
@@ -211,6 +225,8 @@ class OperatorRunner:
         if plan.name.startswith("aten::convolution"):
             self._same_type(plan, there, args)
         arguments = dict(zip(plan.arguments, args, strict=False)) | kwargs if plan.judged else {}
+        if plan.rule.refused_when and (why := operand_checks.refusal(plan.rule, arguments)):
+            self.refuse("dtype", plan.name, there, why, RuntimeError)
         if plan.rule.nondeterminism:
             self._deterministic(plan, there, arguments)
         if not plan.borrowed:
@@ -235,6 +251,8 @@ class OperatorRunner:
         self, plan: OperatorPlan, device: torch.device, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         operands = _operands(plan, args, kwargs)
+        if plan.check == "put" and is_filled(dict(zip(plan.arguments, args, strict=False)) | kwargs):
+            return
         why = operand_checks.clash(plan.check, operands, wrapper=plan.wrapper, placeholder=self._placeholder)
         if why:
             self.refuse("devices", plan.name, device, why, RuntimeError)
@@ -274,10 +292,10 @@ class OperatorRunner:
         data, sizes = aten._pack_padded_sequence.default(inner, lengths, batch_first)
         return self.wrap(data, tensor.device, "aten::_pack_padded_sequence"), sizes
 
-    def _indices_to_device(self, device: torch.device, indices: Any) -> None:
-        """Indices in host memory are copied: ``AdvancedIndex`` in ``ATen/native/TensorAdvancedIndexing.cpp``."""
+    def _indices_to(self, device: torch.device, indices: Any) -> None:
+        """Indices elsewhere are copied: ``make_info`` in ``ATen/native/TensorAdvancedIndexingUtils.h``."""
         for index in indices:
-            if index is not None and index.device == CPU:
+            if index is not None and index.device != device:
                 self._note_copy(index, device, non_blocking=False)
 
     def judge_backward(self, func: Any, device: torch.device, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -1,0 +1,97 @@
+"""Clusters in `evaluate` and `score`: intervals, groups of the bootstrap, and what a report keeps."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from assay import Accuracy, evaluate, score
+from assay.errors import ConfigError
+from assay.metrics import F1Score
+from assay.report import compare
+from assay.report.clusters import ClusterCodes
+from assay.report.measured_value import MeasuredValue
+
+RANDOM = np.random.default_rng(0)
+CODES = np.repeat(np.arange(40), 5)
+PASSAGES = np.array([f"p{code}" for code in CODES], object)
+Y = RANDOM.integers(0, 3, 200)
+P = np.where(RANDOM.random(40)[CODES] < 0.6, Y, RANDOM.integers(0, 3, 200))
+METRICS = {"acc": Accuracy(num_classes=3), "f1": F1Score(num_classes=3, average="macro")}
+DATA = {"p": torch.tensor(P), "target": torch.tensor(Y), "passage": PASSAGES}
+
+
+def measured(cluster, data=DATA, **options):
+    return evaluate(lambda p: p, data, METRICS, inputs="p", cluster=cluster, device="cpu", **options)
+
+
+def ends(report):
+    return [(each.lower, each.upper) for each in report.sections[0].values]
+
+
+def test_a_part_a_function_an_array_and_a_column_are_the_same_clusters():
+    first = measured("passage")
+    table = pa.table({"p": P, "y": Y, "passage": PASSAGES})
+    others = [
+        measured(PASSAGES),
+        measured(lambda batch: batch["passage"], batch_size=7),
+        score(table, METRICS, preds="p", target="y", cluster="passage"),
+        score(table, METRICS, preds="p", target="y", cluster="passage", slices=["passage"]),
+    ]
+    for other in others:
+        assert ends(other) == ends(first)
+        found = [each.sections[0].samples.clusters.values.tolist() for each in (first, other)]
+        assert found[0] == found[1]
+    assert "Intervals are of 40 clusters of passage, not of samples." in first.notes
+    assert ends(measured(None))[0] != ends(first)[0]
+
+
+def test_groups_of_the_bootstrap_have_whole_clusters():
+    report = measured("passage")
+    resampling = report.sections[0].resampling
+    assert resampling.cluster == "passage"
+    assert resampling.filled <= 40 < measured(None).sections[0].resampling.filled
+    delta = compare(report, measured("passage")).delta("f1")
+    assert delta.paired
+    assert "clusters" in compare(report, measured(None)).delta("f1").note
+
+
+def test_one_sample_a_cluster_are_independent_samples_but_for_students_quantile():
+    plain, single = measured(None), measured(np.arange(200))
+    assert ends(single)[0] == pytest.approx(ends(plain)[0], abs=2e-3)
+
+
+def test_intervals_without_samples_are_of_clusters():
+    value = measured("passage", keep_samples=False).sections[0].values[0]
+    assert "bootstrap" in value.note
+    kept = measured("passage").sections[0]
+    codes = ClusterCodes.of(MeasuredValue.of(kept, "acc"))
+    error = codes.mean([kept.samples.column("correct").astype(float)]).error
+    assert (value.upper - value.lower) / 4 == pytest.approx(error, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "part"),
+    [
+        (np.arange(3), "3 clusters"),
+        (np.array([None] * 200, object), "samples without one"),
+        (np.where(np.arange(200) == 7, np.nan, 1.0), "samples without one"),
+        ("other", "no 'other'"),
+    ],
+)
+def test_what_is_no_cluster_of_each_sample_is_refused(cluster, part):
+    with pytest.raises(ConfigError, match=part):
+        measured(cluster)
+
+
+def test_an_array_has_no_place_in_a_stream():
+    batches = [{"p": torch.tensor(P), "target": torch.tensor(Y)}]
+    with pytest.raises(ConfigError, match="a stream"):
+        measured(CODES, iter(batches))
+
+
+def test_columns_that_cannot_be_clusters_are_refused():
+    table = pa.table({"p": P, "y": Y, "tags": [["a"]] * 200, "gap": [None, *[1] * 199]})
+    for cluster, part in {"tags": "lists", "gap": "samples without one", "absent": "no column"}.items():
+        with pytest.raises(ConfigError, match=part):
+            score(table, METRICS, preds="p", target="y", cluster=cluster)

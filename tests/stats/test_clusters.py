@@ -1,0 +1,79 @@
+"""Means of samples in clusters, against matrices, and against the samples that clusters repeat."""
+
+import numpy as np
+import pytest
+
+from assay.stats.clusters import FEWEST_CLUSTERS, ClusteredMean, difference_of, sums_by_cluster
+from assay.stats.hypothesis_tests import sign_flip
+from assay.stats.intervals import mean_interval, paired_proportions, wilson
+
+RANDOM = np.random.default_rng(3)
+
+
+def by_matrices(values, codes):
+    """CR2 of an intercept and its degrees of freedom, as Bell and McCaffrey define them for any regression."""
+    n = len(values)
+    rest = np.eye(n) - np.full((n, n), 1 / n)
+    vectors = []
+    for code in np.unique(codes):
+        of = np.flatnonzero(codes == code)
+        eigenvalues, vectors_of = np.linalg.eigh(rest[np.ix_(of, of)])
+        root = vectors_of @ np.diag(eigenvalues**-0.5) @ vectors_of.T
+        vectors.append(rest[:, of] @ root @ np.full(len(of), 1 / n))
+    variance = sum(float(vector @ values) ** 2 for vector in vectors)
+    gram = np.array([[first @ second for first in vectors] for second in vectors])
+    return np.sqrt(variance), np.trace(gram) ** 2 / np.sum(gram**2)
+
+
+def of_samples(values, codes):
+    count = int(codes.max()) + 1
+    return ClusteredMean.of(sums_by_cluster([values], codes, count), np.bincount(codes, minlength=count).astype(float))
+
+
+def test_the_error_and_its_freedom_are_those_of_the_matrices():
+    codes = np.repeat(np.arange(7), [1, 2, 9, 4, 3, 3, 5])
+    values = RANDOM.standard_normal(len(codes)) + RANDOM.standard_normal(7)[codes]
+    found = of_samples(values, codes)
+    assert (found.error, found.freedom) == pytest.approx(by_matrices(values, codes))
+
+
+def test_samples_that_are_repeated_in_their_clusters_say_as_much_as_one_each():
+    values = RANDOM.standard_normal(40) ** 3
+    found = of_samples(np.repeat(values, 5), np.repeat(np.arange(40), 5))
+    assert found.interval() == pytest.approx(mean_interval(values))
+    assert found.test(seed=1)[0] == sign_flip(values, 1)
+
+
+def test_shares_of_repeated_samples_have_the_interval_of_one_each_with_students_quantile():
+    right = (np.arange(50) % 5 > 0).astype(float)
+    found = of_samples(np.repeat(right, 4), np.repeat(np.arange(50), 4))
+    count = 49 * (1.959964 / 2.009575) ** 2  # the variance of 50 has 49 in it, and t of 49 is wider
+    assert found.share_interval(200) == pytest.approx(wilson(0.8 * count, count), abs=1e-6)
+
+
+def test_all_right_is_no_proof_beyond_the_number_of_clusters():
+    found = of_samples(np.ones(1000), np.repeat(np.arange(10), 100))
+    lower, upper = found.share_interval(1000, safe=True)
+    assert upper == 1
+    assert lower < 0.7  # of 1,000 independent samples it is 0.996
+
+
+def test_few_clusters_with_differing_pairs_show_no_more_pairs_than_clusters():
+    apart = np.zeros(400)
+    apart[:3] = -1
+    found = of_samples(apart, np.repeat(np.arange(40), 10))
+    for_one = found.pairs_for_one(3, 0, 400, 1)
+    assert for_one > 10
+    assert paired_proportions(3 / for_one, 0, 400 / for_one)[0] < -0.05
+
+
+def test_means_that_share_clusters_are_compared_with_their_covariance():
+    shared = RANDOM.standard_normal(30)
+    codes = np.repeat(np.arange(30), 2)
+    a, b = (of_samples(shared[codes] + 0.01 * RANDOM.standard_normal(60), codes) for _ in range(2))
+    (_, alone), (_, together) = difference_of(a, b), difference_of(a, b, covariance=float(a.apart @ b.apart))
+    assert together[1] - together[0] < 0.1 * (alone[1] - alone[0])
+
+
+def test_below_the_fewest_clusters_no_flip_of_signs_is_significant():
+    assert sign_flip(np.ones(FEWEST_CLUSTERS)) < 0.05 < sign_flip(np.ones(FEWEST_CLUSTERS - 1))
