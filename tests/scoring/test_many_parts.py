@@ -14,6 +14,7 @@ from assay.meter import Meter
 from assay.meter.file import counts_in_state, from_sparse, sparse
 from assay.metrics import AUROC, ConfusionMatrix
 from assay.scoring import Partial, count, merge, score
+from assay.scoring.part_files import packed, unpacked
 from assay.tally.stores.sample_store import SampleStore
 from thinning import one_of_each
 
@@ -158,3 +159,14 @@ def test_sparse_tables_are_those_that_were_packed():
                     assert all(torch.equal(value.column(c), other[name].column(c)) for c in value.columns)
                 else:
                     assert torch.equal(value, other[name])
+
+
+def test_counts_that_no_rows_give_are_one_error():
+    table = pa.table({"p": [0, 1] * 20, "y": [0, 1, 1, 0] * 10, "g": ["a", "b"] * 20})
+    part = count(table, "accuracy,precision", preds="p", target="y", slices=["g"])
+    about, tensors = unpacked(part.to_bytes(), "part")
+    del about["schema"]
+    for name in ("observer slices/meters g/tables/0/counts", "observer slices/meters g/rows"):
+        edited = Partial.from_bytes(packed(about, {**tensors, name: -tensors[name]}))
+        with pytest.raises(StateError, match=r"report: got counts that no rows give .*assay score --part"):
+            merge([edited]).report()

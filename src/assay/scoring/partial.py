@@ -29,7 +29,7 @@ from assay.scoring.columns import TableColumns
 from assay.scoring.fragment_record import FragmentRecord
 from assay.scoring.label_rules import class_count, ignored_labels, takes_labels
 from assay.scoring.options import ScoreOptions
-from assay.scoring.part_files import COUNT_AGAIN, EXPECTED, bytes_of, packed, unpacked
+from assay.scoring.part_files import COUNT_AGAIN, EXPECTED, bytes_of, packed, reading_counts, unpacked
 from assay.scoring.row_counts import RowCounts
 from assay.scoring.row_ids import RowIds
 from assay.scoring.row_selection import RowSelection
@@ -81,6 +81,7 @@ class Partial:
         whole = meter.fresh({**metrics, **self.diagnostics.metrics})
         self.counts = RowCounts(whole, meter, options, expected)
         self.columns: TableColumns = options.table_columns(sorted(meter.columns))
+        self._is_of_files = False
         self.ids, self.tries, self._trial = RowIds(), tries, RowTrial(meter)
         where = None if options.where is None else parse_where(options.where)
         reader = _reader(self.columns, meter, options)
@@ -191,6 +192,7 @@ class Partial:
             self.record.check_manifest(other.manifest, other.record.expected, "merge")
             self.record.check_contents(other.record.contents, "merge")
             self.record.add(other.record)
+            self._is_of_files |= other._is_of_files
             self.ids.add(other.ids.digest, other.ids.numbers)
             self.selection.add(other.bad, other.selection.filtered, other.selection.reader.has_hashed_queries)
         self.counts.merge([other.counts for other in others])
@@ -235,7 +237,8 @@ class Partial:
         """
         self.record.check_complete()
         self.check_rows()
-        return table_report(self, table)
+        with reading_counts(self._is_of_files):
+            return table_report(self, table)
 
     def checked_report(self, table: TableSource | None = None) -> Report:
         """The report, unless rows are bad and that is to be an error; see `report`.
@@ -329,6 +332,7 @@ class Partial:
     def _add(self, about: dict[str, Any], tensors: Mapping[str, Tensor], where: str) -> None:
         """Add what `unpacked` gave."""
         self._check_measured(about["measured"], where)
+        self._is_of_files = True
         self.record.add_packed(about, tensors, where)
         self.counts.add_tensors(tensors)
         self.ids.add(SampleDigest(**about["ids"]), [tensors["ids"].numpy()] if "ids" in tensors else None)
