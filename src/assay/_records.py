@@ -118,9 +118,10 @@ class Record:
 
     @classmethod
     def _file_at(cls, path: str | os.PathLike[str]) -> Location:
-        """The file, or that in a folder."""
+        """The file, or that in a folder: one that is there, or a path that ends like one."""
         file = location("path", path)
-        return file / f"{_kind(cls._schema)}.json" if file.is_dir() else file
+        is_folder = os.fspath(path).endswith(("/", os.sep)) or file.is_dir()
+        return file / f"{_kind(cls._schema)}.json" if is_folder else file
 
     @classmethod
     def from_data(cls, data: object, where: str) -> Self:

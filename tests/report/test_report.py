@@ -129,6 +129,8 @@ def test_save_and_load(report, tmp_path):
 
 def test_a_folder_holds_a_report_under_the_name_of_its_kind(report, tmp_path):
     assert report.save(tmp_path) == tmp_path / "report.json"
+    assert report.save(f"{tmp_path}/new/deep/") == tmp_path / "new" / "deep" / "report.json"
+    assert Report.load(f"{tmp_path}/new/deep/") == report
     assert Report.load(tmp_path) == report
     comparison = compare(report, report)
     assert comparison.save(tmp_path) == tmp_path / "comparison.json"

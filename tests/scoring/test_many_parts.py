@@ -14,6 +14,7 @@ from assay.meter import Meter
 from assay.meter.file import counts_in_state, from_sparse, sparse
 from assay.metrics import AUROC, ConfusionMatrix
 from assay.scoring import Partial, count, merge, score
+from assay.scoring.part_files import packed, unpacked
 from assay.tally.stores.sample_store import SampleStore
 from thinning import one_of_each
 
@@ -93,7 +94,7 @@ def test_memory_has_one_file_at_a_time(table, tmp_path):
     def made():
         for number in range(600):
             part = Partial.from_bytes(data)
-            part.fragments = {f"part {number}": ROWS}
+            part.record.rows = {f"part {number}": ROWS}
             alive.append(weakref.ref(part))
             yield part
 
@@ -113,7 +114,7 @@ def test_memory_has_one_file_at_a_time(table, tmp_path):
 def test_a_file_of_another_table_or_a_part_twice_is_refused(table, tmp_path):
     parts = counted(table, "accuracy")
     for number, part in enumerate(parts[:3]):
-        part.manifest = ("another", "table") if number == 2 else tuple(NAMES)
+        part.record.manifest = ("another", "table") if number == 2 else tuple(NAMES)
     files = [each.to_file(tmp_path / f"{k}.safetensors") for k, each in enumerate(parts[:3])]
     assert merge(files[:2]).manifest == tuple(NAMES)
     with pytest.raises(StateError, match=r"2\.safetensors: got partials of different tables"):
@@ -159,3 +160,14 @@ def test_sparse_tables_are_those_that_were_packed():
                     assert all(torch.equal(value.column(c), other[name].column(c)) for c in value.columns)
                 else:
                     assert torch.equal(value, other[name])
+
+
+def test_counts_that_no_rows_give_are_one_error():
+    table = pa.table({"p": [0, 1] * 20, "y": [0, 1, 1, 0] * 10, "g": ["a", "b"] * 20})
+    part = count(table, "accuracy,precision", preds="p", target="y", slices=["g"])
+    about, tensors = unpacked(part.to_bytes(), "part")
+    del about["schema"]
+    for name in ("observer slices/meters g/tables/0/counts", "observer slices/meters g/rows"):
+        edited = Partial.from_bytes(packed(about, {**tensors, name: -tensors[name]}))
+        with pytest.raises(StateError, match=r"report: got counts that no rows give .*assay score --part"):
+            merge([edited]).report()

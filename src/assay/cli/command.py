@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, get_origin
 
@@ -13,21 +14,22 @@ from assay._atomic import Location
 from assay.cli.declaration import PANELS, Option, options_of
 
 
-def add_command(app: typer.Typer, name: str, command: type, module: str) -> None:
-    """Make a dataclass a command that calls `run` of a module, which is imported only then.
+def add_command(app: typer.Typer, name: str, command: type, run: str | Callable[[Any], None]) -> None:
+    """Make a dataclass a command.
 
     Args:
         app: the command line.
         name: what the command is called.
         command: the dataclass; its docstring is the help.
-        module: has the function `run`, which takes the dataclass.
+        run: the function that takes the dataclass, or the module whose `run` it is, which is imported only then.
     """
     known = options_of(command)
 
     def call(**values: Any) -> None:
         from assay.cli.config import resolve
 
-        importlib.import_module(module).run(resolve(command, values))
+        function = importlib.import_module(run).run if isinstance(run, str) else run
+        function(resolve(command, values))
 
     in_order = sorted(known.values(), key=_place)
     parameters = [_parameter(each, "config" in known) for each in in_order]

@@ -89,7 +89,8 @@ class Report(Record, Viewable, schema=SCHEMA):
         That of a report which was there under this name is removed once the new report is whole.
 
         Args:
-            path: the file, or a folder that is there, in which it is ``report.json``; or a URL.
+            path: the file, or a folder, in which it is ``report.json``; or a URL. A folder is one that is there, or a
+                path that ends in ``/``. Folders that are missing are made.
         """
         from assay.report.sample_files import named_files, remove_files, with_sample_files
 

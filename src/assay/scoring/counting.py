@@ -161,9 +161,9 @@ def count_fragments(partial: Partial, table: TableSource, keys: Sequence[str], b
     Raises:
         StateError: a file was written again since the table was opened.
     """
-    partial.origin = TableOrigin(table.paths, table.texts) if table.paths else None
+    partial.record.origin = TableOrigin(table.paths, table.texts) if table.paths else None
     needed, wanted = partial.columns.needed, set(keys)
-    partial.contents = known = dict(table.first_contents(needed))
+    partial.record.contents = known = dict(table.first_contents(needed))
     files = set()
     for fragment in table.fragments:
         if fragment.key in wanted:
@@ -184,7 +184,7 @@ def _opened(metrics: Metrics, table: TableSource, options: ScoreOptions, shared:
 
 def count_fragment(partial: Partial, fragment: Fragment, table: TableSource, bar: ProgressBar) -> None:
     """Count a fragment of a table."""
-    partial.begin(fragment.key)
+    partial.record.begin(fragment.key)
     needed = partial.columns.needed
     if difference := schema_difference(fragment.schema, table, needed):
         rows = fragment.rows

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from safetensors import SafetensorError
@@ -13,7 +13,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from assay._atomic import location
-from assay.errors import StateError, describe
+from assay.errors import AssayError, ShapeError, StateError, describe
 from assay.meter.file import checksum
 
 SCHEMA = 5
@@ -59,14 +59,16 @@ def unpacked(data: bytes, where: str) -> tuple[dict[str, Any], dict[str, Tensor]
     return values, tensors
 
 
-def as_bytes(names: Sequence[str] | Mapping[str, str]) -> bytes:
-    """The names of fragments, or the digests of files, as bytes."""
-    return json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def manifest_digest(names: bytes) -> str:
-    """What tells one manifest from another."""
-    return hashlib.blake2b(names, digest_size=16).hexdigest()
+@contextmanager
+def reading_counts(is_of_files: bool) -> Iterator[None]:
+    """Report an error inside as a part that was edited, where counts come from files: no rows give such counts."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, ShapeError, TypeError, ValueError) as error:
+        if not is_of_files or (isinstance(error, AssayError) and not isinstance(error, ShapeError)):
+            raise
+        got = f"counts that no rows give ({error})"
+        raise StateError(describe("report", got, f"those of {EXPECTED}", COUNT_AGAIN)) from error
 
 
 def bytes_of(path: str | os.PathLike[str]) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
@@ -16,33 +15,27 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay._atomic import Location, reading, write_whole
-from assay.data.tables.content_digests import changed_files
 from assay.data.tables.table_source import Fragment, TableSource
 from assay.errors import ConfigError, InputError, StateError, describe
-from assay.evaluation.arguments.preparation import meter_of, sample_observers
-from assay.evaluation.data.coverage import Coverage
-from assay.evaluation.observe.clusters import cluster_numbers
-from assay.evaluation.observe.observers import SampleRows, part_of, prefixed
-from assay.evaluation.observe.per_sample import PerSampleRecorder
-from assay.evaluation.observe.slices import Slicer
+from assay.evaluation.arguments.preparation import meter_of
 from assay.evaluation.results.diagnostics import choose_diagnostics
-from assay.evaluation.results.final_report import CountedSamples, section_of
 from assay.meter import Meter
 from assay.meter.arguments import Arguments
-from assay.meter.cells import put_together, uncounted
-from assay.meter.file import MeterDescription, counts_in_state, from_sparse, sparse
+from assay.meter.file import MeterDescription
 from assay.metrics.base import Metric
-from assay.report import Report, Table
-from assay.scoring.bad_rows import BadRows, BadRowsError
+from assay.report import Report
+from assay.scoring.bad_rows import BadRows
 from assay.scoring.columns import TableColumns
+from assay.scoring.fragment_record import FragmentRecord
 from assay.scoring.label_rules import class_count, ignored_labels, takes_labels
 from assay.scoring.options import ScoreOptions
-from assay.scoring.part_files import COUNT_AGAIN, EXPECTED, as_bytes, bytes_of, manifest_digest, packed, unpacked
-from assay.scoring.query_rows import RowsOfQueries, TableOrigin, with_worst_queries
-from assay.scoring.row_ids import MOST_IDS, RowIds
+from assay.scoring.part_files import COUNT_AGAIN, EXPECTED, bytes_of, packed, reading_counts, unpacked
+from assay.scoring.row_counts import RowCounts
+from assay.scoring.row_ids import RowIds
 from assay.scoring.row_selection import RowSelection
 from assay.scoring.row_trials import RowTrial, arguments_of
 from assay.scoring.rows import RowReader, TableRows, row_numbers
+from assay.scoring.table_report import table_report
 from assay.scoring.where import parse_where
 from assay.stats.sampling import SampleDigest
 
@@ -61,10 +54,12 @@ class Partial:
         tries: every row is tried before it is counted, so that those which metrics refuse are noted as bad.
 
     Attributes:
-        fragments: by key, how many rows each had.
-        manifest: the keys of all fragments of the table; None where that is not known.
-        contents: by file, the digest of its content, which must be the same in all partials.
-        origin: where the fragments were read from; None where they cannot be read again.
+        record: which fragments were counted, and of which table.
+        selection: the rows that are counted, with those that cannot be.
+        counts: what was counted of them.
+        diagnostics: what is shown besides the metrics.
+        ids: the ids of rows.
+        columns: what each column of the table is for.
         tries: whether every row is tried before it is counted.
     """
 
@@ -78,91 +73,62 @@ class Partial:
         *,
         tries: bool = False,
     ) -> None:
-        self.origin: TableOrigin | None = None
-        self.contents: dict[str, str] = {}
-        self.options, self.expected = options, expected
-        self.manifest = None if manifest is None else tuple(manifest)
+        self.metrics, self.options = dict(metrics), options
+        self.record = FragmentRecord(manifest, expected)
         meter = meter_of(metrics, options.weights is not None)
-        self.metrics: dict[str, Metric] = dict(metrics)
-        self.diagnostics = choose_diagnostics(
-            metrics, meter.weighted, options.classes or _classes(options), options.diagnostics
-        )
-        self._whole = meter.fresh({**metrics, **self.diagnostics.metrics})
-        self.observers = sample_observers(
-            meter.fresh(stage_bytes=0),
-            options.slice_spec,
-            options,
-            expected,
-            alone=True,
-            keeps_documents=False,
-        )
-        slicer = self.observers.get("slices")
-        self._slicer = slicer if isinstance(slicer, Slicer) else None
-        self._rest = self._whole.fresh() if self._slicer is None else uncounted(self._whole, self._slicer.like)
-        self._total: Meter | None = None
-        self._known_manifest: tuple[tuple[str, ...], str] | None = None
-        self._known_contents = ""
+        classes = options.classes or options.table_columns().labels
+        self.diagnostics = choose_diagnostics(metrics, meter.weighted, classes, options.diagnostics)
+        whole = meter.fresh({**metrics, **self.diagnostics.metrics})
+        self.counts = RowCounts(whole, meter, options, expected)
         self.columns: TableColumns = options.table_columns(sorted(meter.columns))
-        self.fragments: dict[str, int] = {}
-        self.ids = RowIds()
-        reader = RowReader(
-            self.columns,
-            takes_raw=meter.takes_raw,
-            bins={name: each.bins() for name, each in options.slice_ranges.items()},
-            classes=class_count(metrics.values()),
-            ignored=ignored_labels(metrics.values()),
-            takes_labels=takes_labels(metrics.values()),
-            takes_nan=any(getattr(each, "nan_policy", "raise") != "raise" for each in metrics.values()),
-        )
+        self._is_of_files = False
+        self.ids, self.tries, self._trial = RowIds(), tries, RowTrial(meter)
         where = None if options.where is None else parse_where(options.where)
-        self.tries, self._trial = tries, RowTrial(meter)
-        self._selection = RowSelection(reader, where, repeated, self._trial if tries else None)
+        reader = _reader(self.columns, meter, options)
+        self.selection = RowSelection(reader, where, repeated, self._trial if tries else None)
+
+    @property
+    def fragments(self) -> dict[str, int]:
+        """By key, how many rows each fragment had."""
+        return self.record.rows
+
+    @property
+    def manifest(self) -> tuple[str, ...] | None:
+        """The keys of all fragments of the table; None where that is not known."""
+        return self.record.manifest
 
     @property
     def bad(self) -> BadRows:
         """The rows that cannot be counted, and why."""
-        return self._selection.bad
-
-    @property
-    def filtered(self) -> int:
-        """How many rows do not match the condition."""
-        return self._selection.filtered
+        return self.selection.bad
 
     @property
     def meter(self) -> Meter:
-        """What was counted of all rows: the sum of the slices, and what no slice needs."""
-        if self._total is None:
-            of_slices = [] if self._slicer is None else [self._slicer.total()]
-            self._total = put_together(self._whole, *of_slices, *([] if self._rest is None else [self._rest]))
-        return self._total
+        """What was counted of all rows."""
+        return self.counts.meter
 
     @property
     def rows(self) -> int:
         """How many rows were looked at."""
         return sum(self.fragments.values())
 
-    def begin(self, key: str) -> None:
-        """Note that a fragment is counted.
-
-        Raises:
-            StateError: it was counted before.
-        """
-        if key in self.fragments:
-            do = "Count each fragment once, and merge each partial once"
-            raise StateError(describe("fragments", f"{key!r} twice", "each fragment once", do))
-        self.fragments[key] = 0
+    @property
+    def missing(self) -> list[str]:
+        """The fragments of the manifest that were not counted."""
+        return self.record.missing
 
     @property
-    def _query_rows(self) -> RowsOfQueries:
-        return RowsOfQueries(self._selection, self.origin, self.options.sql or "", self.contents)
+    def has_refused(self) -> bool:
+        """Whether values were counted that a metric refuses, so that the rows must be tried."""
+        return bool(self.meter.invalid_values())
 
     def excludes(self, fragment: Fragment) -> bool:
         """Note a fragment that has no row to count, where its file says so."""
-        where = self._selection.where
+        where = self.selection.where
         if where is None or fragment.rows is None or not where.excludes(fragment):
             return False
         self.fragments[fragment.key] += fragment.rows
-        self._selection.filtered += fragment.rows
+        self.selection.filtered += fragment.rows
         return True
 
     def count(self, batch: Any, key: str, file: str, first: int, *, one_file: bool) -> None:
@@ -176,43 +142,30 @@ class Partial:
             one_file: the table has no other file.
         """
         self.fragments[key] += batch.num_rows
-        rows = self._selection.rows(batch, key, np.arange(first, first + batch.num_rows, dtype=np.int64))
+        rows = self.selection.rows(batch, key, np.arange(first, first + batch.num_rows, dtype=np.int64))
         if not len(rows.places):
             return
         try:
-            arguments = arguments_of(self._whole, rows)
+            arguments = arguments_of(self.counts.whole, rows)
         except InputError:
-            if not self._whole.takes_raw:
+            if not self.counts.whole.takes_raw:
                 raise
-            rows = self._selection.not_refused(rows, key, self._trial)
+            rows = self.selection.not_refused(rows, key, self._trial)
             if not len(rows.places):
                 return
-            arguments = arguments_of(self._whole, rows)
+            arguments = arguments_of(self.counts.whole, rows)
         self._count(rows, arguments, file, one_file)
 
     def _count(self, rows: TableRows, arguments: Arguments, file: str, one_file: bool) -> None:
         index, ids, numbers = self._named(rows, file, one_file)
-        raw = None
-        if self._whole.takes_raw:
-            raw = list(zip(rows.preds, rows.target or [""] * len(rows.preds), strict=True))
-        parts = {name: [values] for name, values in rows.parts.items()}
-        self._total = None
-        with torch.no_grad():
-            if self._rest is not None:
-                self._rest.count(arguments)
-            clusters = cluster_numbers(parts[self.columns.cluster]) if self.columns.cluster else None
-            sample_rows = SampleRows(arguments, index, ids, 0, parts, raw, numbers, clusters=clusters)
-            for observer in self.observers.values():
-                if not getattr(observer, "idle", False):
-                    observer.count(sample_rows)
+        self.counts.count(rows, arguments, index, ids, numbers, self.columns.cluster)
         self.ids.add(SampleDigest.of(numbers, None), [numbers] if self.columns.ids else [])
 
     def _named(
         self, rows: TableRows, file: str, one_file: bool
     ) -> tuple[NDArray[np.int64] | None, list[Any] | None, NDArray[np.int64]]:
         """The integers or the strings that rows are called by, and the numbers that identify them."""
-        recorder = self.observers.get("samples")
-        is_kept = "queries" in self.observers or (isinstance(recorder, PerSampleRecorder) and not recorder.full)
+        is_kept = self.counts.keeps_names
         numbers = row_numbers(rows.ids, rows.places, file, one_file)
         if self.columns.ids:
             if isinstance(rows.ids, np.ndarray):
@@ -221,11 +174,6 @@ class Partial:
         if one_file:
             return rows.places, None, numbers
         return None, [f"{file}:{row}" for row in rows.places.tolist()] if is_kept else None, numbers
-
-    @property
-    def has_refused(self) -> bool:
-        """Whether values were counted that a metric refuses, so that the rows must be tried."""
-        return bool(self.meter.invalid_values())
 
     def skip(self, key: str, rows: int, first: int, reason: str) -> None:
         """Note that a whole fragment cannot be counted, and why."""
@@ -239,56 +187,28 @@ class Partial:
             StateError: of other metrics or options, or a fragment that was counted before.
         """
         for other in others:
-            self._check_mergeable(other._measured, other.fragments)
-            self._check_manifest(other)
-            self._add_contents(other.contents)
-            self.origin = self.origin or other.origin
-            self.fragments |= other.fragments
-            self.bad.merge(other.bad)
+            self._check_measured(other._measured, "merge")
+            self.record.check_fragments(other.fragments, "merge")
+            self.record.check_manifest(other.manifest, other.record.expected, "merge")
+            self.record.check_contents(other.record.contents, "merge")
+            self.record.add(other.record)
+            self._is_of_files |= other._is_of_files
             self.ids.add(other.ids.digest, other.ids.numbers)
-            self._selection.filtered += other.filtered
-            self._selection.reader.has_hashed_queries |= other._selection.reader.has_hashed_queries
-            for name, observer in self.observers.items():
-                observer.add_state(other.observers[name].state())
-        if self._rest is not None:
-            self._rest.merge(*(other._rest for other in others if other._rest is not None))
-        self._total = None
+            self.selection.add(other.bad, other.selection.filtered, other.selection.reader.has_hashed_queries)
+        self.counts.merge([other.counts for other in others])
         return self
 
-    def _check_mergeable(self, measured: Any, fragments: Mapping[str, int], where: str = "merge") -> None:
-        """Raise where what was counted elsewhere is of other metrics or options, or counted here, too."""
+    def _check_measured(self, measured: Any, where: str) -> None:
+        """Raise where what was counted elsewhere is of other metrics or options."""
         if measured != self._measured:
             do = "Count all fragments with equal metrics and options"
             raise StateError(describe(where, "a partial of other metrics or options", "one of the same", do))
-        if twice := sorted(self.fragments.keys() & fragments.keys()):
-            do = "Merge each partial once"
-            raise StateError(describe(where, f"the fragment {twice[0]!r} twice", "each fragment once", do))
-
-    def _check_manifest(self, other: Partial) -> None:
-        if other.manifest is None or self.manifest == other.manifest:
-            return
-        if self.manifest is not None:
-            raise _other_table("merge")
-        self.manifest, self.expected = other.manifest, other.expected
-
-    def _add_contents(self, contents: Mapping[str, str], where: str = "merge") -> None:
-        """Have the digests of the files of other fragments, too, or raise where one was written again."""
-        if changed := changed_files(contents, self.contents):
-            got = f"{changed[0]!r} with other content than in the partials before"
-            do = "The file was written again: count all of its fragments again"
-            raise StateError(describe(where, got, "one content of each file", do))
-        self.contents |= contents
 
     @cached_property
     def _measured(self) -> Any:
         """What is measured, as plain values of JSON."""
-        described = MeterDescription.of(self.metrics, self._whole.weighted, 0).to_json()
+        described = MeterDescription.of(self.metrics, self.counts.whole.weighted, 0).to_json()
         return json.loads(json.dumps([json.loads(described), self.options.to_json()]))
-
-    @property
-    def missing(self) -> list[str]:
-        """The fragments of the manifest that were not counted."""
-        return [key for key in self.manifest or () if key not in self.fragments]
 
     def check_rows(self, where: str = "table") -> None:
         """Raise where the whole table has no row that is measured; a part of it may have none.
@@ -298,7 +218,7 @@ class Partial:
         """
         if not self.rows:
             raise ConfigError(describe(where, "no rows", "one or more", "Check what was written there"))
-        if self.filtered == self.rows:
+        if self.selection.filtered == self.rows:
             got = f"no row that matches {self.options.where!r}"
             raise ConfigError(describe(f"{where}: where", got, "one or more", "Correct the condition"))
 
@@ -315,34 +235,10 @@ class Partial:
             BadRowsError: rows of fragments that were counted apart have one id.
             InvalidValuesError: values were counted that cannot be, such as scores outside [0, 1].
         """
-        if self.missing:
-            shown = ", ".join(self.missing[:3]) + (", ..." if len(self.missing) > 3 else "")
-            got = f"{len(self.missing)} of {len(self.manifest or ())} fragments not counted ({shown})"
-            raise StateError(describe("report", got, "all fragments", "Count them, and merge all partials"))
-        unknown = sorted(self.fragments.keys() - set(self.manifest)) if self.manifest is not None else []
-        if unknown:
-            do = "Merge partials of one table"
-            raise StateError(describe("report", f"the fragment {unknown[0]!r}", "one of the manifest", do))
+        self.record.check_complete()
         self.check_rows()
-        if self.ids.duplicated:
-            got = f"{self.ids.duplicated:,} rows whose id in {self.columns.ids} other rows have"
-            do = "Give each row an id of its own, or count all fragments of files at once, which leaves them out"
-            raise BadRowsError(describe("table", got, "none", do))
-        counted = CountedSamples(self.meter, self.metrics, self.diagnostics, self.observers)
-        coverage = self.coverage()
-        tables = [coverage.table(), self._run()]
-        notes = [f"Every row once: {coverage}."]
-        if self.bad.total:
-            tables.append(self.bad.table())
-            reasons = "; ".join(f"{self.bad.counts[each]:,} with {each}" for each in sorted(self.bad.counts))
-            notes.append(f"{self.bad.total:,} of {self.rows:,} rows were left out: {reasons}.")
-        if self.filtered:
-            notes.append(f"{self.filtered:,} of {self.rows:,} rows do not match where={self.options.where!r}.")
-        if self.ids.numbers is None:
-            notes.append(f"Duplicate ids were not looked for, as there are more than {MOST_IDS:,} rows.")
-        section, _, more = section_of(counted, self.options, tables)
-        section, unread = with_worst_queries(section, counted, self._query_rows, table)
-        return Report(self.options.title, (section,), notes=(*notes, *more, *unread))
+        with reading_counts(self._is_of_files):
+            return table_report(self, table)
 
     def checked_report(self, table: TableSource | None = None) -> Report:
         """The report, unless rows are bad and that is to be an error; see `report`.
@@ -358,36 +254,18 @@ class Partial:
             raise self.bad.error(self.rows, report)
         return report
 
-    def coverage(self) -> Coverage:
-        """What became of the rows."""
-        by = f"its id in the column {self.columns.ids}" if self.columns.ids else "its file and its place there"
-        expected = self.rows - self.filtered
-        missed = expected - self.meter.rows - self.bad.total
-        return Coverage(expected, self.meter.rows, self.ids.duplicated, missed, self.bad.total, 0, by)
-
-    def _run(self) -> Table:
-        rows = [
-            ("rows", f"{self.rows:,}"),
-            ("fragments (files or row groups)", f"{len(self.fragments):,}"),
-            ("sum of hashed ids", f"{self.ids.digest.ids:016x}"),
-            ("exclusive or of hashed ids", f"{self.ids.digest.ids_xor:016x}"),
-            ("seed", f"{self.options.seed}"),
-        ]
-        return Table("Run", ("what", "value"), tuple(rows))
-
     def about(self) -> dict[str, Any]:
         """What was measured and which fragments were counted, as plain values."""
+        record = self.record.to_json()
+        origin = record.pop("origin")
         return {
             "measured": self._measured,
-            "fragments": self.fragments,
-            "manifest": None if self.manifest is None else manifest_digest(as_bytes(self.manifest)),
-            "contents": manifest_digest(as_bytes(self.contents)),
-            "expected": self.expected,
+            **record,
             "bad": self.bad.to_json(),
-            "filtered": self.filtered,
+            "filtered": self.selection.filtered,
             "ids": asdict(self.ids.digest),
-            "hashed queries": self._selection.reader.has_hashed_queries,
-            "origin": None if self.origin is None else asdict(self.origin),
+            "hashed queries": self.selection.reader.has_hashed_queries,
+            "origin": origin,
         }
 
     def to_file(self, path: str | os.PathLike[str]) -> Location:
@@ -396,16 +274,10 @@ class Partial:
 
     def to_bytes(self) -> bytes:
         """What was counted as the bytes of a safetensors file, which a task can return."""
-        tensors = {} if self._rest is None else prefixed("meter", sparse(self._rest.state_dict()))
-        for name, observer in self.observers.items():
-            tensors |= prefixed(f"observer {name}", observer.state())
+        tensors = self.counts.tensors()
         if self.ids.numbers is not None:
             tensors["ids"] = torch.from_numpy(np.concatenate([np.empty(0, np.int64), *self.ids.numbers]))
-        if self.manifest is not None:
-            tensors["manifest"] = _compressed(self.manifest)
-        if self.contents:
-            tensors["contents"] = _compressed(self.contents)
-        return packed(self.about(), tensors)
+        return packed(self.about(), tensors | self.record.tensors())
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Partial:
@@ -459,51 +331,25 @@ class Partial:
 
     def _add(self, about: dict[str, Any], tensors: Mapping[str, Tensor], where: str) -> None:
         """Add what `unpacked` gave."""
-        self._check_mergeable(about["measured"], about["fragments"], where)
-        self._check_packed_manifest(about, tensors, where)
-        if "contents" in tensors and self._known_contents != about["contents"]:
-            self._add_contents(_decompressed(tensors["contents"]), where)
-            self._known_contents = about["contents"]
-        if self._rest is not None:
-            self._rest.counts.extend(*counts_in_state(self._rest.plan, from_sparse(part_of("meter", tensors))))
-        for name, observer in self.observers.items():
-            observer.add_state(part_of(f"observer {name}", tensors))
-        self.fragments |= about["fragments"]
-        self.bad.merge(BadRows.from_json(about["bad"]))
+        self._check_measured(about["measured"], where)
+        self._is_of_files = True
+        self.record.add_packed(about, tensors, where)
+        self.counts.add_tensors(tensors)
         self.ids.add(SampleDigest(**about["ids"]), [tensors["ids"].numpy()] if "ids" in tensors else None)
-        self._selection.filtered += about["filtered"]
-        self._selection.reader.has_hashed_queries |= about["hashed queries"]
-        if self.origin is None and about["origin"] is not None:
-            self.origin = TableOrigin(*map(tuple, about["origin"].values()))
-        self._total = None
-
-    def _check_packed_manifest(self, about: dict[str, Any], tensors: Mapping[str, Tensor], where: str) -> None:
-        """Have the manifest of a file, or raise where there is another one; an equal one is not read."""
-        if about["manifest"] is None:
-            return
-        if self.manifest is None:
-            self.manifest, self.expected = tuple(_decompressed(tensors["manifest"])), about["expected"]
-        if self._known_manifest is None or self._known_manifest[0] is not self.manifest:
-            self._known_manifest = self.manifest, manifest_digest(as_bytes(self.manifest))
-        if self._known_manifest[1] != about["manifest"]:
-            raise _other_table(where)
+        self.selection.add(BadRows.from_json(about["bad"]), about["filtered"], about["hashed queries"])
 
 
-def _other_table(where: str) -> StateError:
-    do = "Count all fragments of one table, and none of another"
-    return StateError(describe(where, "partials of different tables", "one manifest", do))
-
-
-def _compressed(names: Any) -> Tensor:
-    return torch.frombuffer(bytearray(zlib.compress(as_bytes(names), 1)), dtype=torch.uint8)
-
-
-def _decompressed(data: Tensor) -> Any:
-    return json.loads(zlib.decompress(data.numpy().tobytes()))
-
-
-def _classes(options: ScoreOptions) -> tuple[str, ...]:
-    return options.table_columns().labels
+def _reader(columns: TableColumns, meter: Meter, options: ScoreOptions) -> RowReader:
+    metrics = meter.metrics.values()
+    return RowReader(
+        columns,
+        takes_raw=meter.takes_raw,
+        bins={name: each.bins() for name, each in options.slice_ranges.items()},
+        classes=class_count(metrics),
+        ignored=ignored_labels(metrics),
+        takes_labels=takes_labels(metrics),
+        takes_nan=any(getattr(each, "nan_policy", "raise") != "raise" for each in metrics),
+    )
 
 
 def merge(partials: Iterable[Partial | str | os.PathLike[str]], manifest: Sequence[str] | None = None) -> Partial:
@@ -524,7 +370,7 @@ def merge(partials: Iterable[Partial | str | os.PathLike[str]], manifest: Sequen
         if total is None:
             first = each if isinstance(each, Partial) else Partial.from_file(each)
             names = first.manifest if manifest is None else manifest
-            total = Partial(first.metrics, first.options, first.expected, names)
+            total = Partial(first.metrics, first.options, first.record.expected, names)
         if isinstance(each, Partial):
             some.append(each)
         else:

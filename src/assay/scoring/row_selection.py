@@ -44,6 +44,12 @@ class RowSelection:
         """One that has seen no rows."""
         return RowSelection(self.reader.fresh(), self.where, self.repeated, self._trial and self._trial.fresh())
 
+    def add(self, bad: BadRows, filtered: int, has_hashed_queries: bool) -> None:
+        """Add what was noted of other rows."""
+        self.bad.merge(bad)
+        self.filtered += filtered
+        self.reader.has_hashed_queries |= has_hashed_queries
+
     def rows(self, batch: Any, key: str, places: NDArray[np.int64]) -> TableRows:
         """The rows of a record batch that are counted.
 

@@ -134,11 +134,8 @@ def _of_frame(
     parts = {str(each): _part(_column(frame, each), each, needs, each == target) for each in dict.fromkeys(roles)}
     inputs: Any = options.inputs
     if not callable(inputs):
-        chosen = (
-            [inputs]
-            if isinstance(inputs, str)
-            else inputs or features(names, DataOptions(features=tuple(options.features)))
-        )
+        named = features(names, DataOptions(features=tuple(options.features)))
+        chosen = [inputs] if isinstance(inputs, str) else inputs or named
         chosen = list(needs.features) or list(chosen) or [name for name in names if name not in roles]
         parts[FEATURES] = _features(frame, chosen, needs)
         inputs = FEATURES
