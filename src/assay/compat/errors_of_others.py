@@ -11,11 +11,11 @@ from assay.errors import InputError
 
 
 def error_as_there(error: InputError, call: Callable[[], Any], library: str = "TorchMetrics") -> InputError:
-    """The error with the class and the text that another library has for the same arguments, after assay's own.
+    """The error with the class and the text that another library has for the same arguments, next to assay's own.
 
     Args:
         error: what assay raised.
-        call: does the same with the library. Where it raises nothing, the error stays as it is.
+        call: does the same with the library. If it raises nothing, the error is unchanged.
         library: its name in the text.
 
     Example:

@@ -57,7 +57,7 @@ class CompatibleIgniteMetric(IgniteMetric):
         """An empty metric; that of Ignite itself, with a warning, where an argument has no counterpart."""
         if kwargs.get("average") == "samples" and kwargs.get("is_multilabel"):
             itself = cls.original(*args, **kwargs)
-            got, do = "average='samples'", "Use it as it is, or F1Score(num_labels=..., multidim_average='samplewise')"
+            got, do = "average='samples'", "Use it unchanged, or F1Score(num_labels=..., multidim_average='samplewise')"
             expected = "False, 'micro', 'macro' or 'weighted'; it is the metric of ignite itself"
             warnings.warn(describe(cls.__name__, got, expected, do), AssayWarning, 2)
             return itself

@@ -19,7 +19,7 @@ _collections: Any = import_package("torchmetrics.collections", "metrics of its n
 class MetricCollection(_collections.MetricCollection):  # type: ignore[misc]
     """Metrics that are updated with the same batches, as TorchMetrics has it.
 
-    A compute group is the compatible metrics that take batches alike; one meter counts for all of them. Metrics that
+    A compute group is the compatible metrics that read the same batches; one meter counts for all of them. Metrics that
     the caller puts into different groups share none.
     """
 

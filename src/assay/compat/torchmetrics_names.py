@@ -146,7 +146,7 @@ def _value_of(kind: type, arguments: Mapping[str, Any], batch: Sequence[Any]) ->
             metric = _with_arguments(kind, arguments)
         if not isinstance(metric, CompatibleMetric):
             return None
-        if metric._defaults:  # counts of each sample, which the class keeps besides
+        if metric._defaults:  # counts of each sample, which the class also stores
             metric.update(*batch)
             return metric.compute() if metric.meter.rows else None
     found = metric.value_of(*(each.detach() if isinstance(each, Tensor) else each for each in batch))

@@ -21,7 +21,7 @@ class CompatibleType(ABCMeta):
     """The type of compatible classes, `class MeanSquaredError(CompatibleMetric, torchmetrics.MeanSquaredError)`.
 
     A subclass that defines how it counts, or reads states, needs those of TorchMetrics' class: its method resolution
-    order skips assay's classes. Whatever inherits TorchMetrics' class is a subclass of the compatible class.
+    order skips assay's classes. What inherits TorchMetrics' class is a subclass of the compatible class.
     """
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
@@ -64,7 +64,7 @@ def _empty(kind: Any) -> Any:
 
 
 def _compatible(order: list[type]) -> Any:
-    """The compatible class that the classes of an order inherit first; None where there is none."""
+    """The compatible class that the classes of an order inherit first, or None."""
     return next((each for each in order if "original" in vars(each)), None)
 
 

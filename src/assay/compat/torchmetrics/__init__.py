@@ -1,7 +1,7 @@
 """TorchMetrics' names on assay's counts: `from assay.compat import torchmetrics` for `import torchmetrics`.
 
 Every module of TorchMetrics has a counterpart: `assay.compat.torchmetrics.classification`, `.functional` and so on.
-`MetricCollection` counts once what its metrics share. The wrappers and whatever is no metric are TorchMetrics' own, and
+`MetricCollection` counts once what its metrics share. The wrappers and what is not a metric are TorchMetrics' own, and
 take these metrics.
 """
 
