@@ -125,8 +125,6 @@ def test_an_index_of_a_third_place_is_refused(there):
     index = torch.tensor([0], device=there.device)
     with pytest.raises(RuntimeError, match=rf"{text} \(cpu\)"):
         torch.ones(2)[index]
-    with pytest.raises(RuntimeError, match=rf"{text} \(cpu\)"):
-        torch.ones(2)[index] = 1
 
 
 def test_an_index_of_another_gpu_is_refused(cuda):

@@ -7,10 +7,12 @@ of torch says, and is the same on all devices, stands in ``devices/known/operato
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
+from importlib.metadata import version
 from typing import Any, Literal
 
 from assay.devices.capabilities import fact_file
@@ -18,6 +20,9 @@ from assay.devices.operators.overloads import Overload, overloads
 from assay.errors import ConfigError, describe
 
 DEVICES = ("cuda", "mps", "xpu")
+GENERATED = {"xpu": "kernels_xpu"}
+"""Devices whose kernels are in a repository of their own: the file of facts that is written from it."""
+MANY = 300  # kernels of a device in torch's own list: then it lists all of them
 DeviceCheck = Literal["none", "all", "iterator", "placeholder", "index", "where", "fill", "put"]
 """How torch looks at the devices of an operator's tensors.
 
@@ -101,6 +106,9 @@ class Rules:
     texts: dict[str, str]
     copies: dict[str, Copies]  # by way (``"to device"``, ``"to host"``, with ``", pinned"`` and ``", non_blocking"``)
     pinning: str  # torch's error for ``x.pin_memory()`` there, or empty where it works
+    # the overloads with a kernel, where torch's native_functions.yaml does not list those of the device; else None
+    listed: frozenset[str] | None
+    quietly: frozenset[str]  # the overloads that torch itself runs on the CPU there
     assumed: str  # what is taken over from another device for want of a source, or empty
     facts: dict[str, Any]
     # operators that the device has, but had not in an older release that is asked for
@@ -134,18 +142,18 @@ class Rules:
         return [overload.name for overload in overloads().values() if self.runs_on_cpu(overload)]
 
     def runs_on_cpu(self, overload: Overload) -> bool:
-        names = [f"aten::{name}" for name in self.facts.get("on_cpu", {}).get("operators", ())]
-        return not {overload.name, overload.delegate}.isdisjoint(names)
+        return not {overload.name, overload.delegate}.isdisjoint(self.quietly)
 
     def has_kernel(self, overload: Overload) -> bool:
         absent = self.facts.get("missing", {}).get("operators", ())
         short = overload.name.removeprefix("aten::").partition(".")[0]
         if self.runs_on_cpu(overload) or any(fnmatchcase(short, pattern) for pattern in absent):
             return False
-        return self.is_among(overload.kernels)
+        own = self.device.upper() in overload.kernels
+        return own or (self.listed is not None and not self.listed.isdisjoint({overload.name, overload.delegate}))
 
-    def is_among(self, kernels: tuple[str, ...]) -> bool:
-        return self.device.upper() in kernels or (bool(self.assumed) and "CUDA" in kernels)
+    def has_sparse_kernel(self, overload: Overload) -> bool:
+        return self.device.upper() in overload.sparse or (bool(self.assumed) and "CUDA" in overload.sparse)
 
 
 @cache
@@ -169,10 +177,60 @@ def rules(device: str) -> Rules:
         missing_dtypes={name: fact["error"] for name, fact in facts.get("missing_dtypes", {}).items()},
         texts={name: fact["text"] for name, fact in facts["texts"].items()},
         copies={name: Copies(**fact) for name, fact in facts["copies"].items()},
+        listed=_listed(device),
+        quietly=_quietly(device, facts),
         pinning=facts.get("pinning", {}).get("error", ""),
         assumed=facts.get("assumed", ""),
         facts=facts,
     )
+
+
+def _listed(device: str) -> frozenset[str] | None:
+    """The overloads of a generated list, in which a device has kernels that torch's own list does not name."""
+    if device not in GENERATED or sum(device.upper() in each.kernels for each in overloads().values()) > MANY:
+        return None
+    return _of_release(GENERATED[device], "kernels")
+
+
+def _quietly(device: str, facts: dict[str, Any]) -> frozenset[str]:
+    """The overloads that torch runs on the CPU there: those of a generated list, or of the facts.
+
+    What the facts say of releases without a kernel does not count where the installed one has it.
+    """
+    if device in GENERATED:
+        return _of_release(GENERATED[device], "on_cpu")
+    table = facts.get("on_cpu", {})
+    lacking = (name for name, worker in table.get("without_kernel", {}).items() if not _is_listed(device, worker))
+    return frozenset(f"aten::{name}" for name in (*table.get("operators", ()), *lacking))
+
+
+def _is_listed(device: str, name: str) -> bool:
+    overload = overloads().get(f"aten::{name}")
+    return overload is not None and device.upper() in overload.kernels
+
+
+def _of_release(file: str, topic: str) -> frozenset[str]:
+    """The operators of the installed release in a generated list; of the nearest release where that has none."""
+    tables = fact_file(file)[topic]
+    known = {release for table in tables for release in table["releases"]}
+    release = nearest(version("torch"), known)
+    return frozenset(f"aten::{name}" for table in tables if release in table["releases"] for name in table["operators"])
+
+
+def nearest(installed: str, known: Iterable[str]) -> str:
+    """The newest of some releases that is not newer than the installed one; else the oldest.
+
+    Example:
+        >>> nearest("2.13.0+cpu", ["2.6", "2.12", "2.14"]), nearest("2.5.1", ["2.6", "2.12"])
+        ('2.12', '2.6')
+    """
+    in_order = sorted(known, key=_numbers)
+    return max((each for each in in_order if _numbers(each) <= _numbers(installed)), key=_numbers, default=in_order[0])
+
+
+def _numbers(release: str) -> tuple[int, int]:
+    major, minor, *_ = release.split(".")
+    return int(major), int(re.match(r"\d*", minor)[0] or 0)  # type: ignore[index]
 
 
 @cache
@@ -202,7 +260,7 @@ def _operator(device: str, name: str) -> OperatorRule:
     return replace(
         common,
         available=not lacks,
-        available_sparse=rule.is_among(overload.sparse) or overload.composite or on_cpu,
+        available_sparse=rule.has_sparse_kernel(overload) or overload.composite or on_cpu,
         on_cpu=on_cpu,
         checks_devices=own and overload.checks and rule.facts["checks_devices"],
         iterates=overload.iterates,

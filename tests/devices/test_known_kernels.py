@@ -1,0 +1,43 @@
+"""Facts about kernels do not contradict the list of operators that the installed torch carries."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from assay.devices.capabilities import fact_file
+from assay.devices.operators.overloads import overloads
+from assay.devices.operators.rules import DEVICES, rules
+from assay.pretend import pretend
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_is_said_to_run_on_the_cpu_has_no_kernel(device):
+    own = {name for name, overload in overloads().items() if device.upper() in overload.kernels}
+    assert {*rules(device).on_cpu()} & own == set()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_facts_name_operators_that_some_release_has(device):
+    """A name without an overload stands for all; one that the installed torch lacks is a mistake in spelling."""
+    facts, shorts = fact_file(f"operators_{device}"), {name.partition(".")[0] for name in overloads()}
+    listed = [name for topic in ("waits", "nondeterministic", "dtypes", "refused") for fact in facts.get(topic, ())
+              for name in fact["operators"]]  # fmt: skip
+    unknown = {name for name in listed if "::" not in name and f"aten::{name}" not in overloads()}
+    assert {name for name in unknown if f"aten::{name}" not in shorts} == set()
+
+
+def test_kernels_of_xpu_are_those_of_the_installed_release():
+    has = {
+        name: rules("xpu").operator(f"aten::{name}") for name in ("histogram.bin_ct", "dot", "linalg_qr.out", "add.out")
+    }
+    assert [rule.available for rule in has.values()] == [True] * 4
+    assert [name for name, rule in has.items() if rule.on_cpu] == ["linalg_qr.out"]
+    assert not rules("xpu").operator("aten::_cslt_compress").available
+    assert rules("mps").operator("aten::col2im").on_cpu is False
+
+
+def test_a_histogram_runs_on_xpu():
+    with pretend("xpu") as gpu:
+        counts, _ = torch.histogram(torch.rand(8, device=gpu.device), bins=4, range=(0.0, 1.0))
+        assert counts.sum().item() == 8
