@@ -50,7 +50,7 @@ class ImageTransform:
 
     Attributes:
         size: the height and width of the part in the middle; 0 for the whole image.
-        resize: what the shorter side becomes before that; 0 for as it is.
+        resize: what the shorter side becomes before that; 0 to keep the size.
         mode: RGB or L.
         mean: of each channel, taken away; empty for none.
         std: of each channel, divided by.

@@ -1,4 +1,4 @@
-"""A part of a batch, as it is written on the command line."""
+"""A part of a batch, in the syntax of the command line."""
 
 from __future__ import annotations
 

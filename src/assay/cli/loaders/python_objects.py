@@ -59,7 +59,7 @@ def import_object(named: str, option: str) -> Any:
 
 
 def construct(named: str, option: str, seed: int = 0) -> Any:
-    """What a function or a class that is named gives; any other object is taken as it is."""
+    """What a function or a class that is named gives; any other object unchanged."""
     value = import_object(named, option)
     return call_factory(value, named, seed) if inspect.isroutine(value) or inspect.isclass(value) else value
 

@@ -1,7 +1,7 @@
 """Exported programs of strangers as data: what is known is copied into a new archive, anything else is refused.
 
 `torch.export.load` was not made for files of strangers: it unpickles what a file says is pickled, loads each entry
-under ``models/`` whatever its name, and makes code of strings. So torch is never given the file. Its entries are read
+under ``models/`` with any name, and makes code of strings. So torch is never given the file. Its entries are read
 here, those that `torch.export.save` writes and no other, checked field by field against torch's own schema of programs
 (``torch/_export/serde/schema.py``), and written into a new archive, from which torch loads.
 """
@@ -97,7 +97,7 @@ def screen(path: Path, into: IO[bytes]) -> None:
 
     Raises:
         UnsafeError: something in it is not what `torch.export.save` writes.
-        Exception: whatever the packages raise that read zip files, JSON and tensors, where the file is damaged.
+        Exception: what the packages raise that read zip files, JSON and tensors, where the file is damaged.
     """
     with zipfile.ZipFile(path) as archive:
         records = _records(archive)

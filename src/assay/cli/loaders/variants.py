@@ -19,7 +19,7 @@ class VariantRequest:
 
     Attributes:
         options: its options.
-        scheme: what it is quantized by; empty for as it is.
+        scheme: what it is quantized by; empty for none.
     """
 
     options: EvaluateCommand

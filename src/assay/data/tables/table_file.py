@@ -25,7 +25,7 @@ class TableFile:
 
     Args:
         path: the file; what is in it goes by its ending.
-        strings: columns of CSV and TSV that are strings whatever they look like: "007" is no number.
+        strings: columns of CSV and TSV that are strings, also if they look like numbers, such as "007".
 
     Attributes:
         names: the columns, in order.
