@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import assay
+from assay.devices.kinds import ACCELERATORS
 
 SRC = Path(assay.__file__).parent
 MODULES = sorted(SRC.rglob("*.py"))
@@ -489,3 +490,27 @@ def test_docstrings_describe_arguments_and_attributes_that_there_are():
             missing = documented(ast.get_docstring(node)) - set().union(*map(named_in, owners))
             wrong += [f"{path.relative_to(SRC)}:{node.lineno}: {node.name} has no {name}" for name in sorted(missing)]
     assert wrong == []
+
+
+def lists_kinds(node: ast.AST) -> bool:
+    """A collection or a pattern that names two kinds of device; a table of functions by kind is none."""
+    if isinstance(node, ast.Dict):
+        functions = all(isinstance(value, ast.Name | ast.Attribute) for value in node.values)
+        named = [] if functions else [key.value for key in node.keys if isinstance(key, ast.Constant)]
+    elif isinstance(node, ast.Tuple | ast.List | ast.Set):
+        named = [each.value for each in node.elts if isinstance(each, ast.Constant)]
+    else:
+        text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        named = [kind for kind in ACCELERATORS if re.search(rf"\(?{kind}\|", text) or text.endswith(f"|{kind})")]
+    return len({str(name).partition(":")[0] for name in named} & {*ACCELERATORS}) > 1
+
+
+def test_one_module_lists_the_kinds_of_device():
+    assert [place for place in nodes_where(lists_kinds) if not place.startswith("devices/kinds.py:")] == []
+
+
+@pytest.mark.parametrize(
+    "source", ["x in ('cuda', 'xpu')", "{'cuda': 1, 'mps': 2}", "['mps', 'cuda:1']", "r'(cuda|mps)'"]
+)
+def test_a_list_of_kinds_is_seen(source):
+    assert any(map(lists_kinds, ast.walk(ast.parse(source))))

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import torch
 
+from assay.devices.kinds import ACCELERATORS as DEVICES
 from benchmarks.calibration import compare, dtypes, errors, mps_lists, operators, stream
 from benchmarks.harness import RESULTS
 
 PAGE = Path("docs/calibration.md")
-DEVICES = ("cuda", "mps", "xpu")
 MARK = re.compile(r"<!-- begin: (\w+) -->.*?<!-- end: \1 -->", re.DOTALL)
 
 

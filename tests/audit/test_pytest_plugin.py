@@ -246,3 +246,35 @@ def test_a_device_that_the_build_of_torch_has_itself_is_skipped_where_the_machin
     assert "1 passed, 1 skipped" in shown
     assert "this machine has no cuda:1, and none can be pretended beside real devices or builds for them" in shown
     run(project, "--require-devices=cuda:1", expect=1)
+
+
+WHOLE = """
+import pytest, torch
+
+HERE = torch.backends.mps.is_available()  # when it is collected
+
+@pytest.mark.skipif(not HERE, reason="no device")
+def test_own():
+    x = torch.ones(2, device="mps")
+    with pytest.raises(TypeError, match="float64"):
+        x.double()
+
+@pytest.mark.devices("mps", "cuda")
+def test_ours(device, pretended):
+    assert pretended.type == device.type == "mps"
+"""
+
+
+def test_a_device_is_open_before_a_project_is_collected(project):
+    project.makeconftest("import torch\nassert torch.backends.mps.is_available()")
+    project.makepyfile(WHOLE)
+    result = project.runpytest_subprocess("--assay-pretend", "mps", "-rs")
+    result.assert_outcomes(passed=2, skipped=1)
+    result.stdout.fnmatch_lines(["assay: mps:0 is pretended*", "*this machine has no cuda*"])
+
+
+def test_a_device_that_cannot_be_pretended_is_a_usage_error(project):
+    project.makepyfile("def test(): pass")
+    result = project.runpytest_subprocess("--assay-pretend", "tpu")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--assay-pretend tpu: device: got 'tpu', expected one of cuda, mps, xpu*"])

@@ -12,7 +12,8 @@ import assay
 from assay.cli import app
 from assay.cli import devices as module
 from assay.devices import Policy, SelfTest, policy
-from assay.devices.capabilities import DEVICES, FEATURES
+from assay.devices.capabilities import FEATURES
+from assay.devices.kinds import DEVICES
 from assay.devices.selftest import SelfTestOutcome
 from assay.errors import ConfigError
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from assay.devices import Fact, facts, supports
-from assay.devices.capabilities import DEVICES, FEATURES, kind
+from assay.devices.capabilities import FEATURES, kind
+from assay.devices.kinds import DEVICES
 from assay.errors import ConfigError
 
 

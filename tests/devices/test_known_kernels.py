@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from assay.devices.capabilities import fact_file
+from assay.devices.kinds import ACCELERATORS as DEVICES
 from assay.devices.operators.overloads import overloads
-from assay.devices.operators.rules import DEVICES, rules
+from assay.devices.operators.rules import rules
 from assay.pretend import pretend
 
 

@@ -5,7 +5,7 @@ import torch
 
 from assay.devices import SelfTest, available, default_device, policy
 from assay.devices import policies as module
-from assay.devices.capabilities import DEVICES
+from assay.devices.kinds import DEVICES
 from assay.devices.selftest import SelfTestOutcome
 
 

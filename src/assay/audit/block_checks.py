@@ -17,9 +17,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from assay.devices.capabilities import device_type
+from assay.devices.kinds import ACCELERATORS
 from assay.devices.operators.conditions import applies
 from assay.devices.operators.overloads import operator_name
-from assay.devices.operators.rules import DEVICES, rules
+from assay.devices.operators.rules import rules
 from assay.pretend.events import Event, Frame, stack
 from assay.pretend.session import current
 
@@ -161,7 +162,7 @@ def _listening(pretended: PretendDevice, block: Block) -> Iterator[None]:
 def _waits(func: OpOverload, arguments: dict[str, Any], result: Any) -> str:
     """Why this operator synchronizes with the device; empty if it does not."""
     kinds = [device_type(tensor.device) for tensor in _tensors([list(arguments.values()), result])]
-    kind = next((kind for kind in kinds if kind in DEVICES), _STANDS_FOR)
+    kind = next((kind for kind in kinds if kind in ACCELERATORS), _STANDS_FOR)
     known = rules(kind)
     if copied := _copied(func, arguments, result):
         copies = known.copies.get(copied)

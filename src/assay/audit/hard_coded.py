@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from assay.audit.source import SITES
+from assay.devices.kinds import ACCELERATORS, BACKENDS, KINDS, PATTERN
 from assay.pretend.events import Frame, stack
-from assay.pretend.session import DEVICES
 from assay.pretend.torch_patches import Patches
 
 ABSENT = (
@@ -29,7 +29,6 @@ ABSENT = (
     r"[dD]eserialize object on a?n? ?(\w+) device",
 )
 """What torch says where a device is named that it was not built for, or that is not there."""
-COMMUNICATES = {"nccl": "cuda", "xccl": "xpu"}
 
 
 def names_of(error: BaseException, trace: list[tuple[FrameType, int]], own: str) -> tuple[str, str, str] | None:
@@ -51,8 +50,8 @@ def _kind_in(text: str) -> str | None:
     for pattern in ABSENT:
         if match := re.search(pattern, text):
             name = match[1].lower()
-            name = COMMUNICATES.get(name, name)
-            return name if name in DEVICES else None
+            name = BACKENDS.get(name, name)
+            return name if name in ACCELERATORS else None
     return None
 
 
@@ -61,7 +60,7 @@ def _of_module(trace: list[tuple[FrameType, int]]) -> str | None:
     for frame, _ in trace:
         if not _is_torch(frame):
             return None
-        if match := re.match(r"torch\.(cuda|mps|xpu)\b", frame.f_globals["__name__"]):
+        if match := re.match(rf"torch\.({PATTERN})\b", frame.f_globals["__name__"]):
             return match[1]
     return None
 
@@ -71,7 +70,7 @@ def _called(trace: list[tuple[FrameType, int]]) -> str:
     inside = [frame for frame, _ in trace if _is_torch(frame)]
     for frame in reversed(inside):  # the outermost first
         module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
-        if re.match(r"torch\.(cuda|mps|xpu|distributed)\b", module) and name != "_lazy_init":
+        if re.match(rf"torch\.({PATTERN}|distributed)\b", module) and name != "_lazy_init":
             owner = ".".join(module.split(".")[:2])
             return f"{owner}.{frame.f_code.co_qualname.partition('.')[0].replace('_lazy_init', '')}"
     return ""
@@ -114,8 +113,10 @@ def watch_availability(
 
     with Patches() as patches:
         patches.put(torch.backends.mps, "is_available", of_mps(torch.backends.mps.is_available))
-        for kind, module in (("cuda", torch.cuda), ("xpu", torch.xpu)):
-            patches.put(module, "_is_compiled", watching(kind, module._is_compiled))
+        for kind in KINDS:
+            module = getattr(torch, kind, None)
+            if hasattr(module, "_is_compiled"):
+                patches.put(module, "_is_compiled", watching(kind, module._is_compiled))
         yield
 
 

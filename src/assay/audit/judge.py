@@ -10,12 +10,12 @@ from assay.audit.finding import Finding
 from assay.audit.observations import NOT_MOVED, Observation, Origin
 from assay.audit.rulebook import SEVERITIES, AuditRule, rules
 from assay.audit.source import chosen_by, device_expression, expression, library_line, line_of, where
+from assay.devices.capabilities import supports
+from assay.devices.kinds import ACCELERATORS, HOST
 from assay.pretend.events import Frame
-from assay.pretend.session import DEVICES as KINDS_OF_DEVICE
 
 HOT = ("update", "forward", "training_step", "validation_step", "test_step", "train_step", "eval_step")
 LOOP = 3  # times that one line of a script waits before it is said to be in a loop
-HOST = "cpu"
 NAMES_A_DEVICE = ("foreign", "location", "unused", "disabled")
 
 
@@ -65,7 +65,7 @@ def _of_origins(observation: Observation, line: Frame | None) -> Iterator[Findin
             foreign = replace(observation, kind="foreign", operator="")
             yield _finding(foreign, Verdict("hard-coded-device", what), source)
     lines = [Frame(origin.file, origin.line, "") for origin in observation.origins] + [each for each in (line,) if each]
-    for other in (each for each in KINDS_OF_DEVICE if each != kind and not observation.run.replaced):
+    for other in (each for each in ACCELERATORS if each != kind and not observation.run.replaced):
         chosen = next((chosen for each in lines if (chosen := chosen_by(each, other))), None)
         if chosen is not None:
             what = f"The line asks for {other}; on {observation.run.device} it chooses the branch for the CPU"
@@ -121,7 +121,7 @@ def _inside(observation: Observation, line: Frame) -> str:
     if observation.operator.endswith("is_available") or ".is_" in observation.operator:
         return expression(line, "::is_available")
     if observation.kind in NAMES_A_DEVICE:
-        kinds = [each for each in KINDS_OF_DEVICE if each in observation.operator] or KINDS_OF_DEVICE
+        kinds = [each for each in ACCELERATORS if each in observation.operator] or ACCELERATORS
         named = next(filter(None, (device_expression(line, kind) for kind in kinds)), "")
         return named or expression(line, f"::{observation.operator.rpartition('.')[2]}")
     return expression(line, observation.operator, waits=observation.kind == "sync")
@@ -216,7 +216,7 @@ def _copy(observation: Observation) -> Verdict | None:
         sources = ()
     if index not in ("", "0") and target == f"{kind}:0" and source in sources:
         return Verdict("moved-to-default-device", f"A tensor goes from {source} to {target}, the default")
-    unsafe = target == HOST or "mps" in (source.partition(":")[0], target.partition(":")[0])
+    unsafe = target == HOST or supports(device, "non_blocking_copies").supported is False
     if unsafe and observation.non_blocking and not observation.waited and source != target:
         return Verdict("non-blocking-copy", f"A copy from {source} to {target} does not wait")
     return None

@@ -16,13 +16,13 @@ from torch import Tensor
 
 from assay.audit.case import Case
 from assay.audit.tensor_trees import mapped, tensors_of
+from assay.devices.kinds import KINDS
 from assay.pretend.events import Frame, stack
 from assay.pretend.session import PretendDevice
 
 Tensors = dict[str, Tensor]
 Note = Callable[..., None]
 LARGEST = {torch.float32: 2**24, torch.bfloat16: 2**8, torch.float16: 2**11}  # integers held one by one up to here
-BACKENDS = {"cuda": "nccl", "xpu": "xccl"}  # of accelerators; https://docs.pytorch.org/docs/stable/distributed.html
 RANKS = 2
 
 
@@ -92,8 +92,8 @@ def collectives(case: Case, metric: Any, pretended: PretendDevice) -> list[tuple
     Collectives are answered as if the other process had the same data. Kinds of device without a backend of their own
     (``mps``) use gloo, which takes CPU tensors: for them there is nothing to find.
     """
-    kind, backend = pretended.type, BACKENDS.get(pretended.type)
-    if backend is None:
+    kind, backend = pretended.type, KINDS[pretended.type].backend
+    if not backend:
         return []
     uses: list[tuple[tuple[Frame, ...], str]] = []
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 REAL, PRETEND, ABSENT = "real", "pretend", "absent"
 _PROPERTY = "assay_device"  # of a test's report, which pytest-xdist carries to the process that sums up
 _OPENED: pytest.StashKey[PretendDevice] = pytest.StashKey()
+_KEPT_OPEN: pytest.StashKey[PretendDevice] = pytest.StashKey()  # by --assay-pretend
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,11 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "NAMES",
         "help": "Fail the run if no test ran on one of these devices. A skipped test did not run.",
     },
+    "pretend": {
+        "metavar": "NAME",
+        "help": "Open this pretend device, such as mps, before conftest files are loaded and tests are collected, and "
+        "keep it open for the whole run: the project's own tests find a device.",
+    },
     "real-devices-only": {"action": "store_true", "default": False, "help": "Skip where a pretend one would be used."},
 }
 
@@ -105,14 +111,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("assay_require_devices", "The default of --assay-require-devices.", type="args", default=[])
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_load_initial_conftests(parser: pytest.Parser) -> Iterator[None]:
-    """Add the short names of the options, unless the project has options of these names: it goes first."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser) -> Iterator[None]:
+    """Open the device of ``--assay-pretend``, as projects ask for devices when they are imported.
+
+    Then add the short names of the options, unless the project has options of these names: it goes first.
+    """
+    if (name := getattr(early_config.known_args_namespace, _dest("pretend"), None)) is not None:
+        _open_for_the_run(early_config, name)
     result = yield
     for name, about in _OPTIONS.items():
         if _is_free(parser, f"--{name}"):
             parser.getgroup("assay").addoption(f"--{name}", dest=_dest(name), **about)
     return result
+
+
+def _open_for_the_run(config: pytest.Config, name: str) -> None:
+    """Open a pretend device until pytest ends."""
+    from assay.errors import AssayError
+    from assay.pretend import pretend
+
+    opened = ExitStack()
+    try:
+        device = opened.enter_context(pretend(name))
+    except AssayError as error:
+        raise pytest.UsageError(f"--assay-pretend {name}: {error}") from None
+    config.stash[_KEPT_OPEN] = device
+    config.add_cleanup(opened.close)
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say that the device of this run is pretended."""
+    device = config.stash.get(_KEPT_OPEN, None)
+    return f"assay: {device.device} is pretended ({device.engine} engine)" if device else None
 
 
 def _is_free(parser: pytest.Parser, option: str) -> bool:
@@ -182,6 +213,10 @@ def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
         return
     from assay.pretend import pretend
 
+    if kept := request.config.stash.get(_KEPT_OPEN, None):
+        request.node.stash[_OPENED] = kept
+        yield _indexed(torch.device(place.name))
+        return
     with pretend(place.name) as pretended:
         request.node.stash[_OPENED] = pretended
         yield pretended.device
@@ -228,9 +263,11 @@ def _device_names(config: pytest.Config, option: str) -> list[str]:
 
 
 def _checked(names: Iterable[str], where: str) -> list[str]:
+    from assay.devices.kinds import DEVICES, HOST, PATTERN
+
     for name in names:
-        if not re.fullmatch(r"cpu|(cuda|mps|xpu)(:\d+)?", str(name)):
-            raise pytest.UsageError(f"{where}: got {name!r}, expected cpu, cuda, mps or xpu, or such as cuda:1")
+        if not re.fullmatch(rf"{HOST}|({PATTERN})(:\d+)?", str(name)):
+            raise pytest.UsageError(f"{where}: got {name!r}, expected one of {', '.join(DEVICES)}, or such as cuda:1")
     return [str(name) for name in names]
 
 
@@ -249,9 +286,14 @@ def _place(name: str) -> TestPlace:
     import torch
 
     from assay.devices import available
+    from assay.devices.pretend_state import pretended_kind
     from assay.pretend.torch_patches import real_devices
 
     here = available()
+    if (kept := pretended_kind()) and kept != name.partition(":")[0]:
+        return TestPlace(name, ABSENT)
+    if kept:
+        return TestPlace(name, PRETEND if _indexed(torch.device(name)) in here else ABSENT)
     if _indexed(torch.device(name)) in here:
         return TestPlace(name, REAL)
     kinds = {str(device).partition(":")[0] for device in here} | set(real_devices())

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from assay.audit.hard_coded import COMMUNICATES, is_program
+from assay.audit.hard_coded import is_program
+from assay.devices.kinds import BACKENDS, KINDS, PATTERN
 from assay.pretend.events import Frame, stack
-from assay.pretend.session import DEVICES, PretendDevice
+from assay.pretend.session import PretendDevice
 from assay.pretend.torch_patches import Patches, owner_of, stand_in
 
 MEMORY = ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved")
 HARMLESS = ("device_count", "empty_cache", *MEMORY)
-ASKED_BY = {"cuda": "torch.cuda", "mps": "torch.backends.mps", "xpu": "torch.xpu"}  # whether it is there
 ANY_FILE = -2  # before the pretend devices' own entry in torch's registry of places: torch/serialization.py
 
 
@@ -31,7 +31,7 @@ def replace_devices(pretended: PretendDevice, note: Callable[[str, str, tuple[Fr
     device; ``torch.cuda.is_available()`` is true for the program itself, not for libraries. ``note`` is called with the
     kind that was replaced, torch's name of the function ("" for moving or making a tensor), and the lines of Python.
     """
-    device, others = pretended.device, sorted({*DEVICES} - {pretended.type})
+    device, others = pretended.device, sorted({*KINDS} - {pretended.type})
     default, autocast, generator = torch.set_default_device, torch.autocast.__init__, torch.Generator
     entry = (ANY_FILE, lambda storage: None, _restoring(device, others))
 
@@ -46,7 +46,7 @@ def replace_devices(pretended: PretendDevice, note: Callable[[str, str, tuple[Fr
 
     with Patches() as patches:
         for kind in others:
-            patches.put(owner_of(ASKED_BY[kind]), "is_available", lambda: is_program(sys._getframe(1)))
+            patches.put(owner_of(KINDS[kind].asked_by), "is_available", lambda: is_program(sys._getframe(1)))
             for name, answer in _answers(pretended).items():
                 if hasattr(getattr(torch, kind), name):
                     patches.put(getattr(torch, kind), name, _noting(kind, name, answer, note))
@@ -78,7 +78,7 @@ class _Replacing(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         name = getattr(func, "__name__", "")
-        if name in ("cuda", "xpu") and args and isinstance(args[0], Tensor):
+        if name in KINDS and args and isinstance(args[0], Tensor):
             return args[0].to(self._swap(torch.device(name)), non_blocking=kwargs.get("non_blocking", False))
         if name == "type" and len(args) > 1 and isinstance(args[1], str) and (match := _LEGACY.match(args[1])):
             return args[0].to(self._swap(torch.device(match[1]))).to(getattr(torch, match[2]).dtype)
@@ -89,7 +89,7 @@ class _Replacing(TorchFunctionMode):
         )
 
 
-_LEGACY = re.compile(r"torch\.(cuda|xpu)\.(\w+Tensor)$")
+_LEGACY = re.compile(rf"torch\.({PATTERN})\.(\w+Tensor)$")
 
 
 def _noting(kind: str, name: str, answer: Callable[..., Any], note: Callable[..., object]) -> Callable[..., Any]:
@@ -129,7 +129,7 @@ def _over_the_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
     """torch.distributed.init_process_group, with the backend that every machine has."""
 
     def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> Any:
-        return original("gloo" if backend in COMMUNICATES else backend, *args, **kwargs)
+        return original("gloo" if backend in BACKENDS else backend, *args, **kwargs)
 
     return init_process_group
 

@@ -24,10 +24,9 @@ from assay.audit.rulebook import chosen
 from assay.audit.suppress import suppressed
 from assay.audit.targets import parse
 from assay.audit.worker import Job
+from assay.devices.kinds import AUDITED, PRETENDED
 from assay.errors import ConfigError, describe
-from assay.pretend.session import DEVICES as KINDS
 
-DEVICES = ("mps", "cuda:1", "xpu")
 START_S = 900.0  # for importing the target and, once, compiling the engine
 LOOK_S = 0.05
 TAIL = 3  # lines of a process's last words that are shown
@@ -45,7 +44,7 @@ class AuditProgress:
 
 def audit(
     target: str,
-    on: Sequence[str] = DEVICES,
+    on: Sequence[str] = AUDITED,
     *,
     usages: Sequence[str] = USAGES,
     engine: str = "auto",
@@ -111,10 +110,10 @@ def audit(
 
 def _check(on: Sequence[str], usages: Sequence[str]) -> None:
     if not on:
-        raise ConfigError(describe("on", "no device", "at least one", "Name some of mps, cuda:1, xpu"))
+        raise ConfigError(describe("on", "no device", "at least one", f"Name some of {', '.join(AUDITED)}"))
     for device in on:
         kind, _, index = device.partition(":")
-        if kind not in KINDS or not (index or "0").isdigit():
+        if kind not in PRETENDED or not (index or "0").isdigit():
             raise ConfigError(describe("device", repr(device), "mps, cuda, cuda:1, xpu or the like", 'Pass on=["mps"]'))
     for usage in usages:
         if usage not in USAGES:

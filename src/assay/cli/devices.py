@@ -10,7 +10,8 @@ import torch
 
 from assay.cli.options import DevicesCommand
 from assay.devices import available, facts, policy, self_test
-from assay.devices.capabilities import DEVICES, FEATURES, Fact, kind
+from assay.devices.capabilities import FEATURES, Fact, kind
+from assay.devices.kinds import DEVICES
 from assay.devices.processor import device_name
 from assay.devices.selftest import SelfTest
 from assay.pretend.native_engine.build import built, load, why_not

@@ -12,6 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
+from assay.devices.kinds import DEVICES
 from assay.errors import ConfigError, describe
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ FEATURES = {
     "pinned_memory": "host memory that the device can read (pin_memory)",
     "strided_copies_to_host": "right copies of non-contiguous tensors to the CPU",
 }
-DEVICES = ("cpu", "cuda", "mps", "xpu")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class DeviceKind:
+class FactSheet:
     """A kind of device, the torch version and the date of its facts, and whether they were tried on a real one."""
 
     type: str
@@ -106,10 +106,10 @@ def facts(device: str | torch.device) -> tuple[Fact, ...]:
     return tuple(supports(device, feature) for feature in FEATURES)
 
 
-def kind(device: str | torch.device) -> DeviceKind | None:
+def kind(device: str | torch.device) -> FactSheet | None:
     """Name, date and torch version of the facts about a kind of device; ``None`` for a device that is not known."""
     data = _read(device_type(device)).get("device")
-    return DeviceKind(**{**data, "checked": str(data["checked"])}) if data else None
+    return FactSheet(**{**data, "checked": str(data["checked"])}) if data else None
 
 
 def device_type(device: str | torch.device) -> str:

@@ -11,6 +11,7 @@ from typing import Generic, Literal, TypeVar
 import torch
 
 from assay.devices.capabilities import Fact, device_type, supports
+from assay.devices.kinds import KINDS
 from assay.devices.selftest import SelfTest, self_test
 from assay.devices.torch_releases import report_untried
 
@@ -112,7 +113,8 @@ def integer_product(device: torch.device) -> Literal["int8", "float32", "float64
     """
     if device.type == "cpu":
         return "float64"
-    return "int8" if device.type in ("cuda", "xpu") else "float32"
+    kind = KINDS.get(device.type)
+    return "int8" if kind is not None and kind.int8_products else "float32"
 
 
 def available() -> list[torch.device]:

@@ -47,8 +47,9 @@ def device_name(device: torch.device) -> str:
 
     if device.type == "cpu":
         return f"{_model()}, {torch.get_num_threads()} threads"
-    if device.type in ("cuda", "xpu"):
-        return str(getattr(torch, device.type).get_device_name(device))
+    named = getattr(getattr(torch, device.type, None), "get_device_name", None)
+    if named:
+        return str(named(device))
     known = kind(device)
     return known.name if known else device.type
 

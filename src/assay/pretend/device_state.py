@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 
 import torch
 
+from assay.devices.kinds import KINDS
 from assay.pretend.events import Event, Recorder
 from assay.pretend.streams import Streams
-
-NUMBERS = {"cuda": 1, "xpu": 12, "mps": 13}  # c10/core/DeviceType.h
 
 
 @dataclass
@@ -31,7 +30,7 @@ class DeviceState:
     streams: Streams = field(init=False)
 
     def __post_init__(self) -> None:
-        self.streams = Streams(self.kind, NUMBERS[self.kind], self.get, self.choose, self.recorder)
+        self.streams = Streams(self.kind, KINDS[self.kind].number, self.get, self.choose, self.recorder)
         self.generators = tuple(self.generator(index) for index in range(self.count))
 
     def begin(self) -> None:
@@ -40,7 +39,7 @@ class DeviceState:
         Seeds that were set before, and wait in the module's queue, are so applied to the generators.
         """
         self.recorder.listeners.append(self._on_event)
-        if self.kind != "mps":
+        if hasattr(getattr(torch, self.kind), "_lazy_init"):
             getattr(torch, self.kind)._lazy_init()
 
     def end(self) -> None:

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from assay.devices.kinds import KINDS, PRETENDED
 from assay.devices.operators.overloads import overloads
 from assay.devices.operators.releases import VARIABLE, as_of
 from assay.devices.operators.rules import Rules, rules
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 
 EngineName = Literal["auto", "native", "python"]
-DEVICES = ("cuda", "mps", "xpu")
-MOST = 16
 _lock = threading.Lock()
 _open_now: list[PretendDevice] = []
 
@@ -47,7 +46,7 @@ class PretendDevice:
     """A pretend device that is open.
 
     Attributes:
-        type: ``"cuda"``, ``"mps"`` or ``"xpu"``.
+        type: its kind, such as ``"mps"``.
         count: how many of them there are.
         engine: ``"native"`` or ``"python"``.
         recorder: where its events go.
@@ -162,18 +161,18 @@ def _open(stack: ExitStack, kind: str, count: int, engine: str, release: str | N
 
 
 def _kind_and_count(device: str, count: int | None) -> tuple[str, int]:
-    match = re.fullmatch(r"(cuda|mps|xpu)(?::(\d+))?", str(device))
+    match = re.fullmatch(rf"({'|'.join(PRETENDED)})(?::(\d+))?", str(device))
     if match is None:
-        expected = "cuda, mps or xpu, with or without an index"
+        expected = f"one of {', '.join(PRETENDED)}, with or without an index"
         raise ConfigError(describe("device", repr(device), expected, "The CPU needs no pretending"))
     kind, least = match[1], int(match[2] or 0) + 1
     count = least if count is None else count
-    most = 1 if kind == "mps" else MOST
+    most, several = KINDS[kind].most, KINDS[kind].several
     if least > most:
-        todo = "A Mac has one Apple GPU" if kind == "mps" else "Take a smaller index"
+        todo = "Take a smaller index" if several else "A Mac has one Apple GPU"
         raise ConfigError(describe("device", repr(device), f"at most {kind}:{most - 1}", todo))
     if not isinstance(count, int) or not least <= count <= most:
-        todo = "A Mac has one Apple GPU" if kind == "mps" else "Ask for fewer, or for as many as the index needs"
+        todo = "Ask for fewer, or for as many as the index needs" if several else "A Mac has one Apple GPU"
         raise ConfigError(describe("count", f"{count!r} for {device!r}", f"{least} to {most}", todo))
     return kind, count
 

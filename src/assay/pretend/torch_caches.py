@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from assay.devices.kinds import PATTERN
+
 _MODULES = (
     "accelerate.utils.imports",
     "lightning.fabric.accelerators.mps",
@@ -26,7 +28,7 @@ _CACHED: dict[Any, tuple[str, ...]] = {
     torch.accelerator: ("get_device_capability",),
 }  # fmt: skip
 
-_ABOUT_DEVICES = re.compile(r"accelerator|cuda|mps|xpu|bf16|fp16|tf32|^is_available$")
+_ABOUT_DEVICES = re.compile(rf"accelerator|{PATTERN}|bf16|fp16|tf32|^is_available$")
 
 
 def empty_answer_caches() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from assay.devices.kinds import ACCELERATORS
 from assay.errors import describe
 from assay.pretend.compile_exclusion import exclude_from_compilation
 from assay.pretend.device_state import DeviceState
@@ -99,8 +100,7 @@ def _take_attributes(value: Any, old: Any) -> None:
 
 def real_devices() -> list[str]:
     """The kinds of device that this build of torch has itself, whether or not the machine has one."""
-    real = {"cuda": torch._C._has_cuda, "mps": torch._C._has_mps, "xpu": torch._C._has_xpu}
-    return [kind for kind, there in real.items() if there]
+    return [kind for kind in ACCELERATORS if getattr(torch._C, f"_has_{kind}", False)]
 
 
 def refuse_real(device: str) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from assay.devices.kinds import ACCELERATORS as DEVICES
 from assay.devices.operators.conditions import CONDITIONS, applies
 from assay.devices.operators.overloads import overloads
-from assay.devices.operators.rules import DEVICES, rules
+from assay.devices.operators.rules import rules
 from assay.errors import ConfigError
 from assay.pretend import native_engine
 

@@ -11,9 +11,10 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._pytree import tree_leaves
 
+from assay.devices.kinds import ACCELERATORS as DEVICES
 from assay.devices.operators import overloads as overloads_module
 from assay.devices.operators.overloads import BACKENDS, derive, overloads
-from assay.devices.operators.rules import DEVICES, rules
+from assay.devices.operators.rules import rules
 from assay.errors import AssayError, ConfigError
 
 

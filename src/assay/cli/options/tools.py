@@ -8,6 +8,7 @@ from pathlib import Path
 
 from assay.cli.declaration import argument, flag, option, several, string
 from assay.cli.options.base import JsonOptions
+from assay.devices.kinds import AUDITED
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class AuditCommand(JsonOptions):
     target: str = argument("The target: a script, a module, module:Class, module:function, or a library of metrics.")
     device: tuple[str, ...] = option(
         "Audit for these devices; cuda:1 means two, of which cuda:0 is the default.",
-        default=("mps", "cuda:1", "xpu"),
+        default=AUDITED,
         separator=",",
     )
     usage: str = option("Use metrics in this way: moved, not-moved or both.", default="both")

@@ -17,12 +17,13 @@ from typing import Any
 from assay._atomic import write_text
 from assay._cache import cache_folder
 from assay._records import is_sealed, seal
+from assay.devices.kinds import KINDS
 from assay.errors import AssayError, describe
 
 FORM = 3
 """Counts up when the table is derived in another way, so that one that was kept is not used."""
 
-BACKENDS = ("CPU", "CUDA", "MPS", "XPU")
+BACKENDS = ("CPU", *(kind.key for kind in KINDS.values()))
 COMPOSITES = ("CompositeImplicitAutograd", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 
 

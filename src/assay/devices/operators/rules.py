@@ -16,12 +16,10 @@ from importlib.metadata import version
 from typing import Any, Literal
 
 from assay.devices.capabilities import fact_file
+from assay.devices.kinds import KINDS
 from assay.devices.operators.overloads import Overload, overloads
 from assay.errors import ConfigError, describe
 
-DEVICES = ("cuda", "mps", "xpu")
-GENERATED = {"xpu": "kernels_xpu"}
-"""Devices whose kernels are in a repository of their own: the file of facts that is written from it."""
 MANY = 300  # kernels of a device in torch's own list: then it lists all of them
 DeviceCheck = Literal["none", "all", "iterator", "placeholder", "index", "where", "fill", "put"]
 """How torch looks at the devices of an operator's tensors.
@@ -98,7 +96,7 @@ class OperatorRule:
 class Rules:
     """What one kind of device lacks and does."""
 
-    device: str  # ``"cuda"``, ``"mps"`` or ``"xpu"``
+    device: str  # a kind of device, such as ``"mps"``
     torch: str  # the version of torch from whose sources the facts were read; the operators are those installed
     missing_dtypes: dict[str, str]  # dtypes that the device lacks, with the text of torch's ``TypeError``
     # torch's messages there, with fields to be filled in: ``operator`` (it is missing), ``fallback`` (a warning),
@@ -149,11 +147,11 @@ class Rules:
         short = overload.name.removeprefix("aten::").partition(".")[0]
         if self.runs_on_cpu(overload) or any(fnmatchcase(short, pattern) for pattern in absent):
             return False
-        own = self.device.upper() in overload.kernels
+        own = KINDS[self.device].key in overload.kernels
         return own or (self.listed is not None and not self.listed.isdisjoint({overload.name, overload.delegate}))
 
     def has_sparse_kernel(self, overload: Overload) -> bool:
-        return self.device.upper() in overload.sparse or (bool(self.assumed) and "CUDA" in overload.sparse)
+        return KINDS[self.device].key in overload.sparse or (bool(self.assumed) and "CUDA" in overload.sparse)
 
 
 @cache
@@ -161,15 +159,15 @@ def rules(device: str) -> Rules:
     """What a kind of device lacks and does.
 
     Args:
-        device: ``"cuda"``, ``"mps"`` or ``"xpu"``; an index is ignored.
+        device: a kind of device, such as ``"mps"``; an index is ignored.
 
     Raises:
         ConfigError: nothing is known of the device.
         AssayError: the installed torch does not carry the list of its operators.
     """
     device = device.partition(":")[0]
-    if device not in DEVICES:
-        raise ConfigError(describe("device", repr(device), f"one of {', '.join(DEVICES)}", "Name one of these"))
+    if device not in KINDS:
+        raise ConfigError(describe("device", repr(device), f"one of {', '.join(KINDS)}", "Name one of these"))
     facts = fact_file(f"operators_{device}")
     return Rules(
         device=device,
@@ -187,9 +185,10 @@ def rules(device: str) -> Rules:
 
 def _listed(device: str) -> frozenset[str] | None:
     """The overloads of a generated list, in which a device has kernels that torch's own list does not name."""
-    if device not in GENERATED or sum(device.upper() in each.kernels for each in overloads().values()) > MANY:
+    file, key = KINDS[device].kernels, KINDS[device].key
+    if not file or sum(key in each.kernels for each in overloads().values()) > MANY:
         return None
-    return _of_release(GENERATED[device], "kernels")
+    return _of_release(file, "kernels")
 
 
 def _quietly(device: str, facts: dict[str, Any]) -> frozenset[str]:
@@ -197,8 +196,8 @@ def _quietly(device: str, facts: dict[str, Any]) -> frozenset[str]:
 
     What the facts say of releases without a kernel does not count where the installed one has it.
     """
-    if device in GENERATED:
-        return _of_release(GENERATED[device], "on_cpu")
+    if file := KINDS[device].kernels:
+        return _of_release(file, "on_cpu")
     table = facts.get("on_cpu", {})
     lacking = (name for name, worker in table.get("without_kernel", {}).items() if not _is_listed(device, worker))
     return frozenset(f"aten::{name}" for name in (*table.get("operators", ()), *lacking))
@@ -206,7 +205,7 @@ def _quietly(device: str, facts: dict[str, Any]) -> frozenset[str]:
 
 def _is_listed(device: str, name: str) -> bool:
     overload = overloads().get(f"aten::{name}")
-    return overload is not None and device.upper() in overload.kernels
+    return overload is not None and KINDS[device].key in overload.kernels
 
 
 def _of_release(file: str, topic: str) -> frozenset[str]:

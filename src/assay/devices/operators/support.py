@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from assay.devices.capabilities import device_type, fact_file
+from assay.devices.kinds import DEVICES
 from assay.devices.operators.overloads import overloads
 from assay.devices.operators.releases import as_of
 from assay.devices.operators.rules import rules
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import torch
 
 HOST = "cpu"
-LOOKED_UP = ("cpu", "cuda", "mps", "xpu")
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class OperatorLimits:
     """What an operator for quantized weights takes on one kind of device."""
 
     operator: str  # torch's name without ``aten::``
-    device: str  # ``"cpu"``, ``"cuda"``, ``"mps"`` or ``"xpu"``
+    device: str  # a kind of device, such as ``"cuda"``
     dtypes: tuple[str, ...]  # of the activations, such as ``"bfloat16"``
     groups: tuple[int, ...]  # the sizes of groups that it knows; empty where a whole row shares its scale
     rows: int = 1  # what the number of rows of the weight must be divisible by
@@ -127,7 +127,7 @@ def _not_borrowed(kind: str, operator: str) -> str:
 @cache
 def _has(kind: str, operator: str, release: str | None) -> bool:
     overload = overloads().get(f"aten::{operator}")
-    if overload is None or kind not in LOOKED_UP:
+    if overload is None or kind not in DEVICES:
         return False
     if kind == HOST:
         return "CPU" in overload.kernels or overload.composite

@@ -27,6 +27,7 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
+from assay.devices.kinds import KINDS
 from assay.pretend.events import Recorder
 from assay.pretend.python_engine.operators import CPU, OperatorRunner
 from assay.pretend.python_engine.patches import is_marked_pinned, mark_pinned, patched
@@ -133,7 +134,7 @@ class PythonEngine:
             warnings.simplefilter("ignore")
             for name in (*EMPTY, "tril_indices", "triu_indices", *(() if self.kind == "mps" else WINDOWS)):
                 library.impl(name, self._factory(name), key)
-            for other in {"cuda", "xpu"} - {self.kind}:
+            for other in {kind.name for kind in KINDS.values() if kind.several} - {self.kind}:
                 for name in EMPTY:
                     library.impl(name, _absent(other), other.upper())
             for where in ("CPU", "AutogradCPU"):

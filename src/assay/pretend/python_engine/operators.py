@@ -420,7 +420,7 @@ def _in_one_piece(values: Any) -> bool:
 def _type(tensor: Tensor) -> str:
     """A tensor's type as torch's C code writes it: ``torch.cuda.FloatTensor``, but ``MPSFloatType``."""
     parts = tensor.type().split(".")
-    if parts[1] not in ("mps", "xpu"):
+    if len(parts) < 3 or parts[1] == "cuda":
         return ".".join(parts)
     return f"{parts[1].upper()}{parts[2].removesuffix('Tensor')}Type"
 

@@ -17,6 +17,7 @@ from torch.autograd import forward_ad, graph
 from torch.nn import parameter
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from assay.devices.kinds import ACCELERATORS
 from assay.pretend.python_engine.functions import applied, unwrapped
 from assay.pretend.python_engine.tensor import EngineServices, PretendTensor, _Base, _refused, become
 from assay.pretend.torch_patches import Patches, stand_in
@@ -56,7 +57,7 @@ def patched(engine: EngineServices) -> Iterator[None]:
     with Patches() as patches:
         try:
             for owner, name, new in changes:
-                if owner is not Tensor or name != "mps":  # there is no Tensor.mps
+                if owner is not Tensor or name not in ACCELERATORS or hasattr(Tensor, name):  # no Tensor.mps
                     patches.put(owner, name, new)
             yield
         finally:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from assay._atomic import write_text
-from assay.devices.capabilities import DEVICES
+from assay.devices.kinds import DEVICES
 from assay.quantize.dispatch import DispatchTable, regimes
 from assay.quantize.planning.plan_view import kernels, spelled
 from assay.quantize.scheme import Scheme

@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from assay.devices import default_device
-from assay.devices.capabilities import DEVICES, device_type, kind
+from assay.devices.capabilities import device_type, kind
+from assay.devices.kinds import DEVICES
 from assay.devices.operators import support
 from assay.devices.operators.support import lacks
 from assay.devices.policies import can_hold
@@ -20,6 +21,7 @@ from assay.quantize.candidates import candidates
 from assay.quantize.dispatch import FALLBACK, DispatchTable, default_table, regimes
 from assay.quantize.kernels import KERNELS
 from assay.quantize.kernels.base import TorchKernel
+from assay.quantize.kernels.int4 import LAYOUTS
 from assay.quantize.planning.apply import GPTQ, WITHOUT_INPUTS
 from assay.quantize.planning.costs import measured
 from assay.quantize.planning.layers import Choice, choose
@@ -182,16 +184,13 @@ def _of_kernels(layer: LayerPlan, device: str, release: str | None) -> Iterator[
         kernel = KERNELS[name]
         yield f"{name}: {kernel.summary}"
         packing = PACKING.get(kernel.operator) if isinstance(kernel, TorchKernel) else None
-        if packing and device_type(device) in PACKED_ON:
+        if packing and device_type(device) in LAYOUTS:
             missing = lacks(device, packing, release)
             why = f"{missing}; it is not needed: " if missing else ""
             yield (
                 f"{name}: {why}weights are rounded where they are, moved as bytes that every device reads, "
                 f"and laid out for {device} by assay"
             )
-
-
-PACKED_ON = ("cuda", "mps", "xpu")
 
 
 def _not_taken(layer: LayerPlan, device: str, dtype: str, release: str | None) -> Iterator[str]:

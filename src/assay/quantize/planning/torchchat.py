@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from assay.devices.kinds import DEVICES
 from assay.errors import ConfigError, describe
 from assay.quantize.scheme import Activations, Kind, Scheme
 
@@ -29,7 +30,7 @@ DTYPES = {
     "fast": "bfloat16",
     "fast16": "bfloat16",
 }
-DEVICES = {"fast": "auto", "cpu": "cpu", "cuda": "cuda", "mps": "mps", "xpu": "xpu"}
+ON = {"fast": "auto", **{name: name for name in DEVICES}}
 IGNORED = {
     "padding_allowed": "nothing is padded here; a layer that groups do not divide is skipped, and the plan says so",
     "inner_k_tiles": "the layout of a kernel is chosen where it runs",
@@ -161,7 +162,7 @@ def _step(key: str, arguments: dict[str, Any]) -> TorchChatStep:
     if key == "executor":
         device = arguments.get("accelerator")
         do = "Name one of these; nothing is known of npu" if device == "npu" else "Name one of these"
-        return TorchChatStep(device=DEVICES[_one_of(key, "accelerator", device, tuple(DEVICES), do)])
+        return TorchChatStep(device=ON[_one_of(key, "accelerator", device, tuple(ON), do)])
     quantizer = QUANTIZERS[key]
     pattern = "*"
     if "node_type" in arguments:
