@@ -117,7 +117,7 @@ def test_wrappers_are_named_as_torchgen_names_them(name: str, structured: bool, 
 
 
 INDEX = OperatorRule("aten::index.Tensor", waits="boolean index: positions are counted")
-MASK = torch.ones(1, dtype=torch.bool, device="meta")  # a mask on the CPU becomes positions there
+MASK = torch.tensor([True, False])
 
 
 def test_the_host_waits_where_the_rule_says_so():

@@ -216,7 +216,8 @@ def _copy(observation: Observation) -> Verdict | None:
         sources = ()
     if index not in ("", "0") and target == f"{kind}:0" and source in sources:
         return Verdict("moved-to-default-device", f"A tensor goes from {source} to {target}, the default")
-    unsafe = target == HOST or supports(device, "non_blocking_copies").supported is False
+    there = source if target == HOST else target
+    unsafe = target == HOST or supports(there, "non_blocking_copies").supported is False
     if unsafe and observation.non_blocking and not observation.waited and source != target:
         return Verdict("non-blocking-copy", f"A copy from {source} to {target} does not wait")
     return None

@@ -29,7 +29,8 @@ def applies(condition: str, arguments: Arguments) -> bool:
 def _boolean_index(arguments: Arguments) -> bool:
     """A mask on the device: torch turns it into positions. Those of a mask on the CPU are found on the CPU."""
     masks = [index for index in arguments.get("indices") or () if index is not None and _is_mask(index)]
-    return any(mask.device.type != "cpu" for mask in masks)
+    here = arguments["self"].device
+    return any(mask.device == here or mask.device.type != "cpu" for mask in masks)
 
 
 def _boolean_index_unless_filled(arguments: Arguments) -> bool:
@@ -45,7 +46,8 @@ def is_filled(arguments: Arguments) -> bool:
     """
     value, here = arguments.get("values"), arguments["self"].device
     indices = [index for index in arguments.get("indices") or () if index is not None]
-    one_value = value is not None and value.numel() == 1 and value.device.type == "cpu"
+    elsewhere = value is not None and value.device.type == "cpu" and value.device != here
+    one_value = elsewhere and value.numel() == 1
     one_mask = len(indices) == 1 and indices[0].device == here and _is_mask(indices[0])
     return one_value and one_mask and not arguments.get("accumulate")
 
