@@ -114,7 +114,7 @@ def watch_availability(
     with Patches() as patches:
         patches.put(torch.backends.mps, "is_available", of_mps(torch.backends.mps.is_available))
         for kind in KINDS:
-            module = getattr(torch, kind, None)
+            module: Any = getattr(torch, kind, None)
             if hasattr(module, "_is_compiled"):
                 patches.put(module, "_is_compiled", watching(kind, module._is_compiled))
         yield

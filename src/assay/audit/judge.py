@@ -211,9 +211,9 @@ def _copy(observation: Observation) -> Verdict | None:
     kind, _, index = device.partition(":")
     # a script may well use the default device on purpose; a metric whose inputs are elsewhere may not
     script = observation.run.phase == "script"
-    sources = (device,) if script else (device, HOST)
+    sources = {device} if script else {device, HOST}
     if script and observation.named:
-        sources = ()
+        sources = set()
     if index not in ("", "0") and target == f"{kind}:0" and source in sources:
         return Verdict("moved-to-default-device", f"A tensor goes from {source} to {target}, the default")
     there = source if target == HOST else target

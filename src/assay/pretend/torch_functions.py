@@ -219,7 +219,7 @@ def _pinning(machine: DeviceState) -> Callable[..., Any]:
 
     def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
         if torch.overrides.has_torch_function_unary(self):
-            return torch.overrides.handle_torch_function(pin_memory, (self,), self, device)  # type: ignore[no-any-return]
+            return torch.overrides.handle_torch_function(pin_memory, (self,), self, device)
         if self.device.type != "cpu":
             return original(self)
         machine.recorder.record("operator", "aten::_pin_memory", machine.kind, refusal)

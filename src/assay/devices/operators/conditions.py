@@ -46,8 +46,7 @@ def is_filled(arguments: Arguments) -> bool:
     """
     value, here = arguments.get("values"), arguments["self"].device
     indices = [index for index in arguments.get("indices") or () if index is not None]
-    elsewhere = value is not None and value.device.type == "cpu" and value.device != here
-    one_value = elsewhere and value.numel() == 1
+    one_value = value is not None and value.numel() == 1 and value.device.type == "cpu" and value.device != here
     one_mask = len(indices) == 1 and indices[0].device == here and _is_mask(indices[0])
     return one_value and one_mask and not arguments.get("accumulate")
 
@@ -68,7 +67,7 @@ def _alpha_and_wider(arguments: Arguments) -> bool:
     self, other = arguments["self"], arguments.get("other")
     if not isinstance(other, torch.Tensor) or arguments.get("alpha", 1) == 1:
         return False
-    return self.dtype.is_floating_point and torch.result_type(self, other) != self.dtype
+    return bool(self.dtype.is_floating_point and torch.result_type(self, other) != self.dtype)
 
 
 def _without_range(arguments: Arguments) -> bool:
