@@ -59,7 +59,7 @@ class BadRows:
         self.places[reason] = sorted([*self.places.get(reason, []), *map(_place, places)])[:MOST_PLACES]
 
     def to_json(self) -> Any:
-        """Plain values for JSON, in one order whatever came first."""
+        """Plain values for JSON, in one order."""
         return [[reason, self.counts[reason], self.places[reason]] for reason in sorted(self.counts)]
 
     @classmethod

@@ -115,7 +115,7 @@ def prepared(
         shared: arguments for every metric that has them, where metrics are strings.
 
     Raises:
-        ConfigError: a column is missing, or a metric cannot be.
+        ConfigError: a column is missing, or a metric is invalid.
     """
     options.table_columns().check(table.schema.names, table.name)
     meter = meter_of(_opened(metrics, table, options, shared), options.weights is not None)

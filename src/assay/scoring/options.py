@@ -67,7 +67,7 @@ class ScoreOptions(ReportOptions):
         """What each column is for.
 
         Args:
-            named: the names that metrics have for the columns that they take besides; None where that is not known.
+            named: the names that metrics have for the further columns that they take; None if unknown.
         """
         preds, preds_fields = parse_fields("preds", self.preds)
         target, target_fields = parse_fields("target", self.target)

@@ -227,13 +227,13 @@ class Partial:
 
         Args:
             table: the table, which is read once more for what is shown of its worst queries; by default what the
-                fragments were read from, as far as it is there.
+                fragments were read from, if it is there.
 
         Raises:
             ConfigError: there is no row, or none that matches the condition.
             StateError: fragments of the manifest are missing, or there is one that it lacks.
             BadRowsError: rows of fragments that were counted apart have one id.
-            InvalidValuesError: values were counted that cannot be, such as scores outside [0, 1].
+            InvalidValuesError: invalid values were counted, such as scores outside [0, 1].
         """
         self.record.check_complete()
         self.check_rows()

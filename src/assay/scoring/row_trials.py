@@ -32,7 +32,7 @@ class RowTrial:
     """Finds the rows that metrics refuse when they are given them or when they are computed.
 
     Args:
-        meter: what counts the rows; it stays as it is.
+        meter: what counts the rows; it is not changed.
 
     Attributes:
         left: how many parts of batches may still be counted.

@@ -65,7 +65,7 @@ def split_ranges(slices: Any) -> tuple[Any, dict[str, SliceRanges]]:
         {'sex': 'sex', 'age': 'age', 'sex x age': ('sex', 'age')}
 
     Raises:
-        ConfigError: ranges that cannot be, or two kinds of one column.
+        ConfigError: invalid ranges, or two kinds of one column.
     """
     slices = split_text(slices)
     if not isinstance(slices, Mapping | Sequence):

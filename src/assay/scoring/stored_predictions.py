@@ -69,12 +69,12 @@ def score(source: Any, metrics: Metrics, **options: Any) -> Report:
         target: the column that they are compared with; likewise.
         weights: the column of the weights of the rows.
         ids: the column of the ids of the rows; by default their file and their place in it identify them.
-        columns: by the names that metrics have for them, columns that they take besides, such as `indexes` of
+        columns: by the names that metrics have for them, further columns that they take, such as `indexes` of
             retrieval; by default the column of that name.
         labels: the names of the classes in the order of their numbers, where columns hold names.
         where: count only the rows for which this holds: "country == 'de' and age >= 18".
         sql: a query of DuckDB instead of a source.
-        on_bad: what rows are that cannot be counted: "raise" an error at the end, which has the report of all others,
+        on_bad: for rows that cannot be counted: "raise" an error at the end, which has the report of all others,
             or "skip" them; the report says how many and where.
         slices: columns to measure parts of the rows by; a tuple of columns for several of them crossed; as text:
             "sex,sex*age". In a column of lists each value is a slice. "age:bins=5" cuts a column of numbers into ranges
@@ -101,7 +101,7 @@ def score(source: Any, metrics: Metrics, **options: Any) -> Report:
         The report that `evaluate` gives of the same predictions.
 
     Raises:
-        ConfigError: an option or a column cannot be.
+        ConfigError: an option or a column is invalid.
         StateError: a file cannot be read.
         BadRowsError: rows cannot be counted; its attribute `report` is that of all other rows.
 

@@ -40,7 +40,7 @@ def unified(schema: Any, schemas: Sequence[Any], *, is_typed: bool) -> Any:
 
 
 def wider(kind: Any, other: Any) -> Any:
-    """The type that holds the values of both; None where there is none."""
+    """The type that holds the values of both, or None."""
     pa = arrow()
     try:
         schemas = [pa.schema({"column": each}) for each in (kind, other)]

@@ -68,7 +68,7 @@ class TableSource:
         is_stream: whether it can be read once only.
         is_whole: whether the fragments are all there are; not where a task has a part of the rows.
         paths: what it was opened from, wherever a process is; empty where it is not of files.
-        texts: columns of CSV that are strings whatever they look like.
+        texts: columns of CSV that are strings, also if they look like numbers.
         is_csv: whether every value can be read as a string.
         known_contents: the first digests of the files, by the columns that are measured.
     """
@@ -140,7 +140,7 @@ def open_table(source: Any, *, texts: Sequence[str] = (), sql: str = "", name: s
     Args:
         source: a path, a pattern (`*`), a folder, a URL, several of these; or what gives an Arrow stream: a table of
             pyarrow, pandas or Polars, a reader, a relation of DuckDB; or arrays, tensors and lists by name.
-        texts: columns of CSV that are strings whatever they look like: "007" is no number.
+        texts: columns of CSV that are strings, also if they look like numbers, such as "007".
         sql: a query of DuckDB, which names its files itself; then there is no source.
         name: what messages call an Arrow stream.
 
