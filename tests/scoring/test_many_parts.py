@@ -87,6 +87,7 @@ def test_work_and_memory_do_not_grow_with_the_files(table, tmp_path, monkeypatch
     assert many == few
 
 
+@pytest.mark.exhaustive
 def test_memory_has_one_file_at_a_time(table, tmp_path):
     """What is merged from a generator is not held until its end."""
     alive = []
