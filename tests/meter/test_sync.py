@@ -191,7 +191,7 @@ def test_ranks_with_other_metrics_all_raise_and_say_what_differs(group):
     assert str(raised[0]) == (
         "sync: got Meter(mse=MeanSquaredError()) on ranks 0, 2 and "
         "Meter(mse=MeanSquaredError(squared=False)) on rank 1, expected equal metrics on all ranks. "
-        "Make the meters of all ranks alike."
+        "Make the same meter on all ranks."
     )
 
 

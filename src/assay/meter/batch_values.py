@@ -55,7 +55,7 @@ def value_of_batch(
     leaves no meter.
 
     Raises:
-        InputError: shapes, dtypes or values that cannot be measured.
+        InputError: invalid shapes, dtypes or values.
     """
     key, reuses = (metric, weights is not None), is_plain()
     meter = _REUSED.take(key) if reuses else None

@@ -32,7 +32,7 @@ STAGE_BYTES = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class CellCounts:
-    """What was counted of cells, as it is handed over.
+    """What was counted of cells, in the form that is handed over.
 
     Attributes:
         rows: how many rows each cell has.

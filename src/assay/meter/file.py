@@ -51,7 +51,7 @@ class MeterDescription:
         return json.dumps({"schema": SCHEMA, **vars(self)}, ensure_ascii=False)
 
     def same(self, other: MeterDescription) -> bool:
-        """Whether both say the same, in whatever order the metrics are listed."""
+        """Whether both say the same, with the metrics in any order."""
         mine, theirs = (json.loads(json.dumps(each.metrics)) for each in (self, other))
         return bool(mine == theirs) and (self.weighted, self.rows) == (other.weighted, other.rows)
 
@@ -101,7 +101,7 @@ class MeterDescription:
 
 @contextmanager
 def as_file_error(where: str) -> Iterator[None]:
-    """Whatever fails inside, while a meter is made of what a file says, is a `StateError` that names the file."""
+    """Turn every error inside, while a file becomes a meter, into a `StateError` that names the file."""
     try:
         yield
     except StateError:
@@ -115,7 +115,7 @@ def described(state: Mapping[str, Tensor], where: str) -> tuple[MeterDescription
     """The description in a state dictionary, and its other tensors.
 
     Raises:
-        StateError: there is none, or something is no tensor.
+        StateError: they are missing, or one is not a tensor.
     """
     tensors = dict(state) if isinstance(state, Mapping) else {}
     others = sorted(str(name) for name, value in tensors.items() if not isinstance(value, Tensor))

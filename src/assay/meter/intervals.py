@@ -74,7 +74,7 @@ def closed_forms(meter: Meter, confidence_level: float = 0.95) -> dict[str, Conf
     """The intervals of a meter's values that have a closed form.
 
     They hold for samples without weights that do not depend on each other. So where a row has several (the pixels of an
-    image), there is none.
+    image), a value has none.
 
     Args:
         meter: what was counted.
@@ -109,7 +109,7 @@ def intervals_or_reasons(
         seed: where the draws start.
 
     Returns:
-        Intervals, or why there is none, by the names of the values; without values that have neither a closed form nor
+        Intervals, or why none, by the names of the values; without values that have neither a closed form nor
         queries that can be drawn.
 
     Raises:
@@ -132,7 +132,7 @@ def _intervals_of(found: Mapping[str, ConfidenceInterval | str]) -> dict[str, Co
 
 
 def _closed_forms(meter: Meter, confidence_level: float) -> dict[str, ConfidenceInterval | str]:
-    """Intervals in closed form, or why there is none."""
+    """Intervals in closed form, or why a value has none."""
     _check_confidence_level(confidence_level)
     names = [name for name, metric in meter.metrics.items() if metric.closed_form]
     if meter.weighted or not names or not meter.rows:
@@ -172,7 +172,7 @@ def resampled_queries(
         seed: where the draws start.
 
     Returns:
-        Intervals by `"name recall"`. There is none where there are fewer than 12 queries, or too few replicates beyond
+        Intervals by `"name recall"`. A value has none with fewer than 12 queries, or too few replicates beyond
         an end; where all replicates are equal; and where the value is not between the ends.
 
     Raises:
@@ -193,7 +193,7 @@ def resampled_queries(
 def _resampled_queries(
     meter: Meter, confidence_level: float, n_resamples: int, seed: int
 ) -> dict[str, ConfidenceInterval | str]:
-    """Intervals of queries that are drawn again, or why there is none."""
+    """Intervals of resampled queries, or why a value has none."""
     _check_confidence_level(confidence_level)
     intervals: dict[str, ConfidenceInterval | str] = {}
     for name, metric in meter.metrics.items():
@@ -342,7 +342,7 @@ def bootstrap(
     Raises:
         ConfigError: the confidence level is invalid, or there are fewer than 25 replicates.
         StateError: the groups count different things.
-        InvalidValuesError: values were counted that cannot be; see `Meter.compute`.
+        InvalidValuesError: invalid values were counted; see `Meter.compute`.
 
     Example:
         >>> from assay.metrics import R2Score
@@ -498,7 +498,7 @@ def _spread(value: float, known: Floats, confidence_level: float, groups: int) -
 
 
 def _skewed(value: float, known: Floats, confidence_level: float, groups: int) -> tuple[float, float]:
-    """The ends that allow for the skewness of the replicates, as far as it is more than that of so many normal numbers.
+    """The ends that allow for the skewness of the replicates, if it exceeds that of so many normal numbers.
 
     None are further out where replicates are infinite.
     """
@@ -508,7 +508,7 @@ def _skewed(value: float, known: Floats, confidence_level: float, groups: int) -
 
 
 def _skewness(known: Floats) -> float:
-    """The skewness of replicates, as far as it is more than that of so many normal numbers; infinite where they are."""
+    """The skewness of replicates, if it exceeds that of so many normal numbers; infinite for infinite replicates."""
     with np.errstate(invalid="ignore", over="ignore"):
         apart = (known - known.mean()) / known.std(ddof=1)
     if not np.isfinite(apart).all():
@@ -566,7 +566,7 @@ def _smooth_replicates(
 
 
 def _refuse(problems: Sequence[InvalidValues], names: Sequence[str]) -> None:
-    """Raise where values were counted that cannot be."""
+    """Raise if invalid values were counted."""
     for problem in problems:
         if problem.fatal:
             do = "Correct or leave out those samples"

@@ -55,7 +55,7 @@ class Meter:
         **named: metrics under the names that `compute` shall give them.
 
     Raises:
-        ConfigError: no metric, one name twice, or an option that cannot be.
+        ConfigError: no metric, one name twice, or an invalid option.
 
     Example:
         >>> import torch
@@ -128,7 +128,7 @@ class Meter:
                 the shape of `target`, `(N, 1)` is taken as `(N,)`; nothing else is reshaped.
             target: shape `(N, ...)`; likewise.
             weights: shape `(N,)`, or that of `target`; only for a meter made with `weighted=True`.
-            **columns: what the metrics take besides, by name, one row a sample, such as `indexes=` of retrieval.
+            **columns: further columns of the metrics, by name, one row a sample, such as `indexes=` of retrieval.
 
         Instead of tensors, arrays of NumPy, Series of pandas, numbers and lists of numbers are taken; floats of Python
         are float64. The caller may write into its tensors and arrays after an update.
@@ -347,7 +347,7 @@ class Meter:
         return self.fresh().merge(self, other)
 
     def sync(self, group: dist.ProcessGroup | None = None) -> Meter:
-        """A new meter with what this one and those of all other processes of a group have counted; alike on all.
+        """A new meter with what this one and those of all other processes of a group have counted; the same on all.
 
         This meter stays as it was. One collective does it where the counts take less than 256 KiB, else two; samples
         take a second one, too. A process without data takes part like any other. Without `torch.distributed` at work,

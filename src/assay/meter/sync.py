@@ -1,6 +1,6 @@
 """Adding up what the processes of a group have counted, in one collective where the states are small.
 
-The first collective is a sum of int64 of one length, whatever the metrics are, so that ranks with other metrics find
+The first collective is a sum of int64 of one length, for any metrics, so that ranks with other metrics find
 out instead of waiting for each other. Each rank writes into a slot of its own what the others have to know of it; the
 counts follow. A second collective is needed for what did not fit into the first one, and for samples and late tables,
 whose sizes the first one tells: a gathering where there are just samples, about as many on each rank; else a sum.
@@ -107,7 +107,7 @@ class _Ranks:
 
 @contextmanager
 def _collective() -> Iterator[None]:
-    """Inside, whatever a backend raises becomes a `SyncError`."""
+    """Inside, every error of a backend becomes a `SyncError`."""
     try:
         yield
     except Exception as error:
@@ -159,7 +159,7 @@ def _agree(ranks: _Ranks, slots: Tensor, failure: Exception | None, described: s
     meters = [row.astype("<i8").tobytes().rstrip(b"\0").decode(errors="replace") for row in ranks.summed(texts).numpy()]
     groups = [[r for r in range(ranks.count) if slots[r, :2].tolist() == pair] for pair in _distinct(slots[:, :2])]
     got = " and ".join(f"{meters[members[0]]} on {_rank_text(members)}" for members in groups)
-    raise SyncError(describe("sync", got, "equal metrics on all ranks", "Make the meters of all ranks alike"))
+    raise SyncError(describe("sync", got, "equal metrics on all ranks", "Make the same meter on all ranks"))
 
 
 def _distinct(rows: Tensor) -> list[list[int]]:

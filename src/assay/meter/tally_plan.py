@@ -40,7 +40,7 @@ class TallySource:
 class TallyPlan:
     """Which tallies serve which metrics: as few as their descriptions allow.
 
-    Meters of the same metrics have the same plan, in whatever order the metrics were given: their states add up by
+    Meters of the same metrics have the same plan, for metrics in any order: their states add up by
     their place in it.
     """
 
@@ -79,7 +79,7 @@ class TallyPlan:
             and self.encoders[0].function is None
             and not self.counted_columns
         )
-        """Whether rows that one encoder makes on the CPU are all that is counted, besides weights."""
+        """Whether rows that one encoder makes on the CPU and weights are all that is counted."""
 
     def _check_memory(self) -> None:
         """Raise a `ConfigError` when states would take more memory than this machine has."""
