@@ -36,7 +36,7 @@ class _PlaceInUse:
 
 @contextmanager
 def on_device(model: Any, device: torch.device) -> Iterator[None]:
-    """A module on a device, and afterwards where it was, whatever happened.
+    """A module on a device, and afterwards where it was, also after an error.
 
     One that lies on several devices stays there. Where several threads do this at once, it goes back when the last of
     them leaves.
@@ -77,7 +77,7 @@ _lock = threading.Lock()
 
 @contextmanager
 def evaluation_mode(model: Any) -> Iterator[None]:
-    """A module in evaluation mode, and afterwards as it was, whatever happened.
+    """A module in evaluation mode, and afterwards as it was, also after an error.
 
     Every module gets its own mode back: parts of a model in training may have been put into evaluation mode on purpose.
     Where several threads do this at once, it does so when the last of them leaves.

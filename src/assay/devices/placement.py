@@ -122,7 +122,7 @@ def plain(tensor: Tensor) -> Tensor:
 
 
 def move(tree: Any, device: str | torch.device) -> Any:
-    """Move every tensor of a tree to a device and leave the rest as it is.
+    """Move every tensor of a tree to a device and leave the rest unchanged.
 
     Args:
         tree: a tensor, or a mapping, list, tuple, named tuple or dataclass of trees, nested at will.

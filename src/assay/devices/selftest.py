@@ -54,7 +54,7 @@ def self_test(device: str | torch.device) -> SelfTest:
     Waits for the device, so it belongs to start-up and to ``assay devices``, never to an update.
 
     Args:
-        device: the device to try. One that cannot be used fails; it does not raise.
+        device: the device to try. An unusable one fails; it does not raise.
 
     Returns:
         The outcome of each operation.
@@ -113,7 +113,7 @@ def _add(name: str, row: int | None = None) -> tuple[TorchRun, NumpyRun]:
 
 
 def _both(run: Callable[[Any, Any], Any]) -> tuple[TorchRun, NumpyRun]:
-    """An operation of integers and floats that torch and NumPy write alike."""
+    """An operation of integers and floats that torch and NumPy spell the same."""
     return (lambda n, i, f: run(n, f), lambda n, i, f: run(n, f))
 
 

@@ -17,7 +17,7 @@ _SUBNORMAL: float = struct.unpack("<d", b"\1" + bytes(7))[0]  # from its bits, a
 
 
 def keeps_subnormals(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """The function, during which the calling thread computes with subnormal numbers, whatever it did before.
+    """The function, during which the calling thread computes with subnormal numbers.
 
     Threads of torch that were started while they were taken for 0 go on doing so: where there are several, it warns.
 

@@ -1,4 +1,4 @@
-"""What older releases of torch lacked on a device, as far as it is known: to see today what users met then."""
+"""What older releases of torch are known to lack on a device: to see today what users met then."""
 
 from __future__ import annotations
 

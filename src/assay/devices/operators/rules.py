@@ -268,7 +268,7 @@ def _operator(device: str, name: str) -> OperatorRule:
 
 
 def _stumbles(device: str, overload: Overload) -> str:
-    """The overload that torch looks for in vain on a device without a kernel for this one; empty if there is none."""
+    """The overload that torch looks for in vain on a device without a kernel for this one, or empty."""
     if not overload.composite:
         return overload.delegate or overload.name
     called = fact_file("operators")["calls"].get(overload.name.removeprefix("aten::"))

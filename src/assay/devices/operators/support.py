@@ -45,7 +45,7 @@ def lacks(device: str | torch.device, operator: str, release: str | None = None)
     Args:
         device: a device or its name, of this machine or not; the index does not matter.
         operator: torch's name, with or without ``aten::``.
-        release: of torch, such as ``"2.4"``, as far as it is known what that lacked; by default the installed one.
+        release: of torch, such as ``"2.4"``, of which it is known what it lacked; by default the installed one.
 
     Returns:
         A reason that can follow the name of what is not to be had.
