@@ -1,4 +1,4 @@
-"""Measure candidates side by side, so that a busy machine slows all of them alike.
+"""Measure candidates side by side, so that a busy machine slows all of them equally.
 
 One thread and its CPU time, so that being preempted does not count. In every round the candidates run in a random
 order, each for as many calls as fill `seconds`. What is reported is the median over the rounds, and of ratios the

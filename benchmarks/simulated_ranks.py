@@ -66,7 +66,7 @@ def drawn(name: str, rank: int) -> tuple[torch.Tensor, ...]:
 
 
 def expected_counts(name: str, ranks: int, repeats: int) -> dict[str, object]:
-    """Counts by NumPy in Python integers and fractions, whatever their size."""
+    """Counts by NumPy in Python integers and fractions of any size."""
     repeats *= max(1, ranks // DISTINCT)
     ranks = min(ranks, DISTINCT)
     if "classes" in name:

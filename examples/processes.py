@@ -23,7 +23,7 @@ own = slice(0, 0) if rank == 0 and world_size > 1 else slice(bounds[max(rank, 1)
 
 meter = Meter(accuracy=Accuracy(num_classes=10), confusion=ConfusionMatrix(num_classes=10))
 meter.update(scores[own], target[own])
-total = meter.sync()  # one collective, whatever the metrics are
+total = meter.sync()  # one collective, for any metrics
 
 alone = Accuracy(num_classes=10)(scores, target)
 assert total.rows == len(target)

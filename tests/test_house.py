@@ -17,6 +17,7 @@ import assay
 from assay.devices.kinds import ACCELERATORS
 
 SRC = Path(assay.__file__).parent
+ROOT = Path(__file__).parents[1]
 MODULES = sorted(SRC.rglob("*.py"))
 TREES = {path: ast.parse(path.read_text("utf-8")) for path in MODULES}
 OPTIONAL = (
@@ -514,3 +515,19 @@ def test_one_module_lists_the_kinds_of_device():
 )
 def test_a_list_of_kinds_is_seen(source):
     assert any(map(lists_kinds, ast.walk(ast.parse(source))))
+
+
+DIALECT = re.compile(r"\b(besides|alike|whatever|there is none)\b", re.IGNORECASE)
+"""Words that a reader in a hurry reads twice; Python's `there is None` is code."""
+
+
+def test_plain_words_are_used():
+    code = re.compile(r"there is None")
+    files = [*SRC.rglob("*.py"), *SRC.rglob("*.toml"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    found = {
+        f"{file.relative_to(ROOT)}:{number}": line.strip()
+        for file in files
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1)
+        if DIALECT.search(code.sub("", line))
+    }
+    assert not found

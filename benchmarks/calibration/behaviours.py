@@ -1,4 +1,4 @@
-"""What a device does besides computing: where tensors land, what copies keep, what synchronizes, what raises."""
+"""What a device does other than computing: where tensors land, what copies keep, what synchronizes, what raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What mkdocs does besides: pages of the reference, of files beside the documentation, and formulas as MathML."""
+"""Additions to mkdocs: pages of the reference, of files beside the documentation, and formulas as MathML."""
 
 from __future__ import annotations
 

@@ -455,4 +455,4 @@ _PLOTTED = (
 """Metrics whose value is a curve, a matrix or several numbers."""
 
 _WITHOUT = ("BitsPerByte", "ClassReport", "GroupStatRates", "PerSample", "StatScores")
-"""Metrics of which no picture says more than the formula, besides those of plain values and of other metrics."""
+"""Metrics of which no picture says more than the formula, next to those of plain values and of other metrics."""

@@ -109,7 +109,7 @@ def catalogue_page(picture: Callable[[type[Metric]], str]) -> str:
     """Every metric with its formula, its picture and its counterparts in other libraries.
 
     Args:
-        picture: gives a figure of a metric as HTML; nothing where there is none.
+        picture: gives a figure of a metric as HTML; or an empty string.
     """
     counterparts: dict[str, dict[str, list[str]]] = {}
     names = {name for kinds in families().values() for name in kinds}

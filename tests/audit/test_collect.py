@@ -7,7 +7,7 @@ import torch
 
 from assay.audit.collect import UNSUPPORTED, Collector, operands_of, stack_of
 from assay.audit.observations import AS_IT_IS, MOVED, AuditRun, unpack
-from assay.audit.source import where
+from assay.audit.source_code import where
 from assay.pretend import PretendError
 from assay.pretend.events import Event, Frame
 

@@ -11,7 +11,7 @@ from assay.audit.hard_coded import names_of
 from assay.audit.observations import AS_IT_IS, AuditRun
 from assay.audit.origins import Origins
 from assay.audit.replaced_devices import replace_devices
-from assay.audit.source import naming, where
+from assay.audit.source_code import naming, where
 from assay.pretend import pretend
 from assay.pretend.events import Frame
 

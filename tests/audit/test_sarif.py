@@ -15,7 +15,7 @@ from assay.audit.observations import Origin, Unrun
 from assay.audit.result import Audit
 from assay.audit.rulebook import rules
 from assay.audit.sarif import save, to_sarif
-from assay.audit.source import SITES
+from assay.audit.source_code import SITES
 
 TITLE = b"Static Analysis Results Format (SARIF) Version 2.1.0 JSON Schema"
 

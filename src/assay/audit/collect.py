@@ -12,7 +12,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from assay.audit.observations import AuditRun, Observation, Origin, Unrun, of_event, pack, to_line
-from assay.audit.source import (
+from assay.audit.source_code import (
     ASSAY,
     chosen_by,
     device_expression,

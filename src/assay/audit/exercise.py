@@ -17,7 +17,7 @@ from assay.audit.observations import MOVED, AuditRun, Observation
 from assay.audit.origins import Origins
 from assay.audit.probes import collectives, counters
 from assay.audit.replaced_devices import replace_devices
-from assay.audit.source import method_line, state_line
+from assay.audit.source_code import method_line, state_line
 from assay.audit.tensor_trees import for_device, is_module, mapped, seed, tensors_of, values_of
 from assay.pretend.events import Frame
 from assay.pretend.session import EngineName, PretendDevice, pretend

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from assay.audit.source import SITES
+from assay.audit.source_code import SITES
 from assay.devices.kinds import ACCELERATORS, BACKENDS, KINDS, PATTERN
 from assay.pretend.events import Frame, stack
 from assay.pretend.torch_patches import Patches

@@ -9,7 +9,7 @@ from pathlib import Path
 from assay.audit.finding import Finding
 from assay.audit.observations import NOT_MOVED, Observation, Origin
 from assay.audit.rulebook import SEVERITIES, AuditRule, rules
-from assay.audit.source import chosen_by, device_expression, expression, library_line, line_of, where
+from assay.audit.source_code import chosen_by, device_expression, expression, library_line, line_of, where
 from assay.devices.capabilities import supports
 from assay.devices.kinds import ACCELERATORS, HOST
 from assay.pretend.events import Frame
@@ -91,7 +91,7 @@ def _finding(observation: Observation, verdict: Verdict, line: Frame | None) -> 
     rule, run = rules()[verdict.rule], observation.run
     inside, code = (_inside(observation, line), line_of(line)) if line else ("", "")
     at = line or Frame("", 0, "")
-    named = observation.kind in NAMES_A_DEVICE  # what names a device is the line itself, whatever it calls
+    named = observation.kind in NAMES_A_DEVICE  # the line itself names a device
     below = library_line(observation.stack, line) if line and not named else None
     inside = "" if below else inside
     beneath = (Origin("a library does it", below.file, below.line),) if below else ()

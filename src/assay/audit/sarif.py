@@ -14,7 +14,7 @@ from assay.audit.judge import relative
 from assay.audit.observations import Origin
 from assay.audit.result import Audit
 from assay.audit.rulebook import AuditRule, rules
-from assay.audit.source import is_library
+from assay.audit.source_code import is_library
 from assay.audit.view import MAX_ORIGINS
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

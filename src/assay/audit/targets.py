@@ -167,7 +167,7 @@ def find_cases(target: Target, inputs: Sequence[str] = ()) -> Iterator[Case]:
         yield from module.audit_cases()
         return
     from assay.audit.input_layouts import guess_case
-    from assay.audit.modules import case_of
+    from assay.audit.module_case import case_of
 
     for name, thing in _subjects(target, module):
         yield guess_case(thing) if is_metric(thing) and inspect.isclass(thing) else case_of(thing, name, inputs)

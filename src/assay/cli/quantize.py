@@ -28,7 +28,7 @@ from assay.errors import AssayWarning, ConfigError, describe
 from assay.quantize.files.meta_models import from_config
 from assay.quantize.planning.matrix import markdown
 from assay.quantize.streaming.job import quantize_shards
-from assay.quantize.streaming.source import TensorSource, from_names
+from assay.quantize.streaming.tensor_source import TensorSource, from_names
 from assay.quantize.tuning import DTYPES, SCHEMES, show, tune
 from assay.quantize.tuning_records import file_for
 

@@ -18,7 +18,7 @@ from assay.quantize.planning.plan import Plan
 from assay.quantize.planning.plan_builder import plan
 from assay.quantize.rounding import Calibration
 from assay.quantize.streaming.job import copy_beside
-from assay.quantize.streaming.source import CONFIG, FILE, INDEX, TensorSource, config_of
+from assay.quantize.streaming.tensor_source import CONFIG, FILE, INDEX, TensorSource, config_of
 
 
 def make_plan(model: nn.Module, options: QuantizeCommand) -> Plan:

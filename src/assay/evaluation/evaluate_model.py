@@ -14,7 +14,7 @@ import torch
 from assay.devices.assign import DeviceAssignment, assign
 from assay.devices.modules import locations
 from assay.errors import ConfigError, describe
-from assay.evaluation.arguments.inputs import Inputs, open_inputs
+from assay.evaluation.arguments.loop_inputs import Inputs, open_inputs
 from assay.evaluation.arguments.options import EvaluateOptions, Metrics, takes_options
 from assay.evaluation.arguments.preparation import meter_of, sample_observers
 from assay.evaluation.data.batch import Reader, Selector, parse_shown

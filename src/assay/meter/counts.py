@@ -119,7 +119,7 @@ class MeterCounts:
         return [tally.canonicalize(state, rows) for tally, state in zip(self._tallies, states, strict=True)], rows
 
     def to_read(self) -> Counted:
-        """The sum in a form to compute from, without a copy where nothing was counted besides what was merged."""
+        """The sum in a form to compute from, without a copy if all of it was merged."""
         with self.busy:
             merged, rows = self.merged, self.rows
             is_constant = merged.is_constant and not self.by_device

@@ -334,10 +334,9 @@ def bootstrap(
         seed: where the draws start.
 
     Returns:
-        Intervals by the names of the metrics, and for named tuples of numbers by ``"name part"``. There is none for
-        totals and extremes; where fewer than ten groups have samples; where most replicates are undefined or all are
-        equal; and where the value itself is not between the ends, as then the bias of drawing is larger than the
-        spread.
+        Intervals by the names of the metrics, and for named tuples of numbers by ``"name part"``. A value has none for
+        totals and extremes; if fewer than ten groups have samples; if most replicates are undefined or all are equal;
+        and if the value itself is not between the ends, as then the bias of resampling exceeds the spread.
 
     Raises:
         ConfigError: the confidence level is invalid, or there are fewer than 25 replicates.

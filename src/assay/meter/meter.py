@@ -96,7 +96,7 @@ class Meter:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The names of the columns that an update must be given, besides `preds`, `target` and `weights`."""
+        """The names of the columns that an update must be given, in addition to `preds`, `target` and `weights`."""
         return self.plan.columns
 
     @property

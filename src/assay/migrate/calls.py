@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from assay.migrate.source import SourceText
+from assay.migrate.source_text import SourceText
 from assay.migrate.table import Counterpart, LibraryTable
 
 _BATCH = {"preds": "preds", "input": "preds", "p": "preds", "target": "target", "targets": "target", "q": "target"}

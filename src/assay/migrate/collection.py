@@ -7,7 +7,7 @@ import keyword
 from dataclasses import dataclass, field
 
 from assay.migrate.names import Names
-from assay.migrate.source import Edit, SourceText
+from assay.migrate.source_text import Edit, SourceText
 
 _OF_METER = ("weighted", "strict", "stage_bytes")
 

@@ -6,7 +6,7 @@ import ast
 import re
 
 from assay.migrate.names import Import, Names
-from assay.migrate.source import Edit, SourceText
+from assay.migrate.source_text import Edit, SourceText
 
 _WIDTH = 88
 _HOMES = {"Meter": "assay"}

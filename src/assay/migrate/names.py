@@ -6,7 +6,7 @@ import ast
 from collections import Counter
 from dataclasses import dataclass, field
 
-from assay.migrate.source import SourceText
+from assay.migrate.source_text import SourceText
 from assay.migrate.table import LIBRARIES, LibraryTable, library
 
 Import = ast.Import | ast.ImportFrom

@@ -11,7 +11,7 @@ from assay.migrate.collection import OWN_METRICS, collection_of
 from assay.migrate.drop_in_imports import MODULES, drop_in_imports
 from assay.migrate.imports import Imports
 from assay.migrate.names import Variable, names_of, variable_of
-from assay.migrate.source import Edit, SourceText, changed
+from assay.migrate.source_text import Edit, SourceText, changed
 from assay.migrate.table import Counterpart, LibraryTable, library
 from assay.migrate.uses import is_only_read
 

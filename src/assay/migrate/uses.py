@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from assay.migrate.names import Function, is_public
-from assay.migrate.source import SourceText
+from assay.migrate.source_text import SourceText
 
 _READERS = ("bool", "float", "format", "int", "print", "repr", "round", "str")
 _LOGGERS = (

@@ -1,4 +1,4 @@
-"""Comparing reports: metric by metric and slice by slice, sample by sample where both kept their samples."""
+"""Comparing reports: metric by metric and slice by slice, sample by sample if both kept their samples."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class FragmentRecord:
             raise StateError(describe(where, f"the fragment {twice[0]!r} twice", "each fragment once", do))
 
     def check_manifest(self, manifest: tuple[str, ...] | None, expected: int, where: str) -> None:
-        """Take a manifest where there is none, or raise where it is that of another table."""
+        """Take the first manifest; raise if a later one is that of another table."""
         if manifest is None or self.manifest == manifest:
             return
         if self.manifest is not None:

@@ -57,7 +57,7 @@ class Partial:
         record: which fragments were counted, and of which table.
         selection: the rows that are counted, with those that cannot be.
         counts: what was counted of them.
-        diagnostics: what is shown besides the metrics.
+        diagnostics: what is shown next to the metrics.
         ids: the ids of rows.
         columns: what each column of the table is for.
         tries: whether every row is tried before it is counted.
@@ -361,7 +361,7 @@ def merge(partials: Iterable[Partial | str | os.PathLike[str]], manifest: Sequen
         manifest: the names of all fragments, where the partials do not know them: without one of them is no report.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: nothing was counted.
         StateError: of other metrics or options, a fragment twice, or a file that is no partial.
     """
     total: Partial | None = None

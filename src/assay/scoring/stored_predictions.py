@@ -55,7 +55,7 @@ def _takes_count(options: Callable[P, ScoreOptions]) -> Callable[[Callable[..., 
 
 @_takes(ScoreOptions)
 def score(source: Any, metrics: Metrics, **options: Any) -> Report:
-    """Measure predictions that lie in a table: every row once, in constant memory.
+    """Compute metrics of predictions in a table: every row once, in constant memory.
 
     Args:
         source: a path of Parquet, Arrow, CSV or JSON lines, a pattern (`*`), a folder, a URL, or several of these; or

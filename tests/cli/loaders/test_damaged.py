@@ -23,7 +23,7 @@ from assay.errors import AssayError, StateError
 from assay.integrations.lm_eval import read_lm_eval
 from assay.meter.file import MeterDescription
 from assay.quantize.planning.recipe import Recipe
-from assay.quantize.streaming.source import TensorSource
+from assay.quantize.streaming.tensor_source import TensorSource
 from assay.report import Report
 from assay.wrappers import Tracker
 

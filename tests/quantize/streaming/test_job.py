@@ -15,7 +15,7 @@ from assay.quantize import QuantizedLinear, plan, quantize_weight
 from assay.quantize.files.file import load, load_folder, load_packed_weights
 from assay.quantize.files.meta_models import meta_model
 from assay.quantize.streaming.job import quantize_shards
-from assay.quantize.streaming.source import HANDLE_BYTES
+from assay.quantize.streaming.tensor_source import HANDLE_BYTES
 from quantize.streaming.models import RECIPE, Model
 
 
@@ -92,7 +92,7 @@ PEAK = """
 import sys
 import torch
 torch.set_num_threads(1)
-from assay.quantize.streaming.source import HANDLE_BYTES
+from assay.quantize.streaming.tensor_source import HANDLE_BYTES
 from assay.quantize.streaming.job import quantize_shards
 
 def at(key):

@@ -33,7 +33,7 @@ LIMITED = """
 import resource, signal, sys, json
 import torch
 from assay.errors import StateError
-from assay.quantize.streaming.source import HANDLE_BYTES
+from assay.quantize.streaming.tensor_source import HANDLE_BYTES
 from assay.quantize.streaming.job import quantize_shards
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

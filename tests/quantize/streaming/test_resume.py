@@ -33,7 +33,7 @@ KILLED = """
 import os, signal, sys, json
 import torch
 torch.set_num_threads(1)
-from assay.quantize.streaming.source import HANDLE_BYTES
+from assay.quantize.streaming.tensor_source import HANDLE_BYTES
 from assay.quantize.streaming.job import quantize_shards
 
 source, base, recipe, points = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), json.loads(sys.argv[4])

@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 from assay._records import Record
 from assay.audit.parity.align import align
 from assay.audit.parity.closeness import Tolerance, difference, tolerance_of
-from assay.audit.parity.inputs import moved_copy
+from assay.audit.parity.moved_copies import moved_copy
 from assay.audit.parity.replay import NOTES, OperatorDivergence, Replay
 from assay.audit.parity.steps import CallSite, OperatorStep, Recording, Watch, line_of
 from assay.audit.parity.view import parity_document

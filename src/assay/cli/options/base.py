@@ -56,9 +56,7 @@ class ModelOptions:
     )
     allow_code: bool = flag("Allow model files to run code: pickled models and TorchScript.", panel=MODEL)
     device: str = option("Run the model on this device: auto, cpu, cuda:1, mps, ...", default="auto", panel=MODEL)
-    seed: int = seed_option(
-        "Start random numbers from this seed, such as those of a factory, a sampler or a draw.", panel=RUN
-    )
+    seed: int = seed_option("Seed random numbers, such as those of a factory, a sampler or a draw.", panel=RUN)
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ class SampleOptions:
     )
     num_classes: int | None = option("Pass the number of classes to every metric that has it.", least=2)
     num_labels: int | None = option("Pass the number of labels to every metric that has it.", least=2)
-    logits: bool | None = option("Say whether predictions are logits to every metric that has this argument.")
+    logits: bool | None = option("Pass whether predictions are logits to every metric that has this argument.")
     slice: tuple[str, ...] = several(
         "Measure by columns: sex, or sex,age for two, sex*age for both crossed, age:bins=5 or age:edges=18,65 for "
         "ranges of numbers; may be repeated.",
@@ -138,5 +136,5 @@ class MeasurementOptions(ReportCommand, ModelOptions):
     batch_size: int | None = option("Load this many samples a batch; 64 by default.", panel=DATA)
     resume: Location | None = option("Keep checkpoints in this folder or URL, and resume from those in it.", panel=RUN)
     run_id: str | None = option(
-        "With --resume, name the run where the data have no digest, such as random data.", panel=RUN
+        "With --resume, name the run if the data have no digest, such as random data.", panel=RUN
     )

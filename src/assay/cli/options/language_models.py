@@ -38,13 +38,13 @@ class LmEvalCommand(ReportOutput, ModelOptions):
         "Measure on these tasks, as in arc_easy,hellaswag.", separator=",", required="names of tasks"
     )
     include_path: Path | None = option("Read tasks of your own as YAML from this folder.")
-    num_fewshot: int | None = option("Put this many examples into each prompt; by default as the task says.", least=0)
+    num_fewshot: int | None = option("Put this many examples into each prompt; by default the task's number.", least=0)
     limit: int | None = option("Measure this many samples of each task only.", least=1)
-    chat_template: bool = flag("Give each prompt the form of a conversation, by the chat template of the folder.")
-    max_length: int | None = option("Give the model this many tokens at most; by default what it can hold.", least=2)
+    chat_template: bool = flag("Format each prompt as a conversation, with the chat template of the folder.")
+    max_length: int | None = option("Give the model this many tokens at most; by default its maximum.", least=2)
     batch_size: int = option("Compute this many requests at once.", default=8, least=1)
     resume: Path | None = option("Keep answers in this folder, and resume from those in it.", panel=RUN)
-    run_id: str | None = option("With --resume, name the run where the model has no digest.", panel=RUN)
+    run_id: str | None = option("With --resume, name the run if the model has no digest.", panel=RUN)
     title: str = string("Give the report this title.", panel=RUN)
 
 

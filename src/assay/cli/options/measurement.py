@@ -13,12 +13,12 @@ from assay.cli.options.base import MeasurementOptions, ReportCommand, ReportOutp
 class EvaluateCommand(SampleOptions, MeasurementOptions):
     """Measure a model on data, every sample once; under torchrun on any number of processes.
 
-    With --variant, other variants of the model are measured on the same samples and compared with it.
+    With --variant, measure other variants of the model on the same samples, and compare them with it.
     """
 
     data: str = string(
-        "Measure on this data: package.module:function, a folder of images, or .npz, .safetensors, .pt, .parquet, .csv, "
-        ".tsv or .jsonl, also at a URL.",
+        "Measure on this data: package.module:function, a folder of images, or .npz, .safetensors, .pt, .parquet, "
+        ".csv, .tsv or .jsonl, also at a URL.",
         required="package.module:function, a file or a folder",
         is_path=True,
         may_be_url=True,
@@ -31,10 +31,8 @@ class EvaluateCommand(SampleOptions, MeasurementOptions):
     compile: bool = flag("Pass the model through torch.compile.", panel=MODEL)
     preds: str = string("Take the predictions from this part of the outputs: a name or a position.", panel=MODEL)
     num_workers: int = option("Load data in this many processes.", default=0, panel=DATA)
-    sharded: bool | None = option("Say whether each process has data of its own, or all have the same.", panel=DATA)
-    mesh: str = string(
-        "With a model that is shared among processes, say how they stand: dp=2,tp=4, or x=fsdp,y=tp.", panel=DATA
-    )
+    sharded: bool | None = option("State whether each process has its own data, or all have the same.", panel=DATA)
+    mesh: str = string("Describe the mesh of processes that share a model: dp=2,tp=4, or x=fsdp,y=tp.", panel=DATA)
     inputs: tuple[str, ...] = several(
         "Pass these parts of a sample to the model: names or positions, with commas.", panel=DATA, separator=","
     )
@@ -49,7 +47,7 @@ class EvaluateCommand(SampleOptions, MeasurementOptions):
         panel=DATA,
     )
     features: tuple[str, ...] = several(
-        "Make one float tensor of these columns; p* stands for all that begin with p.", panel=DATA, separator=","
+        "Make one float tensor of these columns; p* means all columns that begin with p.", panel=DATA, separator=","
     )
     text: tuple[str, ...] = several(
         "Pass these columns through the tokenizer of a Hugging Face folder.", panel=DATA, separator=","
@@ -70,17 +68,17 @@ class EvaluateCommand(SampleOptions, MeasurementOptions):
     )
     checkpoint_every: float | None = option("Write a checkpoint after this many seconds; 30 by default.", panel=RUN)
     rank_timeout_s: float | None = option(
-        "Take a silent process for lost after this many seconds; 60 by default.", panel=RUN
+        "Give up on a silent process after this many seconds; 60 by default.", panel=RUN
     )
     on_error: str = option("Handle batches that fail: raise, or skip.", default="raise", panel=RUN)
 
 
 @dataclass(frozen=True)
 class ScoreCommand(SampleOptions, ReportCommand):
-    """Measure predictions that lie in a table: every row once, in constant memory.
+    """Compute metrics of predictions in a table: every row once, in constant memory.
 
-    Exit code 0: every row was counted, or bad rows were skipped as asked. 2: something is invalid; with bad rows, the
-    report of all others is written and printed before.
+    Exit code 0: every row was counted, or bad rows were skipped as asked. 2: something is invalid; the
+    report of all rows that are not bad is written and printed first.
     """
 
     table: tuple[str, ...] = argument(
@@ -117,7 +115,7 @@ class ScoreCommand(SampleOptions, ReportCommand):
 class MergeCommand(ReportOutput):
     """Add up the parts that assay score --part wrote, and make the report of the whole table.
 
-    Each fragment must be there once. Exit codes are those of assay score.
+    Each fragment must be present once. Exit codes are those of assay score.
     """
 
     parts: tuple[Location, ...] = argument("The files of all parts.", (), required="the files of all parts")

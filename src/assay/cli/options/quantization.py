@@ -12,7 +12,7 @@ from assay.cli.options.base import ModelOptions, OutputOptions, stride_option, w
 
 @dataclass(frozen=True)
 class QuantizeCommand(ModelOptions, OutputOptions):
-    """Make the weights of a model small integers: print what happens to each layer on a device, then do it."""
+    """Quantize the weights of a model to integers: print the plan of each layer for a device, then apply it."""
 
     model: str = argument("The model: package.module:factory, weights with --model-factory, or a Hugging Face folder.")
     device: str = option("Plan for this device, which need not be here: auto, cpu, cuda, mps, xpu.", default="auto")
@@ -24,10 +24,8 @@ class QuantizeCommand(ModelOptions, OutputOptions):
     include: tuple[str, ...] = several("Quantize these layers only; may be repeated.")
     exclude: tuple[str, ...] = several("Skip these layers; may be repeated.")
     method: str = string("Round weights by this method: nearest, search, hqq, or gptq with --calibration.")
-    calibration: str = string(
-        "Round by GPTQ what this text sends through the layers; use another one for --eval.", is_path=True
-    )
-    release: str = string("Plan for an older torch, such as 2.4, with what it is known to have lacked.")
+    calibration: str = string("Calibrate GPTQ with this text; use another one for --eval.", is_path=True)
+    release: str = string("Plan for an older torch, such as 2.4, without what it is known to lack.")
     plan: bool = flag("Print the plan and do nothing.")
     apply: Path | None = option("Apply the plan in this file, as --plan --json prints it.")
     out: Path | None = option("Write the model into this folder or .safetensors file.")
@@ -49,4 +47,4 @@ class QuantizeCommand(ModelOptions, OutputOptions):
     window: int | None = window_option()
     stride: int | None = stride_option()
     matrix: bool = flag("Print what works on which device, and exit.")
-    tune: bool = flag("Measure which kernel is the fastest on this machine, keep that, and exit.")
+    tune: bool = flag("Measure which kernel is the fastest on this machine, store that, and exit.")

@@ -21,7 +21,7 @@ def _cluster() -> Any:
 
 @dataclass(frozen=True)
 class CompareCommand(OutputOptions):
-    """Compare runs with a baseline, slice by slice, and sample by sample where both kept their samples."""
+    """Compare runs with a baseline, slice by slice, and sample by sample if both kept their samples."""
 
     reports: tuple[Location, ...] = argument(
         "The reports as JSON, paths or URLs: the baseline first, then one or more runs.",
@@ -29,15 +29,15 @@ class CompareCommand(OutputOptions):
         required="the files of two reports",
     )
     confidence_level: float = option("Compute intervals of this confidence level.", default=0.95)
-    correction: str = option("Correct p-values for how many there are: holm, bh or none.", default="holm")
-    seed: int = seed_option("Start random numbers from this seed.")
-    flips: int = option("List this many samples for each way to flip.", default=10)
+    correction: str = option("Correct p-values for the number of tests: holm, bh or none.", default="holm")
+    seed: int = seed_option("Seed random numbers.")
+    flips: int = option("List this many samples for each kind of flip.", default=10)
     slices: bool | None = option("Compare slices; by default those that both reports have.")
     between: tuple[str, ...] = several(
         "Compare slices of one report, the baseline first: --between 'sex = f' --between 'sex = m'.", metavar="SLICE"
     )
     cluster: str = _cluster()
-    html: Location | None = option("Write the comparison as a page that needs nothing else.")
+    html: Location | None = option("Write the comparison as a self-contained page.")
     out: Location | None = option("Write the comparison as JSON.")
 
 
@@ -45,7 +45,7 @@ class CompareCommand(OutputOptions):
 class HistoryCommand(OutputOptions):
     """Show metrics over many runs, and which changes from run to run are more than noise.
 
-    Each run is compared with the one before it on the same samples, sample by sample where both kept them.
+    Each run is compared with the one before it on the same samples, sample by sample if both kept them.
     """
 
     reports: tuple[str, ...] = argument(
@@ -59,9 +59,9 @@ class HistoryCommand(OutputOptions):
     last: int | None = option("Show this many of the last runs; all by default.", least=1)
     since: str = string("Show runs from this time on, as in 2026-11-20.")
     confidence_level: float = option("Compute intervals of changes of this confidence level.", default=0.95)
-    correction: str = option("Correct the p-values of a run for how many there are: holm, bh or none.", default="holm")
-    seed: int = seed_option("Start random numbers from this seed.")
-    html: Location | None = option("Write the history as a page that needs nothing else.")
+    correction: str = option("Correct the p-values of a run for the number of tests: holm, bh or none.", default="holm")
+    seed: int = seed_option("Seed random numbers.")
+    html: Location | None = option("Write the history as a self-contained page.")
     out: Location | None = option("Write the history as JSON.")
 
 
@@ -73,12 +73,12 @@ def _bounds(help: str) -> Any:
 class GateCommand(OutputOptions):
     """Judge a report by rules.
 
-    Exit code 0: every rule holds. 1: one does not, or what it needs is missing or undefined. 2: cannot say.
+    Exit code 0: every rule holds. 1: a rule fails, or a value that it needs is missing or undefined. 2: undecided.
 
-    A rule holds where the whole interval is within its bound. 2 is not enough evidence (the bound is within the
-    interval, or there is none), a file that cannot be read, or an invalid option. What is in doubt is never 0.
+    A rule holds if the whole interval is within its bound. Exit code 2 means not enough evidence (the
+    bound is within the interval, or the value has no interval), an unreadable file, or an invalid option.
 
-    Where several sections have a metric of one name, write section/metric. A metric of one slice is written
+    If several sections have a metric of that name, write section/metric. A metric of one slice is written
     accuracy[language = de], that of every slice that fits accuracy[language = *].
     """
 
@@ -105,7 +105,7 @@ class GateCommand(OutputOptions):
 
 @dataclass(frozen=True)
 class ImportCommand(JsonOptions):
-    """Make a report of the results of another tool, sample by sample, for assay compare and assay gate."""
+    """Convert the results of another tool, sample by sample, to a report for assay compare and assay gate."""
 
     tool: str = argument("The tool that wrote the results: lm-eval.", required="lm-eval")
     path: Path = argument("The results_*.json, or the folder of one run.", None, required="a file or a folder")

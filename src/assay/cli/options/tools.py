@@ -13,14 +13,14 @@ from assay.devices.kinds import AUDITED
 
 @dataclass(frozen=True)
 class DevicesCommand(JsonOptions):
-    """Show what is on this machine, what each kind of device can do, and why not."""
+    """Show the devices of this machine, what each kind of device supports, and why not."""
 
     prepare: bool = flag("Compile the engine of pretend devices now instead of at first use.")
 
 
 @dataclass(frozen=True)
 class DemoCommand:
-    """Train small models on real data in a few seconds, and show a report of them."""
+    """Train small models on real data in a few seconds, and show their report."""
 
     out: Path = option("Write the report as JSON and as a page into this folder.", default=Path("assay-demo"))
 
@@ -47,7 +47,7 @@ class AuditCommand(JsonOptions):
     input: tuple[str, ...] = several(
         "Call a module with an input of this shape and dtype: 8x3x32x32, 8x16:int64; may be repeated."
     )
-    engine: str = option("Pretend devices with this engine: auto, native or python.", default="auto")
+    engine: str = option("Simulate devices with this engine: auto, native or python.", default="auto")
     sarif: Path | None = option("Write the findings as SARIF, which code hosts show.")
     notes: bool = flag("Print notes, too, not only errors and warnings.")
     list_rules: bool = flag("Print all rules and exit.")
@@ -56,16 +56,16 @@ class AuditCommand(JsonOptions):
 
 @dataclass(frozen=True)
 class MigrateCommand(JsonOptions):
-    """Change code of TorchMetrics, Ignite and TorchEval to assay, as a diff; what is not sure is a note.
+    """Rewrite code that uses TorchMetrics, Ignite or TorchEval for assay, as a diff; unsure places become notes.
 
     Exit code 0: nothing is left to do by hand. 1: something is. 2: a file could not be read or written.
     """
 
     path: Path = argument("A Python file, or a folder of them.", None, required="a file or a folder")
     write: bool = flag("Write the changed files, each whole or not at all.")
-    num_classes: int | None = option("Write this number of classes where the code does not say one.", least=2)
-    num_labels: int | None = option("Write this number of labels where the code does not say one.", least=2)
-    num_outputs: int | None = option("Write this number of outputs where the code does not say one.", least=1)
+    num_classes: int | None = option("Write this number of classes if the code states none.", least=2)
+    num_labels: int | None = option("Write this number of labels if the code states none.", least=2)
+    num_outputs: int | None = option("Write this number of outputs if the code states none.", least=1)
 
 
 @dataclass(frozen=True)

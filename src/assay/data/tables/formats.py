@@ -11,7 +11,7 @@ from assay.data.tables.arrow import arrow
 from assay.data.tables.json_nesting import check_nesting
 
 COMPRESSED = (".gz", ".bz2", ".lz4")
-"""What the names of compressed files of CSV and JSON lines end in besides."""
+"""The last endings of the names of compressed files of CSV and JSON lines."""
 BLOCK_BYTES = 1 << 24  # of CSV and JSON lines; no row may be longer
 
 

@@ -184,7 +184,7 @@ def open_whole(path: str, texts: Sequence[str] = ()) -> TableSource:
 
     Args:
         path: the file.
-        texts: columns of CSV that are strings whatever they look like.
+        texts: columns of CSV that are strings, also if they look like numbers.
 
     Raises:
         StateError: it cannot be read.

@@ -18,7 +18,7 @@ from assay.quantize.planning.apply import check_planned
 from assay.quantize.planning.layers import Choice, choose
 from assay.quantize.planning.plan import Plan
 from assay.quantize.planning.recipe import Recipe
-from assay.quantize.streaming.source import Stored, TensorSource, from_names
+from assay.quantize.streaming.tensor_source import Stored, TensorSource, from_names
 
 ModelLike: TypeAlias = "nn.Module | Callable[[], nn.Module] | Literal['auto', 'names']"
 

@@ -28,7 +28,7 @@ from assay.quantize.planning.plan import Plan
 from assay.quantize.planning.recipe import Recipe, RecipeLike
 from assay.quantize.rounding import quantize_weight
 from assay.quantize.streaming.conversions import SCALES, Conversions, ModelLike, TensorConversion, plan_conversions
-from assay.quantize.streaming.source import CONFIG, WEIGHTS, TensorSource
+from assay.quantize.streaming.tensor_source import CONFIG, WEIGHTS, TensorSource
 
 JOURNAL, LOCK, ORIGIN = ".assay-journal.jsonl", ".assay-lock", "assay.origin"
 METHODS = ("nearest", "search", "hqq")

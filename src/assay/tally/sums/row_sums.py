@@ -101,8 +101,7 @@ class RowTotals:
 class RowSums(Tally):
     """Exact sums over rows.
 
-    Weighted, each number is multiplied by the weight of its row; rows of weight 0 contribute nothing, whatever their
-    numbers are.
+    Weighted, each number is multiplied by the weight of its row; rows of weight 0 contribute nothing.
 
     State, all int64: `count` of shape `(1,)`; `invalid`, the counts of what the term calls invalid; for each `SumShape`
     the limbs `sum<k>` of shape `(1, width, words)`, and in `special<k>` of shape `(width, 3)` how many values were

@@ -12,7 +12,7 @@ from assay.audit import audit
 from assay.audit.collect import Collector
 from assay.audit.exercise import exercise
 from assay.audit.judge import judge
-from assay.audit.modules import case_of
+from assay.audit.module_case import case_of
 from assay.audit.observations import MOVED, NOT_MOVED, USAGES, unpack
 from assay.audit.targets import find_cases, parse
 from assay.errors import ConfigError
