@@ -125,8 +125,8 @@ def show(result: TuningResult) -> str:
     return "\n".join([*lines, "", "milliseconds, medians"])
 
 
-def steps_of(rows: Sequence[int], times: Mapping[str, Sequence[float]], switch: float = SWITCH) -> Steps:
-    """From times to steps: the least sum of logarithms, where each change of kernel costs as much as ``switch``.
+def steps_of(rows: Sequence[int], times: Mapping[str, Sequence[float]]) -> Steps:
+    """From times to steps: the least sum of logarithms, where each change of kernel costs as much as `SWITCH`.
 
     A change lies between two measured numbers of rows, where the straight lines through the logarithms meet.
 
@@ -139,7 +139,7 @@ def steps_of(rows: Sequence[int], times: Mapping[str, Sequence[float]], switch: 
     for at in range(1, len(rows)):
         before, best = best, {}
         for name in logs:
-            cost, choices = min((cost + switch * (other != name), choices) for other, (cost, choices) in before.items())
+            cost, choices = min((cost + SWITCH * (other != name), choices) for other, (cost, choices) in before.items())
             best[name] = (cost + logs[name][at], [*choices, name])
     choices = min(best.values())[1]
     steps = [(1, choices[0])]
