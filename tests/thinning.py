@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from operator import attrgetter
 from typing import Any
 from zlib import crc32
 
@@ -34,10 +35,10 @@ def one_of_each(kind: Callable[..., Hashable] = lambda **_: None) -> Decorator:
     return pytest.mark.one_of_each.with_args(kind)
 
 
-def every(cases: Sequence[Any]) -> Decorator:
+def every(cases: Sequence[Any], kind: Callable[[Any], Hashable] = attrgetter("kind")) -> Decorator:
     """Parametrize a law with cases, of which `make test` runs one of each `kind`; on each device in turn."""
     parametrized = pytest.mark.parametrize("case", cases, ids=str)
-    return lambda test: one_of_each(lambda case, **_: case.kind)(parametrized(test))
+    return lambda test: one_of_each(lambda case, **_: kind(case))(parametrized(test))
 
 
 def one_of_each_and_the_rest(cases: Sequence[Any]) -> Decorator:

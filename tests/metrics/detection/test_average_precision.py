@@ -155,6 +155,15 @@ def test_images_without_an_optional_field_have_what_it_is_by_default(name):
     assert bits(MeanAveragePrecision()(preds, written)) == bits(MeanAveragePrecision()(preds, plain))
 
 
+def test_without_areas_those_of_the_boxes_say_what_is_small():
+    preds, target = scenes(np.random.default_rng(6), 12, 2)
+    plain = [{key: each for key, each in image.items() if key not in ("iscrowd", "area")} for image in target]
+    areas = [(image["boxes"][:, 2:] - image["boxes"][:, :2]).prod(1) for image in plain]
+    sized = [image | {"area": area} for image, area in zip(plain, areas, strict=True)]
+    assert any((area > 32**2).any() for area in areas)
+    assert bits(MeanAveragePrecision()(preds, sized)) == bits(MeanAveragePrecision()(preds, plain))
+
+
 def default_of(name, image):
     if name == "iscrowd":
         return torch.zeros(len(image["labels"]), dtype=torch.bool)
