@@ -17,8 +17,8 @@ class EvaluateCommand(SampleOptions, MeasurementOptions):
     """
 
     data: str = string(
-        "Measure on this data: package.module:function, a folder of images, or .npz, .safetensors, .pt, .parquet, .csv, "
-        ".tsv or .jsonl, also at a URL.",
+        "Measure on this data: package.module:function, a folder of images, or .npz, .safetensors, .pt, .parquet, "
+        ".csv, .tsv or .jsonl, also at a URL.",
         required="package.module:function, a file or a folder",
         is_path=True,
         may_be_url=True,
