@@ -68,7 +68,7 @@ def test_several_inputs_go_by_name(tmp_path, options, model):
         ({"x": X, "z": Y}, {}, "got columns x, z, expected one named labels, label, target, targets, y"),
         ({"x": X, "y": Y}, {"target": "Y"}, "target: got no column 'Y', expected 'y'"),
         ({"x": X, "y": Y}, {"inputs": ("images",)}, "got no column 'images', expected one of x, y"),
-        ({"x": X, "y": Y}, {"ids": "key"}, "ids, weights, slice or show: got no column 'key'"),
+        ({"x": X, "y": Y}, {"ids": "key"}, "ids, weights, cluster, slice or show: got no column 'key'"),
         ({"x": X[:5], "y": Y}, {}, "got arrays x, none with 7 rows, expected inputs for each target"),
         ({"x": X[:5], "y": Y}, {"inputs": ("x",)}, "rows: x with 5, y with 7"),
         ({"y": Y}, {}, "got no other array"),

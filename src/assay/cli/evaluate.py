@@ -104,6 +104,7 @@ def arguments(data: Data, options: EvaluateCommand) -> dict[str, Any]:
         cluster=parse_part(options.cluster),
         columns=data.columns,
         slices=parse_slices(options.slice, data.data),
+        num_classes=None,  # the metrics have it
     )
 
 

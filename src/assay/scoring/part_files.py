@@ -62,13 +62,21 @@ def unpacked(data: bytes, where: str) -> tuple[dict[str, Any], dict[str, Tensor]
 @contextmanager
 def reading_counts(is_of_files: bool) -> Iterator[None]:
     """Report an error inside as a part that was edited, where counts come from files: no rows give such counts."""
+    if not is_of_files:
+        yield
+        return
     try:
         yield
-    except (ArithmeticError, LookupError, ShapeError, TypeError, ValueError) as error:
-        if not is_of_files or (isinstance(error, AssayError) and not isinstance(error, ShapeError)):
-            raise
-        got = f"counts that no rows give ({error})"
-        raise StateError(describe("report", got, f"those of {EXPECTED}", COUNT_AGAIN)) from error
+    except ShapeError as error:
+        raise _edited(error) from error
+    except AssayError:
+        raise
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise _edited(error) from error
+
+
+def _edited(error: Exception) -> StateError:
+    return StateError(describe("report", f"counts that no rows give ({error})", f"those of {EXPECTED}", COUNT_AGAIN))
 
 
 def bytes_of(path: str | os.PathLike[str]) -> bytes:
