@@ -255,6 +255,14 @@ def test_binned_areas_of_classes_are_those_of_each_class_against_the_others() ->
         assert float(areas[k]) == pytest.approx(float(there), rel=1e-6)
 
 
+def test_right_words_are_those_of_an_alignment() -> None:
+    texts = ["a b c"], ["b c d"]  # an insertion and a deletion, and two right words of three
+    lost, preserved = (getattr(torcheval.metrics, f"WordInformation{name}") for name in ("Lost", "Preserved"))
+    assert float(preserved().update(*texts).compute()) == pytest.approx(4 / 9)
+    assert float(lost().update(*texts).compute()) == pytest.approx(5 / 9)
+    assert torcheval.metrics.functional.word_information_lost("a b", "a b").dtype == torch.float64
+
+
 def test_recall_of_classes_of_which_one_is_absent_has_a_value() -> None:
     metric = torcheval.metrics.MulticlassRecall(num_classes=3, average="macro")
     assert float(metric.update(torch.tensor([0, 1]), torch.tensor([0, 1])).compute()) == 1

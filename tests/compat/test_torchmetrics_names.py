@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pkgutil
 from importlib import import_module
 
@@ -75,3 +76,15 @@ def test_names_at_the_root_give_assays_values(recwarn):
     assert not recwarn.list
     assert issubclass(original.RetrievalMRR, original.retrieval.RetrievalMRR)  # the deprecated copy of the root
     assert torchmetrics.RetrievalMRR is torchmetrics.retrieval.RetrievalMRR
+
+
+@pytest.mark.parametrize("name", ["Accuracy", "MeanSquaredError", "MeanMetric", "AUROC"])
+def test_a_class_has_the_signature_of_torchmetrics_and_a_subclass_its_own(name):
+    own, there = getattr(torchmetrics, name), getattr(import_module("torchmetrics"), name)
+    assert list(inspect.signature(own).parameters) == list(inspect.signature(there).parameters)
+
+    class Squared(torchmetrics.MeanSquaredError):
+        def __init__(self, root: bool) -> None:
+            super().__init__(squared=not root)
+
+    assert list(inspect.signature(Squared).parameters) == ["root"]

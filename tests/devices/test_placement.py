@@ -14,6 +14,7 @@ from torch._subclasses import FakeTensorMode
 
 from assay.devices import bring_together, move, to_host
 from assay.devices import placement as module
+from assay.devices.placement import can_read
 from assay.errors import DeviceError, PlacementWarning
 
 Pair = namedtuple("Pair", "first second")
@@ -185,3 +186,11 @@ class Recorder:
 
 def test_what_comes_to_the_host_is_made_contiguous_on_the_device_first():
     assert to_host(Recorder()).calls == [("detach",), ("contiguous",), ("to", "cpu")]
+
+
+def test_only_ordinary_tensors_in_host_memory_are_read_without_waiting(count_ops):
+    assert can_read(torch.ones(2))
+    assert not can_read(torch.ones(2, device="meta"))
+    assert not can_read(torch.ones(2, requires_grad=True))
+    with count_ops():
+        assert not can_read(torch.ones(2))

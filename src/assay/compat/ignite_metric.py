@@ -15,6 +15,7 @@ from torch import Tensor
 
 from assay.compat.counterparts import counterpart
 from assay.compat.drop_ins import IGNITE_SCORES
+from assay.compat.modules import SignatureOfOwner
 from assay.compat.torchmetrics_values import placed
 from assay.decide import Rows, TopK
 from assay.errors import AssayWarning, NoDataWarning, ShapeError, StateError, describe
@@ -254,4 +255,5 @@ def compatible_class(original: type) -> type:
     """The class in the place of one of Ignite that has a counterpart."""
     body: dict[str, Any] = {"__doc__": original.__doc__, "__module__": "assay.compat.ignite.metrics"}
     body |= {"entry": TABLE.entries[original.__name__], "original": original}
+    body["__signature__"] = SignatureOfOwner(inspect.signature(original))
     return type(original.__name__, (CompatibleIgniteMetric, original), body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -61,6 +62,18 @@ def warn_of_others_own(name: str, original: Any, why: str, do: str, stacklevel: 
     library = _TITLES[original.__module__.partition(".")[0]]
     text = f"{name}: {library} itself computes it, without assay's exact counts, because {why}. {do}."
     warnings.warn(text, AssayWarning, stacklevel + 1)
+
+
+class SignatureOfOwner:
+    """The signature of a class, as `__signature__`, but not of its subclasses and instances."""
+
+    def __init__(self, signature: inspect.Signature) -> None:
+        self._signature = signature
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        if instance is not None or vars(owner).get("__signature__") is not self:
+            raise AttributeError("__signature__")
+        return self._signature
 
 
 class CompatibleModule(ModuleType):

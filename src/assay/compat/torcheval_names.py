@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay.compat.modules import SignatureOfOwner
 from assay.compat.torcheval_labels import OF_LABELS
 from assay.compat.torcheval_metric import CompatibleTorchEval
 from assay.compat.torcheval_scores import OF_SCORES
@@ -39,7 +40,7 @@ def compatible_class(original: Any) -> type[CompatibleTorchEval]:
     """The class in the place of one of TorchEval that assay counts."""
     name = original.__name__
     body: dict[str, Any] = {"__doc__": original.__doc__, "__module__": "assay.compat.torcheval.metrics"}
-    body |= {"original": original, "__signature__": inspect.signature(original)}
+    body |= {"original": original, "__signature__": SignatureOfOwner(inspect.signature(original))}
     if name in WINDOWED:
         body["inner"] = compatible_class(getattr(_metrics, WINDOWED[name]))
     return type(name, (_COUNTED[name], original), body)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay.devices.placement import can_read
 from assay.errors import ShapeError, describe
 from assay.integrations.optional_packages import import_package
 from assay.metrics.base import Metric
@@ -164,6 +165,10 @@ def probabilities(scores: Tensor, of_logits: Callable[..., Tensor] | None = None
     """
     if not scores.is_floating_point() or not scores.numel():
         return scores
+    if can_read(scores):
+        low, high = scores.detach().aminmax()
+        if low >= 0 and high <= 1:  # not so where one is NaN
+            return scores
     probable = scores.sigmoid() if of_logits is None else of_logits(scores, 1)
     return torch.where(((scores < 0) | (scores > 1)).any(), probable, scores)
 

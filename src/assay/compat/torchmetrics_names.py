@@ -17,6 +17,7 @@ from torch import Tensor
 
 from assay.compat.drop_ins import QUERY_FUNCTIONS
 from assay.compat.errors_of_others import error_as_there
+from assay.compat.modules import SignatureOfOwner
 from assay.compat.torchmetrics_metric import (
     TABLE,
     CompatibleAggregate,
@@ -50,7 +51,8 @@ def compatible_class(original: Any) -> type:
     home = ".".join(original.__module__.split(".")[:2])
     body: dict[str, Any] = {"__doc__": original.__doc__, "__module__": f"assay.compat.{home}"}
     if entry.tasks:
-        return type(original.__name__, (original,), {**body, "__new__": _task_constructor(original)})
+        body |= {"__new__": _task_constructor(original), "__signature__": _signature_of_constructor(original)}
+        return type(original.__name__, (original,), body)
     update = inspect.signature(original.update)
     updates = update.replace(parameters=list(update.parameters.values())[1:])
     base: type[CompatibleMetric] = CompatibleRate if hasattr(original, "_final_state") else CompatibleMetric
@@ -63,8 +65,15 @@ def compatible_class(original: Any) -> type:
     if entry.name.startswith("Retrieval"):
         base = CompatibleRetrieval
     body |= {"entry": entry, "original": original, "updates": updates}
+    body["__signature__"] = SignatureOfOwner(inspect.signature(original))
     body |= {name: getattr(original, name) for name in ("higher_is_better", "is_differentiable")}
     return type(original.__name__, (base, original), body)
+
+
+def _signature_of_constructor(original: Any) -> SignatureOfOwner:
+    """That of the constructor that chooses the class of `task`."""
+    signature = inspect.signature(original.__new__)
+    return SignatureOfOwner(signature.replace(parameters=list(signature.parameters.values())[1:]))
 
 
 def _task_constructor(original: Any) -> Callable[..., Any]:

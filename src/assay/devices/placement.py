@@ -100,6 +100,12 @@ def is_plain(tensor: Tensor) -> bool:
     return kind.__torch_dispatch__ is _DISPATCH or getattr(kind, "is_plain", False)
 
 
+def can_read(tensor: Tensor) -> bool:
+    """Whether reading a value of a tensor waits for no device: an ordinary one in host memory, and no mode of torch."""
+    ordinary = type(tensor) is Tensor and tensor.device.type == "cpu" and not tensor.requires_grad
+    return ordinary and not (is_compiling() or torch._C._len_torch_dispatch_stack())
+
+
 def is_freed(tensor: Tensor) -> bool:
     """Whether a tensor's storage is too small for it, as after `untyped_storage().resize_(0)`; torch crashes on those.
 
