@@ -73,7 +73,8 @@ class SignatureOfOwner:
     def __get__(self, instance: object, owner: type) -> inspect.Signature:
         if instance is not None or vars(owner).get("__signature__") is not self:
             raise AttributeError("__signature__")
-        return self._signature
+        signature: inspect.Signature = self._signature
+        return signature
 
 
 class CompatibleModule(ModuleType):
