@@ -234,6 +234,7 @@ def test_a_matrix_that_is_too_large_is_refused(monkeypatch):
     monkeypatch.setattr(pairs, "LARGEST_MATRIX", 100)
     with pytest.raises(CapacityError, match=r"20 clusters and 20 classes"):
         ClusterAccuracy()(torch.arange(20), torch.arange(20))
+    assert ClusterAccuracy()(torch.arange(10), torch.arange(10)) == 1
 
 
 @EVERY

@@ -177,3 +177,8 @@ def test_hsic_of_mostly_equal_rows_is_undefined():
 def test_arguments_are_checked(kind, argument):
     with pytest.raises(ConfigError, match=next(iter(argument))):
         kind(**{"num_features": 2} | argument)
+
+
+def test_rows_of_another_size_are_refused_at_once():
+    with pytest.raises(ShapeError, match="preds: got shape"):
+        MaximumMeanDiscrepancy(num_features=3)(torch.zeros(4, 2), torch.zeros(4, 2))
