@@ -107,7 +107,7 @@ def test_of_streams_samples_are_known_by_their_ids_or_their_place():
 
 def test_another_seed_deals_and_draws_anew():
     first, second = (values(TensorDataset(SCORES, Y), seed=seed) for seed in (0, 1))
-    assert first["F1"].lower != second["F1"].lower
+    assert first["MCC"].lower != second["MCC"].lower
     assert first["acc"] == second["acc"]
 
 
@@ -145,7 +145,8 @@ def test_slices_have_intervals_too():
         found = {each.name: each for each in part.values}
         assert found["acc"].note == "Wilson's interval"
         assert found["loss"].note == "Student's interval, corrected for skewness"
-        assert found["F1"].note.startswith("bootstrap standard error: 100 draws of 32 groups")
+        assert found["F1"].note == "logit interval of the confusion matrix"
+        assert found["MCC"].note.startswith("bootstrap standard error: 100 draws of 32 groups")
         assert all(each.lower < each.value < each.upper for each in found.values())
 
 

@@ -125,6 +125,8 @@ def test_an_interval_is_around_the_value_and_only_of_independent_samples(case):
     if not case.metric.closed_form or case.weighted or not rows_are_samples:
         assert found == {}
         return
+    if case.metric.needs_many and not found:
+        return  # a class has too few samples
     interval = found["value"]
     assert interval.lower <= float(value(meter)["value"]) <= interval.upper
     assert interval.lower < interval.upper
@@ -175,7 +177,7 @@ def test_an_f1_score_has_that_of_the_jaccard_index_on_its_own_scale(metric):
 
 
 def test_others_have_none():
-    for metric in (FBetaScore(beta=2.0), F1Score(num_classes=3), JaccardIndex(num_classes=3, average="micro")):
+    for metric in (FBetaScore(beta=2.0), JaccardIndex(num_classes=3, average="micro")):
         assert metric.closed_form == ""
         assert ends(metric, PREDS, TARGET) is None
     assert ends(Accuracy(num_labels=2), [[1, 0], [1, 1]], [[1, 0], [1, 1]]) is None

@@ -35,6 +35,7 @@ from assay.tally.base import Batch, Tally
 from assay.tally.labels.confusion import ClassTotals, Counts
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
+_OF_MATRIX = "logit interval of the confusion matrix"
 FEWEST_OF_CLASS_FOR_INTERVAL = 10
 """Samples of each class, below which an average over classes has no interval from the confusion matrix."""
 
@@ -177,7 +178,8 @@ class RatioMetric(LabelMetric):
         one = self.share_of_samples is not None if self.num_classes is None else self._pools
         if one and self.num_labels is None and self.multidim_average == "global":
             return "Wilson's interval"
-        return "logit interval of the confusion matrix" if self.is_smooth and self.value_range == SHARE else ""
+        is_stated = self.share_of_samples is not None or bool(self.pooled)
+        return _OF_MATRIX if is_stated and self.is_smooth and self.value_range == SHARE else ""
 
     @property
     def is_smooth(self) -> bool:
@@ -234,12 +236,13 @@ class RatioMetric(LabelMetric):
             return None
         if int(self.outcomes(counts).support.min()) < FEWEST_OF_CLASS_FOR_INTERVAL:
             return None
-        classes = counts.values.shape[1]
-        matrix = counts.values[0] + 0.5 * np.eye(classes) + 0.5 / classes
+        counted, classes = counts.values[0].astype(np.float64), counts.values.shape[1]
+        matrix = counted + 0.5 * np.eye(classes) + 0.5 / classes
         value, slopes = self._slopes(matrix)
         size = matrix.sum()
         variance = float(np.sum(matrix * slopes**2) - np.sum(matrix * slopes) ** 2 / size) * size / (size - 1)
-        return on_logit_scale(value, math.sqrt(max(0.0, variance)), confidence_level)
+        ends, plain = on_logit_scale(value, math.sqrt(max(0.0, variance)), confidence_level), self._slopes(counted)[0]
+        return None if ends is None or math.isnan(plain) else (min(ends[0], plain), max(ends[1], plain))
 
     def without_interval(self, counts: Any) -> str:
         if self.is_smooth:
