@@ -1,8 +1,8 @@
 """Samples in clusters: level of tests, coverage of intervals and false passes of gates, with and without ``cluster=``.
 
 Run: ``python -m benchmarks.clusters`` (five minutes; ``--draws`` and ``--resampled`` say how many simulations). Two
-models that are equally good are measured on the same samples. In a share of the samples a coin that the whole cluster shares
-says which model is right; so the samples of a cluster depend on each other. docs/compare.md has the table.
+models that are equally good are measured on the same samples. In a share of the samples a coin that the whole cluster
+shares says which model is right; so the samples of a cluster depend on each other. docs/compare.md has the table.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Ten classes, two columns to slice by and both crossed: 63 cells, 79 slices. CPU seconds of one run of each, without
 intervals. `--rows` sets how many rows. Two options measure ten times as many instead, and print the peak memory:
-`--memory` rows that are made while they are read, and `--folder` Parquet files, which are written first where there are
-none. `--defaults` measures what a plain `assay score` costs, with no option set. `--workers 2` measures 300,000 rows of Parquet with slices and intervals, counted by one process and by two.
+`--memory` rows that are made while they are read, and `--folder` Parquet files, which are written first where there
+are none. `--defaults` measures what a plain `assay score` costs, with no option set. `--workers 2` measures 300,000
+rows of Parquet with slices and intervals, counted by one process and by two.
 """
 
 from __future__ import annotations
