@@ -101,8 +101,8 @@ def interval_of(measured: MeasuredValue, confidence_level: float, *, safe: bool 
         if share is None:
             return _interval_of_terms(measured, confidence_level)
         successes, count = int(share[0].sum()), int(share[1].sum())
-        ends = clopper_pearson if safe else wilson
-        return Evidence(*ends(successes, count, confidence_level), method=_SHARE[safe])
+        share_ends = (clopper_pearson if safe else wilson)(successes, count, confidence_level)
+        return Evidence(*share_ends, method=_SHARE[safe])
     if value.lower is None or value.upper is None:
         return Evidence(note=f"neither samples nor an interval are stored{f' ({value.note})' if value.note else ''}")
     if math.isnan(value.lower) or math.isnan(value.upper):
@@ -358,7 +358,7 @@ def _clustered_shares(
     assert not isinstance(pairs, str), pairs
     differing = len(np.unique(clusters.codes[shares.down | shares.up]))
     for_one = pairs.pairs_for_one(down, up, n, differing, confidence_level)
-    counts = [each / for_one for each in (down, up, n)]
+    counts = down / for_one, up / for_one, n / for_one
     if factor == 1:
         lower, upper = paired_proportions(*counts, confidence_level)
     else:

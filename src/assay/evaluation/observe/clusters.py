@@ -79,7 +79,7 @@ def _numbers(values: Any) -> Array:
         raise ConfigError(describe("cluster", "lists of values", "one cluster a sample", "Name another column"))
     if isinstance(values, CodedValues):
         codes, texts = values
-        _check([texts[code] for code in np.flatnonzero(np.bincount(codes, minlength=len(texts)))])
+        _check([texts[code] for code in np.flatnonzero(np.bincount(codes, minlength=len(texts))).tolist()])
         numbers: Array = label_numbers(texts)[codes]
         return numbers
     different, codes = np.unique(values_of_batches([values], "cluster"), return_inverse=True)
