@@ -17,8 +17,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import pytest
 import torch
-
-from assay.migrate.differences import wrong_numbers
+from differences import wrong_numbers
 
 ROOT = Path(__file__).parents[1]
 JOBS = ("metrics", "evaluation", "quantization", "devices", "audit")

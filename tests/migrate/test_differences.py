@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 
 import pytest
+from differences import examples
 
 from assay.migrate import LIBRARIES, library
-from assay.migrate.differences import examples
 from migrate.sides import our_value, their_value
 
 CASES = [(name, each) for name in LIBRARIES for each in examples(name)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from differences import wrong_numbers
+from migration_pages import PAGES, name_tables, renewed
 
 from assay.migrate import LIBRARIES, library
-from assay.migrate.differences import wrong_numbers
-from assay.migrate.page import PAGES, name_tables, renewed
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("path", PAGES)
 def test_the_page_is_up_to_date(path):
     page = (ROOT / path).read_text("utf-8")
-    assert page == renewed(page, PAGES[path]), "run: python -m assay.migrate.page"
+    assert page == renewed(page, PAGES[path]), "run: python docs/pages/migration_pages.py"
 
 
 def test_every_name_is_on_the_page():

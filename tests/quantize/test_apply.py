@@ -31,7 +31,7 @@ def taken(model: nn.Module) -> dict[str, str]:
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("recipe", ["int8", "int4", "int4:g64:sym", FULL])
 @pytest.mark.parametrize("method", ["nearest", "hqq"])
-@one_of_each(lambda recipe, method, **_: (recipe, method))
+@one_of_each(lambda recipe, method, **_: (str(recipe), method))
 def test_it_does_what_was_printed_and_no_more(tied, recipe, method):
     model = language_model(tied=tied)
     before = copy.deepcopy(model)

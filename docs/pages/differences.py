@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 
@@ -91,7 +91,7 @@ def examples(library: str) -> list[ComparedExample]:
 
 @cache
 def _table() -> dict[str, Any]:
-    return tomllib.loads((files(__package__) / "differences.toml").read_text("utf-8"))
+    return tomllib.loads(Path(__file__).with_name("differences.toml").read_text("utf-8"))
 
 
 def _difference(raw: Mapping[str, Any]) -> DeliberateDifference:

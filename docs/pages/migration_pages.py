@@ -1,4 +1,4 @@
-"""The pages that the tables make; `python -m assay.migrate.page` writes their tables anew."""
+"""The pages that tables make; `python docs/pages/migration_pages.py` writes their tables anew."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from textwrap import fill
 
+from differences import DeliberateDifference, DifferenceTopic, topics, wrong_numbers
+
 from assay._atomic import write_text
-from assay.migrate.differences import DeliberateDifference, DifferenceTopic, topics, wrong_numbers
 from assay.migrate.table import LIBRARIES, Counterpart, LibraryTable, library
 
-BEGIN = "<!-- tables: made from the TOML in src/assay/migrate -->"
+BEGIN = "<!-- tables: made by docs/pages/migration_pages.py -->"
 
 
 def name_tables() -> str:
@@ -139,5 +140,5 @@ def _without(of: LibraryTable) -> list[str]:
 
 if __name__ == "__main__":
     for path, make in PAGES.items():
-        file = Path(__file__).parents[3] / path
+        file = Path(__file__).parents[2] / path
         write_text(file, renewed(file.read_text("utf-8"), make))
