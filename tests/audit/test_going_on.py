@@ -86,4 +86,5 @@ def test_what_is_written_in_place_is_written_when_the_program_goes_on(tmp_path):
     script.write_text(WRITTEN)
     result = audit(str(script), ["mps"])
     assert [part for part in result.unrun if not part.known] == []
-    assert rules_and_lines(result) == [("dtype-missing", 4), ("operator-missing", 6), ("operator-missing", 7)]
+    refused = [found for found in rules_and_lines(result) if found[0] != "device-sync"]  # printing waits
+    assert refused == [("dtype-missing", 4), ("operator-missing", 6), ("operator-missing", 7)]

@@ -120,7 +120,7 @@ def test_the_configuration_and_the_options_over_it(report, gate, tmp_path, capsy
 def test_the_help_says_what_the_codes_mean(gate, capsys):
     assert gate("--help") == 0
     printed = " ".join(capsys.readouterr().out.split())
-    for word in ("Exit code 0: every rule holds.", "2: cannot say.", "What is in doubt is never 0."):
+    for word in ("Exit code 0: every rule holds.", "2: undecided.", "Exit code 2 means not enough evidence"):
         assert word in printed
 
 

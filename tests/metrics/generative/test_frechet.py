@@ -55,7 +55,7 @@ def test_200_data_sets_against_scipy():
         # where a covariance is singular, the square root of the rounding of an eigenvalue is in SciPy's result
         assert value == pytest.approx(expected, rel=1e-12, abs=(1e-6 if singular else 1e-12) * scale)
         compared += not singular
-    assert compared > 100
+    assert compared > len(draws(200)) / 2
 
 
 def test_features_are_rounded_to_the_fixed_point_alone():

@@ -36,7 +36,8 @@ def is_file(named: str) -> bool:
     """Whether a name is that of a file or a folder, not of a function."""
     path = Path(named)
     is_there = path.is_dir() or (path.is_file() and ":" not in named)
-    return is_there or suffix_of(named) in file_endings() or os.sep in named.partition(":")[0]
+    is_url = "://" in named
+    return is_there or is_url or suffix_of(named) in file_endings() or os.sep in named.partition(":")[0]
 
 
 def _opened(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric]) -> Data:

@@ -100,8 +100,8 @@ class SampleOptions:
         panel=MEASURED,
     )
     cluster: str = string(
-        "Take samples with the same value of this part or column as one cluster, such as those of a passage or a "
-        "patient: they may depend on each other.",
+        "Take samples as one cluster if they have one value in this part or column, such as the questions of a "
+        "passage: samples of a cluster may depend on each other.",
         panel=MEASURED,
     )
     min_slice_size: int | None = option(

@@ -14,8 +14,8 @@ from assay.cli.options.base import JsonOptions, OutputOptions, seed_option
 
 def _cluster() -> Any:
     return string(
-        "Take samples as clusters whose ids have the same match of this regular expression, as in '^[^/]+'; by default "
-        "by the clusters that the reports know."
+        "Take samples as one cluster if this regular expression, as in '^[^/]+', finds one text in their ids; by "
+        "default the clusters that the reports know."
     )
 
 
