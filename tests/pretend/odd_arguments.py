@@ -17,6 +17,11 @@ DRAWS = 4
 SHAPES = ((), (0,), (1,), (3,), (2, 3), (0, 2), (2, 1, 3), (1, 2, 2, 3))
 DTYPES = (torch.float32, torch.float32, torch.int64, torch.bool, torch.float16, torch.complex64, torch.uint8)
 NUMBERS = (0, 1, -1, 2, 3, 0.5)
+NAMED = {  # a number that names none of these indexes beyond a table of torch, which ends the process on the CPU, too
+    "ScalarType": (*dict.fromkeys(DTYPES), torch.float64, torch.complex32),
+    "Layout": (torch.strided, torch.sparse_coo),
+    "MemoryFormat": (torch.contiguous_format, torch.channels_last, torch.preserve_format),
+}
 
 
 def tensor(draw: random.Random, device: torch.device) -> torch.Tensor:
@@ -31,9 +36,11 @@ def value(kind: str, draw: random.Random, device: torch.device):
         return None if draw.random() < 0.5 else value(kind[9:-1], draw, device)
     if kind.startswith("List"):
         return [value(kind[5:-1], draw, device) for _ in range(draw.choice((0, 1, 2, 2, 3)))]
+    if kind in NAMED:
+        return draw.choice(NAMED[kind])
     if kind == "Tensor":
         return tensor(draw, device)
-    if kind in ("int", "SymInt"):
+    if kind in ("int", "SymInt", "DeviceIndex"):
         return draw.choice((0, 1, -1, 2, 3))
     if kind in ("number", "float"):
         return float(draw.choice((0, 1, -1, 0.5))) if kind == "float" else draw.choice(NUMBERS)
@@ -50,7 +57,7 @@ def call(name: str, device: torch.device) -> None:
     op = getattr(getattr(getattr(torch.ops, namespace), short), overload or "default")
     for number in range(DRAWS):
         draw = random.Random(f"{name} {number}")
-        arguments = {each.name: value(str(each.type), draw, device) for each in op._schema.arguments}
+        arguments = {each.name: value(str(each.real_type), draw, device) for each in op._schema.arguments}
         with contextlib.suppress(Exception):
             op(**arguments)
 

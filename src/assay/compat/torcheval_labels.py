@@ -90,10 +90,8 @@ class _Multiclass(_Hits):
         if self._micro:
             return super()._states()
         tp, fp, _, fn, _ = (each.double()[: self.num_classes] for each in self._read())
-        if self.average in (
-            "macro",
-            "weighted",
-        ):  # TorchEval leaves absent classes out, too, but for one part of recall
+        if self.average in ("macro", "weighted"):
+            # TorchEval leaves absent classes out, too, except in one part of recall
             present = tp + fp + fn > 0
             tp, fp, fn = tp[present], fp[present], fn[present]
         return self._named(tp, fp, tp + fn, tp + fp)

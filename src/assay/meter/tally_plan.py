@@ -128,12 +128,7 @@ class TallyPlan:
     def arguments(
         self, preds: Any, target: Any, weights: Tensor | None, columns: Mapping[str, Tensor | None]
     ) -> Arguments:
-        """The arguments of an update as tensors: raw samples are encoded.
-
-        Raises:
-            ConfigError: a column is missing, or no metric counts it.
-            InputError: raw samples cannot be encoded.
-        """
+        """See `Meter.arguments`."""
         present = {name: tensor for name, tensor in columns.items() if tensor is not None}
         self.check_columns(present)
         if not self.takes_raw:

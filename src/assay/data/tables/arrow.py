@@ -26,7 +26,9 @@ def arrow() -> Any:
 
 
 def reading(
-    where: str, expected: str = "a table", do: str = "Write it again, with the same columns in all rows"
+    where: str,
+    expected: str = "a table",
+    do: str = "Write it again: it may be cut short, or its rows have different columns",
 ) -> AbstractContextManager[None]:
     """Report an error inside, such as one of pyarrow, as a table that cannot be read."""
     return _atomic.reading(where, expected, do, "what cannot be read")

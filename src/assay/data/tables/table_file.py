@@ -136,9 +136,7 @@ class TableFile:
 
     def _reading(self) -> AbstractContextManager[None]:
         """pyarrow raises its own errors, those of the system, of Unicode and of values for files that are damaged."""
-        return reading(
-            self.path, f"a table in {suffix_of(self.path)}", "Write it again, with the same columns in all rows"
-        )
+        return reading(self.path, f"a table in {suffix_of(self.path)}")
 
 
 def _array(column: Any, where: str, start: int) -> NDArray[Any]:
