@@ -50,12 +50,27 @@ def parse_rule(kind: str, written: str) -> GateRule:
         >>> parse_rule("min", "digits/accuracy=0.9").bound
         0.9
     """
+    do = f"Write --{kind} accuracy=0.9"
+    return GateRule(kind, *metric_and_number(f"--{kind}", written, do))
+
+
+def metric_and_number(option: str, written: str, do: str) -> tuple[str, float]:
+    """A metric with a number, as an option takes them.
+
+    Args:
+        option: how a message names the option.
+        written: ``metric=number``; the metric may hold further equals signs.
+        do: what a message says to do.
+
+    Example:
+        >>> metric_and_number("--min", "a=b=0.9", "Write --min a=0.9")
+        ('a=b', 0.9)
+    """
     metric, _, number = written.rpartition("=")
     try:
         bound = float(number)
     except ValueError:
         bound = math.nan
     if not metric.strip() or not math.isfinite(bound):
-        do = f"Write --{kind} accuracy=0.9"
-        raise ConfigError(describe(f"--{kind}", repr(written), "metric=number", do))
-    return GateRule(kind, metric.strip(), bound)
+        raise ConfigError(describe(option, repr(written), "metric=number", do))
+    return metric.strip(), bound

@@ -12,7 +12,9 @@ from assay.report.comparison import ChangedSample, Changes, Comparison, Delta, F
 from assay.report.gate_result import Gate, GateCheck, GateRule
 from assay.report.gating import gate
 from assay.report.history_result import History, HistoryMetric, HistoryValue
+from assay.report.power_result import Power, PowerEstimate
 from assay.report.report import SCHEMA, Report
+from assay.report.sample_sizes import power
 from assay.report.samples import Column, RawSample, Samples
 from assay.report.section import Section, Table
 from assay.report.slices import Slice
@@ -42,6 +44,8 @@ __all__ = [
     "Plot",
     "Point",
     "Points",
+    "Power",
+    "PowerEstimate",
     "QueryDocument",
     "QueryRanking",
     "RawSample",
@@ -59,4 +63,5 @@ __all__ = [
     "compare",
     "gate",
     "history",
+    "power",
 ]

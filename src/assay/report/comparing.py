@@ -14,7 +14,7 @@ from assay.report.changed_samples import changed_samples
 from assay.report.clusters import INDEPENDENT, Clusters, assumption, with_clusters
 from assay.report.comparison import Changes, Comparison, Delta, Flips, Run, Unmatched
 from assay.report.flips import flips as flips_of
-from assay.report.inference import difference
+from assay.report.inference import Evidence, difference
 from assay.report.measured_value import MeasuredValue, why_not_the_same
 from assay.report.packed_array import Array
 from assay.report.pairing import REPORT, SAMPLES, have_equal_samples
@@ -280,22 +280,21 @@ def _delta(run: str, part: _Part, a: MeasuredValue, b: MeasuredValue, pairing: _
         b.value.higher_is_better if a.value.higher_is_better is None else a.value.higher_is_better,
         note=evidence.note,
         slice=part.name,
+        smallest=None if part.name else _smallest(evidence, settings.confidence_level),
     )
 
 
 def _counts(a: MeasuredValue, b: MeasuredValue) -> tuple[int, ...]:
-    counts = [_count(each) for each in (a, b)]
+    counts = [each.count for each in (a, b)]
     return tuple(count for count in counts if count is not None) if None not in counts else ()
 
 
-def _count(measured: MeasuredValue) -> int | None:
-    """How many samples a value rests on: of a recall, the positives."""
-    if measured.samples is None or not measured.has_terms():
-        return measured.value.count
-    share = measured.share()
-    if share is not None:
-        return int(share[1].sum())
-    return len(measured.samples) if measured.members is None else int(measured.members.sum())
+def _smallest(evidence: Evidence, confidence_level: float) -> float | None:
+    """The smallest difference of paired samples that would have been found."""
+    if evidence.spread is None:
+        return None
+    smallest = evidence.spread.smallest(confidence_level)
+    return smallest if np.isfinite(smallest) else None
 
 
 def _with_verdict(delta: Delta, corrected: float, confidence_level: float) -> Delta:

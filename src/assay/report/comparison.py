@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from assay._records import CellValue, Record
+from assay._records import OPTIONAL, CellValue, Record
 from assay.errors import ConfigError, describe
 from assay.render import Document, Viewable
 from assay.render.pictures import Picture
@@ -46,6 +46,8 @@ class Delta(Record):
         verdict: one of ``VERDICTS``.
         note: what could not be done, and why.
         slice: on which slice of the samples; empty for all of them.
+        smallest: the smallest difference that would have been found with a power of 0.8, of all samples in pairs; None
+            where that is not known.
     """
 
     run: str
@@ -67,6 +69,7 @@ class Delta(Record):
     verdict: str = "cannot say"
     note: str = ""
     slice: str = ""
+    smallest: float | None = field(default=None, metadata=OPTIONAL)
 
     def __repr__(self) -> str:
         """One line: the metric, the difference, its interval and the verdict."""

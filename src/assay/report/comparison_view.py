@@ -22,9 +22,11 @@ from assay.render.document import (
     GridColumn,
     GridRow,
     Line,
+    Notes,
     Span,
 )
 from assay.report.changes_view import changes_blocks
+from assay.stats.power import POWER
 
 if TYPE_CHECKING:
     from assay.report.comparison import Comparison, Delta, Flips, Unmatched
@@ -48,6 +50,8 @@ def comparison_document(comparison: Comparison) -> Document:
     chapters = [_chapter(comparison, *group) for group in parts]
     if comparison.unmatched:
         chapters.append(Chapter("Not compared", (Bullets(tuple(map(unmatched, comparison.unmatched))),)))
+    if lines := tuple(smallest_differences(comparison)):
+        chapters.append(Chapter("What could have been seen", (Notes(lines),)))
     footer = [
         (run.name + ("" if i else ", the baseline"), *filter(None, (run.title, text.moment(run.created), run.device)))
         for i, run in enumerate(comparison.runs)
@@ -229,6 +233,17 @@ def _goodness(delta: Delta) -> float:
         return 0.0
     is_better = (delta.difference > 0) == delta.higher_is_better
     return (1 - delta.p) if is_better else (delta.p - 1)
+
+
+def smallest_differences(comparison: Comparison) -> Iterator[str]:
+    """A line for each metric of all samples without evidence: which differences would have been missed."""
+    parts = list(groups(comparison))
+    for run, section, deltas in parts:
+        where = f"{_title(comparison, run, section)}, " if len(parts) > 1 else ""
+        for delta in deltas:
+            if delta.verdict == "no evidence" and delta.smallest is not None:
+                size = text.number(delta.smallest)
+                yield f"{where}{delta.metric}: a difference below {size} could not have been seen (power {POWER:g})."
 
 
 def verdicts(deltas: list[Delta]) -> str:

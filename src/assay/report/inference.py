@@ -18,7 +18,7 @@ from assay.report.pairing import have_equal_inputs, pair
 from assay.report.resampling import named_clusters, why_not_alike
 from assay.report.samples import is_known_to_be_the_same
 from assay.stats import effect_sizes, hypothesis_tests
-from assay.stats.bootstrap import LEAST, paired_bootstrap
+from assay.stats.bootstrap import LEAST, paired_bootstrap, replicate_error
 from assay.stats.clusters import ClusteredMean, difference_of
 from assay.stats.distributions import normal_quantile, normal_two_sided
 from assay.stats.intervals import (
@@ -33,6 +33,7 @@ from assay.stats.intervals import (
     wilson,
 )
 from assay.stats.moments import SampleMoments
+from assay.stats.power import Spread
 from assay.stats.scales import SCALES
 
 UP_TO = 10_000
@@ -59,6 +60,7 @@ class Evidence:
         note: what could not be done, and why.
         risky: the end of the interval that may miss more often than its level says: ``"lower"``, ``"upper"`` or
             ``"both"``; empty where neither does. A gate passes nothing by such an end.
+        spread: how much the difference of paired samples varies, which says what could have been found.
     """
 
     lower: float | None = None
@@ -70,6 +72,7 @@ class Evidence:
     paired: bool = False
     note: str = ""
     risky: str = ""
+    spread: Spread | None = None
 
 
 def interval_of(measured: MeasuredValue, confidence_level: float, *, safe: bool = True) -> Evidence:
@@ -192,6 +195,45 @@ def _are_alike(terms: Array, size: float | None = None) -> bool:
     return float(np.ptp(terms)) <= _ALIKE * scale
 
 
+def spread_of(measured: MeasuredValue, confidence_level: float = 0.95) -> Spread | str:
+    """How much the difference from an independent model of the same value would vary; or why that is not known.
+
+    Args:
+        measured: the value.
+        confidence_level: the one that comparisons will have.
+
+    Example:
+        >>> from assay.report import Samples, Value
+        >>> samples = Samples.pack(range(10), {"correct": [True] * 9 + [False]})
+        >>> found = spread_of(MeasuredValue(Value("accuracy", 0.9, numerator="correct"), samples))
+        >>> found.units, round(found.differing, 2)
+        (10, 0.18)
+    """
+    if measured.has_terms() and not _is_finite(measured):
+        return "there are no samples, or some are not finite"
+    clusters = clustered_mean(measured) if measured.has_terms() and are_clustered(measured) else None
+    if isinstance(clusters, str):
+        return clusters
+    share = measured.share() if measured.has_terms() else None
+    if share is not None:
+        yes, count = (int(each.sum()) for each in share)
+        if not count:
+            return "there are no samples"
+        differing = 2 * (yes / count) * (1 - yes / count)
+        units = clusters.independent_samples(count, confidence_level) if clusters else count
+        return Spread(units, differing, differing, count / units)
+    if why := _why_no_error(measured):
+        return why
+    if measured.has_terms():
+        moments = SampleMoments.of(measured.term_chunks)
+        one = _spread_of_clusters(clusters, moments) if clusters else Spread(moments.count, moments.deviation**2)
+    elif not (known := measured.count):
+        return "the number of its samples is not known"
+    else:
+        one = Spread(known, _standard_error(measured) ** 2 * known)
+    return replace(one, variance=2 * one.variance)
+
+
 def difference(
     a: MeasuredValue,
     b: MeasuredValue,
@@ -282,7 +324,14 @@ def _paired_shares(shares: _Shares, position: Array, confidence_level: float, fa
     lower, upper = paired_proportions(down, up, n, confidence_level)
     p, odds = hypothesis_tests.mcnemar(down, up), effect_sizes.odds_ratio(down, up)
     method = "McNemar mid-p, wider of Tango and Bonett-Price intervals"
-    return Evidence(lower, upper, p, _none_if_nan(odds), "odds ratio", method, paired=True)
+    spread = _spread_of_pairs(down, up, n)
+    return Evidence(lower, upper, p, _none_if_nan(odds), "odds ratio", method, paired=True, spread=spread)
+
+
+def _spread_of_pairs(down: int, up: int, n: int, for_one: float = 1.0) -> Spread:
+    """Of n pairs of yes or no, as many of which say as much as one independent pair."""
+    differing = (down + up) / n
+    return Spread(n / for_one, differing - ((up - down) / n) ** 2, differing, for_one)
 
 
 def _shared_clusters(a: MeasuredValue, b: MeasuredValue, position: Array) -> ClusterCodes | str:
@@ -310,10 +359,13 @@ def _paired_clusters(
     p, test = found.test(seed, UP_TO if a.members is None else UP_TO_IN_SLICES)
     risky = "both" if found.effective < FEWEST else ""
     if (counts := _paired_counts(shares, position)) is not None:
-        lower, upper = _clustered_shares(counts, clusters, found, a.factor, confidence_level)
-        odds = _none_if_nan(effect_sizes.odds_ratio(int(counts.down.sum()), int(counts.up.sum())))
+        for_one = _pairs_for_one(counts, clusters, confidence_level)
+        lower, upper = _clustered_shares(counts, found, for_one, a.factor, confidence_level)
+        down, up, n = (int(each.sum()) for each in (counts.down, counts.up, counts.among))
+        spread = _spread_of_pairs(down, up, n, for_one)
+        odds = _none_if_nan(effect_sizes.odds_ratio(down, up))
         method = f"{test}, widest of three intervals for {clusters}"
-        return Evidence(lower, upper, p, odds, "odds ratio", method, paired=True, risky=risky)
+        return Evidence(lower, upper, p, odds, "odds ratio", method, paired=True, risky=risky, spread=spread)
     moments = SampleMoments.of(differences)
     size = max(float(np.abs(chunk).max()) for each in (a, b) for chunk in each.term_chunks())
     if moments.largest - moments.least <= _ALIKE * size or not found.error:
@@ -322,8 +374,14 @@ def _paired_clusters(
         return Evidence(p=p, method=test, paired=True, note=note)
     effect = moments.mean / moments.deviation
     method = f"{test}, {MEAN}, for {clusters}"
-    ends = found.interval(confidence_level)
-    return Evidence(*ends, p, effect, "Cohen's dz", method, paired=True, risky=found.risky or risky)
+    ends, spread = found.interval(confidence_level), _spread_of_clusters(found, moments)
+    return Evidence(*ends, p, effect, "Cohen's dz", method, paired=True, risky=found.risky or risky, spread=spread)
+
+
+def _spread_of_clusters(found: ClusteredMean, moments: SampleMoments) -> Spread:
+    """Of numbers in clusters, from their moments; clusters are taken to say no more than independent samples."""
+    design_effect = max(1.0, (found.error / moments.error) ** 2)
+    return Spread(found.effective, design_effect * moments.error**2 * found.effective, design_effect=design_effect)
 
 
 @dataclass(frozen=True)
@@ -344,8 +402,18 @@ def _paired_counts(shares: _Shares, position: Array) -> _PairedShares | None:
     return _PairedShares(a & ~b, ~a & b, a & b, among) if np.array_equal(among, other) else None
 
 
+def _pairs_for_one(shares: _PairedShares, clusters: ClusterCodes, confidence_level: float) -> float:
+    """How many pairs of yes or no in clusters say as much as one independent pair."""
+    down, up, n = (int(each.sum()) for each in (shares.down, shares.up, shares.among))
+    apart = (shares.up.astype(np.float64) - shares.down) * (len(shares.among) / n)
+    pairs = clusters.mean([apart], [shares.among.astype(np.float64)])
+    assert not isinstance(pairs, str), pairs
+    differing = len(np.unique(clusters.codes[shares.down | shares.up]))
+    return pairs.pairs_for_one(down, up, n, differing, confidence_level)
+
+
 def _clustered_shares(
-    shares: _PairedShares, clusters: ClusterCodes, found: ClusteredMean, factor: float, confidence_level: float
+    shares: _PairedShares, found: ClusteredMean, for_one: float, factor: float, confidence_level: float
 ) -> tuple[float, float]:
     """The interval of paired shares in clusters, the second minus a factor times the first.
 
@@ -353,11 +421,6 @@ def _clustered_shares(
     that differ are no proof that no others do.
     """
     down, up, both, n = (int(each.sum()) for each in (shares.down, shares.up, shares.both, shares.among))
-    apart = (shares.up.astype(np.float64) - shares.down) * (len(shares.among) / n)
-    pairs = clusters.mean([apart], [shares.among.astype(np.float64)])
-    assert not isinstance(pairs, str), pairs
-    differing = len(np.unique(clusters.codes[shares.down | shares.up]))
-    for_one = pairs.pairs_for_one(down, up, n, differing, confidence_level)
     counts = down / for_one, up / for_one, n / for_one
     if factor == 1:
         lower, upper = paired_proportions(*counts, confidence_level)
@@ -440,6 +503,7 @@ def _paired(a: MeasuredValue, b: MeasuredValue, position: Array, confidence_leve
         f"{test}, {MEAN}",
         paired=True,
         risky=risky,
+        spread=Spread(len(apart), float(apart.var(ddof=1))),
     )
 
 
@@ -470,7 +534,8 @@ def _paired_of_many(a: MeasuredValue, b: MeasuredValue, position: Array, confide
     count = min(a.effective_count(), b.effective_count())
     ends = skewed_ends(apart.mean, apart.error, apart.skewness, count, confidence_level)
     effect, risky = apart.mean / apart.deviation, risky_end_of_skewness(apart.skewness, count)
-    return Evidence(*ends, p, effect, "Cohen's dz", f"{test}, {MEAN}", paired=True, risky=risky)
+    spread = Spread(apart.count, apart.deviation**2)
+    return Evidence(*ends, p, effect, "Cohen's dz", f"{test}, {MEAN}", paired=True, risky=risky, spread=spread)
 
 
 def _unpaired(a: MeasuredValue, b: MeasuredValue, confidence_level: float) -> Evidence:
@@ -538,7 +603,8 @@ def _of_replicates(a: MeasuredValue, b: MeasuredValue, confidence_level: float) 
     ends = paired_bootstrap(apart, known, groups, confidence_level)
     few = a.resampling.filled if a.resampling.cluster else a.resampling.count
     risky = "both" if few < FEWEST else ""
-    return Evidence(*ends, method=method, paired=True, note=note, risky=risky)
+    spread = Spread(few, replicate_error(known, groups)[0] ** 2 * few)
+    return Evidence(*ends, method=method, paired=True, note=note, risky=risky, spread=spread)
 
 
 def _of_intervals(a: MeasuredValue, b: MeasuredValue, why_not_paired: str, confidence_level: float) -> Evidence:

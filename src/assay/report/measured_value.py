@@ -70,6 +70,16 @@ class MeasuredValue:
         """Whether it is known what each sample contributed."""
         return bool(self.value.numerator) and self.samples is not None
 
+    @property
+    def count(self) -> int | None:
+        """How many samples it rests on, of a recall the positives; None where that is not known."""
+        if self.samples is None or not self.has_terms():
+            return self.resampling.count if self.value.count is None and self.resampling else self.value.count
+        share = self.share()
+        if share is not None:
+            return int(share[1].sum())
+        return len(self.samples) if self.members is None else int(self.members.sum())
+
     def share(self, *, lenient: bool = False) -> tuple[Array, Array] | None:
         """Which samples are yes, and among which; None where the value is no share of samples, or `factor` times one.
 

@@ -240,6 +240,15 @@ def _value_of(section: Section, name: str, part: Slice | None) -> MeasuredValue 
     return MeasuredValue.of(section, name, part)
 
 
+def metric_of(report: Report, name: str) -> tuple[Section, MeasuredValue] | str:
+    """The value of all samples that `metric` or `section/metric` names, with its section; or why there is none."""
+    found = _find(report, name, _names)
+    if isinstance(found, str):
+        return found
+    measured = _value_of(*found, None)
+    return measured if isinstance(measured, str) else (found[0], measured)
+
+
 def _names(section: Section) -> Iterator[str]:
     return (value.name for value in section.values)
 

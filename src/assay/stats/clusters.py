@@ -137,11 +137,15 @@ class ClusteredMean:
             Korn & Graubard 1998, Survey Methodology 24:193; Dean & Pagano 2015, Journal of Survey Statistics and
             Methodology 3:484.
         """
-        spread = self.mean * (1 - self.mean)
-        n = min(spread / self.error**2 if self.error and spread > 0 else self.effective, count)
-        n *= self._inflation(confidence_level)
+        n = self.independent_samples(count, confidence_level)
         ends = clopper_pearson_of if safe else wilson
         return ends(min(max(self.mean, 0.0), 1.0) * n, n, confidence_level)
+
+    def independent_samples(self, count: float, confidence_level: float = 0.95) -> float:
+        """How many independent samples say as much of a share of yes; see `share_interval`."""
+        spread = self.mean * (1 - self.mean)
+        n = min(spread / self.error**2 if self.error and spread > 0 else self.effective, count)
+        return n * self._inflation(confidence_level)
 
     def pairs_for_one(self, b: int, c: int, n: int, differing: int, confidence_level: float = 0.95) -> float:
         """How many of n paired yes or no say as much as one independent pair: as the error of their difference says.

@@ -18,7 +18,7 @@ from assay.cli.options.language_models import (
 )
 from assay.cli.options.measurement import EvaluateCommand, MergeCommand, ScoreCommand
 from assay.cli.options.quantization import QuantizeCommand
-from assay.cli.options.reports import CompareCommand, GateCommand, HistoryCommand, ImportCommand
+from assay.cli.options.reports import CompareCommand, GateCommand, HistoryCommand, ImportCommand, PowerCommand
 from assay.cli.options.tools import AuditCommand, CatalogueCommand, DemoCommand, DevicesCommand, MigrateCommand
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "ModelOptions",
     "OutputOptions",
     "PerplexityCommand",
+    "PowerCommand",
     "QuantizeCommand",
     "ReportCommand",
     "ReportOutput",
@@ -57,6 +58,7 @@ COMMANDS: dict[str, tuple[type, str]] = {
     "compare": (CompareCommand, "assay.cli.compare"),
     "history": (HistoryCommand, "assay.cli.history"),
     "gate": (GateCommand, "assay.cli.gate"),
+    "power": (PowerCommand, "assay.cli.power"),
     "import": (ImportCommand, "assay.cli.foreign_results"),
     "score": (ScoreCommand, "assay.cli.score"),
     "merge": (MergeCommand, "assay.cli.merge"),

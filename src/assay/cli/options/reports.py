@@ -104,6 +104,26 @@ class GateCommand(OutputOptions):
 
 
 @dataclass(frozen=True)
+class PowerCommand(OutputOptions):
+    """Say how many samples a comparison needs to find a difference, and the smallest that a number of samples finds.
+
+    The samples of an old report say how much values vary, those of two reports how much two models differ.
+    """
+
+    baseline: Location = argument("The report as JSON.", None, required="the file of a report")
+    effect: tuple[str, ...] = several(
+        "Find a difference of this size: accuracy=0.01; may be repeated.", metavar="METRIC=NUMBER"
+    )
+    run: Location | None = option("Take how much two models differ from this report of the same samples.", "--with")
+    n: tuple[float, ...] = several(
+        "Say what these numbers of samples find, with commas.", metavar="NUMBERS", separator=","
+    )
+    power: float = option("Find the difference with this probability.", default=0.8)
+    confidence_level: float = option("Compare at this confidence level.", default=0.95)
+    cluster: str = _cluster()
+
+
+@dataclass(frozen=True)
 class ImportCommand(JsonOptions):
     """Convert the results of another tool, sample by sample, to a report for assay compare and assay gate."""
 

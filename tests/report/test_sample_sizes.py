@@ -1,0 +1,172 @@
+"""How many samples comparisons need, from reports; and the line of a comparison that says what it could not show."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from assay._records import seal
+from assay.errors import ConfigError
+from assay.report import Comparison, Power, Report, Samples, Section, Slice, Value, compare, power
+from assay.stats.power import Spread
+from report.runs import column, run
+
+MAIN, NEW = run("main", 400, 1), run("new", 400, 2)
+
+
+def designs(found):
+    return [each.design for each in found.estimates]
+
+
+def test_one_report_bounds_how_many_samples_yes_or_no_need():
+    found = power(MAIN, {"accuracy": 0.02}, counts=[4000])
+    share = column(MAIN, "correct").mean()
+    least, most, other = found.estimates
+    assert designs(found) == ["same samples, at least", "same samples, independent models", "other samples"]
+    assert least.samples == math.ceil(Spread(0, 0, 0.02).units_for(0.02))
+    assert most.samples == other.samples == math.ceil(Spread(0, 0, 2 * share * (1 - share)).units_for(0.02))
+    assert most.counts == (400, 4000)
+    assert most.smallest[0] == Spread(400, 0, 2 * share * (1 - share)).smallest()
+    assert most.smallest[1] < most.smallest[0]
+
+
+def test_two_reports_say_how_much_models_differ():
+    found = power(MAIN, {"test/accuracy": 0.02, "loss": 0.1}, NEW)
+    flips = (column(MAIN, "correct") != column(NEW, "correct")).mean()
+    apart = column(NEW, "loss") - column(MAIN, "loss")
+    shares, _, losses, other = found.estimates
+    assert designs(found) == ["same samples", "other samples"] * 2
+    assert shares.samples == math.ceil(Spread(0, 0, flips).units_for(0.02))
+    assert losses.samples == math.ceil(Spread(0, apart.var(ddof=1)).units_for(0.1))
+    assert other.samples == math.ceil(Spread(0, 2 * column(MAIN, "loss").var(ddof=1)).units_for(0.1))
+    assert shares.smallest[0] == compare(MAIN, NEW).delta("accuracy").smallest
+
+
+def test_more_power_and_a_higher_level_need_more_samples():
+    def needed(**more):
+        return power(MAIN, {"loss": 0.1}, **more).estimates[0].samples
+
+    assert needed() < needed(power=0.9) < needed(power=0.9, confidence_level=0.99)
+
+
+def test_a_stored_interval_suffices_where_the_number_of_samples_is_known():
+    section = Section("test", [Value("AUROC", 0.8, 0.75, 0.85, count=900, confidence_level=0.95)])
+    found = power(Report("old", [section]), {"AUROC": 0.01})
+    error = 0.05 / 1.959964
+    assert designs(found) == ["same samples, independent models", "other samples"]
+    assert found.estimates[0].samples == pytest.approx(2 * 900 * (2.801585 * error / 0.01) ** 2 + 1.92, abs=2)
+
+
+@pytest.mark.parametrize("kind", ["yes or no", "numbers"])
+def test_clusters_multiply_by_the_design_effect(kind):
+    random = np.random.default_rng(3)
+    codes = np.repeat(np.arange(60), 10)
+    values = [random.standard_normal(60)[codes] + 0.3 * random.standard_normal(600) for _ in range(2)]
+    values = [each > 0 for each in values] if kind == "yes or no" else values
+
+    def report(title, terms):
+        samples = Samples.pack(range(600), {"x": terms}, data="made up")
+        return Report(title, [Section("test", [Value("x", terms.mean(), numerator="x")], samples=samples)])
+
+    a, b = report("a", values[0]), report("b", values[1])
+    for other in (None, b):
+        plain, clustered = power(a, {"x": 0.1}, other), power(a, {"x": 0.1}, other, cluster=codes)
+        for one, many in zip(plain.estimates, clustered.estimates, strict=True):
+            assert 3 < many.samples / one.samples < 12
+            assert many.clusters == math.ceil(many.samples / 10)
+            assert one.clusters is None
+            assert many.smallest > one.smallest
+    assert "design effect" in clustered.to_markdown()
+    assert clustered.notes[0].startswith("600 samples in 60 clusters")
+
+
+def test_two_clusters_that_say_nothing_are_refused():
+    with pytest.raises(ConfigError, match="fewer than 6"):
+        power(MAIN, {"loss": 0.1}, cluster=np.arange(400) // 200)
+
+
+def test_it_is_saved_and_shown(tmp_path):
+    found = power(MAIN, {"accuracy": 0.02, "loss": 0.1}, NEW, counts=[50])
+    assert Power.load(found.save(tmp_path / "power.json")) == found
+    shown = found.to_markdown()
+    assert "test/loss" in shown
+    assert "least at 50" in shown
+
+
+@pytest.mark.parametrize(
+    ("effects", "more", "message"),
+    [
+        ({"F1": 0.01}, {}, "missing: there is test/accuracy"),
+        ({"accuracy": 0.0}, {}, "above 0"),
+        ({"accuracy": -0.01}, {}, "above 0"),
+        ({"loss": math.nan}, {}, "above 0"),
+        ({"accuracy": 0.99}, {}, "at most 0.81, as it is 0.81"),
+        ({}, {}, "no effect"),
+        ({"AUROC": 0.01}, {}, "number of its samples"),
+        ({"accuracy": 0.01}, {"counts": [1]}, "a number of samples"),
+        ({"accuracy": 0.01}, {"power": 1.0}, "Pass 0.8"),
+        ({"accuracy": 0.01}, {"confidence_level": 95}, "confidence_level"),
+        ({"accuracy": 0.01}, {"run": run("other", 300)}, "another model on the same samples"),
+        ({"accuracy": 0.01}, {"run": MAIN}, "another model on the same samples"),
+        ({"accuracy": 0.01}, {"run": Report("none", [Section("test")])}, "of the run: got missing"),
+    ],
+)
+def test_what_cannot_be_said_is_refused(effects, more, message):
+    with pytest.raises(ConfigError, match=message):
+        power(MAIN, effects, **more)
+
+
+def test_no_samples_and_equal_samples_are_refused():
+    for values, message in (([], "no samples"), ([0.5] * 9, "contribute the same")):
+        samples = Samples.pack(range(len(values)), {"loss": np.array(values, dtype=float)})
+        value = Value("loss", values[0] if values else math.nan, numerator="loss")
+        with pytest.raises(ConfigError, match=message):
+            power(Report("r", [Section("test", [value], samples=samples)]), {"loss": 0.1})
+    with pytest.raises(ConfigError, match="neither samples nor an interval"):
+        power(Report("r", [Section("test", [Value("loss", 0.5)])]), {"loss": 0.1})
+
+
+def test_a_comparison_ends_with_what_it_could_not_show():
+    mask = np.arange(400) < 200
+    a, b = (
+        Report(
+            each.title,
+            [
+                Section(
+                    "test",
+                    each.sections[0].values,
+                    samples=each.sections[0].samples,
+                    slices=[
+                        Slice.of("half", [Value("loss", column(each, "loss")[mask].mean(), numerator="loss")], mask)
+                    ],
+                )
+            ],
+        )
+        for each in (MAIN, NEW)
+    )
+    found = compare(a, b)
+    assert {delta.verdict for delta in found.deltas} == {"no evidence"}
+    ends = found.to_markdown().split("What could have been seen")[1]
+    assert ends.count("could not have been seen") == 2
+    for metric in ("accuracy", "loss"):
+        assert f"{metric}: a difference below {found.delta(metric).smallest:.4f} could not" in ends
+    assert found.delta("loss", slice="half").smallest is None
+    assert found.delta("AUROC").smallest is None
+
+
+def test_where_there_is_a_difference_there_is_no_such_line():
+    found = compare(MAIN, run("worse", 400, 3, share=0.3, shift=1.0))
+    assert found.delta("loss").verdict == "worse"
+    assert "could not have been seen" not in found.to_text()
+
+
+def test_older_files_of_comparisons_have_no_such_line():
+    found = compare(MAIN, NEW)
+    data = json.loads(found.to_json())
+    del data["digest"]
+    for delta in data["deltas"]:
+        delta.pop("smallest", None)
+    loaded = Comparison.from_json(json.dumps(seal(data)))
+    assert loaded.delta("loss").smallest is None
+    assert "could not have been seen" not in loaded.to_text()
