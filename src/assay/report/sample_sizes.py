@@ -61,7 +61,7 @@ def power(
         >>> section = Section("test", [Value("accuracy", 0.8, numerator="correct")], samples=samples)
         >>> found = power(Report("digits", [section]), {"accuracy": 0.02})
         >>> [(each.design, each.samples) for each in found.estimates][:2]
-        [('same samples, at least', 392), ('same samples, independent models', 6276)]
+        [('same samples, at least', 391), ('same samples, independent models', 6277)]
     """
     check_confidence_level("confidence_level", confidence_level)
     asked = tuple(counts)
