@@ -17,6 +17,15 @@ from assay.report.packed_array import Array
 from assay.report.pairing import have_equal_inputs, pair
 from assay.report.resampling import named_clusters, why_not_alike
 from assay.report.samples import is_known_to_be_the_same
+from assay.report.spread import (
+    ROUNDING,
+    are_alike,
+    is_finite,
+    spread_of_clusters,
+    spread_of_pairs,
+    standard_error,
+    why_no_error,
+)
 from assay.stats import effect_sizes, hypothesis_tests
 from assay.stats.bootstrap import LEAST, paired_bootstrap, replicate_error
 from assay.stats.clusters import ClusteredMean, difference_of
@@ -41,8 +50,6 @@ UP_TO = 10_000
 
 UP_TO_IN_SLICES = 1_000
 """The same where a mean is one of many, those of the slices of a section: flipping signs for each would take long."""
-
-_ALIKE = 1e-6  # terms may be float32: what differs by less is rounding
 
 
 @dataclass(frozen=True)
@@ -142,7 +149,7 @@ _SHARE = {True: "Clopper-Pearson interval", False: "Wilson's interval"}
 
 def _interval_of_clusters(measured: MeasuredValue, confidence_level: float, safe: bool) -> Evidence:
     """The interval of a mean or a share of samples in clusters."""
-    if not _is_finite(measured):
+    if not is_finite(measured):
         return Evidence(note="there are no samples, or some are not finite")
     found = clustered_mean(measured)
     if isinstance(found, str):
@@ -151,7 +158,7 @@ def _interval_of_clusters(measured: MeasuredValue, confidence_level: float, safe
     if (share := measured.share()) is not None:
         ends = found.share_interval(int(share[1].sum()), confidence_level, safe=safe)
         return Evidence(*ends, method=f"{_SHARE[safe]} for {of}", risky="both" if found.effective < FEWEST else "")
-    if not found.error > _ALIKE * abs(found.mean) / math.sqrt(found.effective):
+    if not found.error > ROUNDING * abs(found.mean) / math.sqrt(found.effective):
         return Evidence(note="all clusters contribute the same, which says nothing of others")
     return Evidence(*found.interval(confidence_level), method=f"{MEAN}, for {of}", risky=found.risky)
 
@@ -166,7 +173,7 @@ def _interval_of_terms(measured: MeasuredValue, confidence_level: float) -> Evid
     terms = measured.terms()
     if len(terms) < 2 or not np.isfinite(terms).all():
         return Evidence(note="there are fewer than two samples, or some are not finite")
-    if _are_alike(terms):
+    if are_alike(terms):
         return Evidence(note="all samples contribute the same, which says nothing of others")
     count = measured.effective_count()
     lower, upper = mean_interval(terms, confidence_level, count)
@@ -175,10 +182,10 @@ def _interval_of_terms(measured: MeasuredValue, confidence_level: float) -> Evid
 
 def _interval_of_many(measured: MeasuredValue, confidence_level: float) -> Evidence:
     """`_interval_of_terms` of more samples than should be in memory."""
-    if not _is_finite(measured):
+    if not is_finite(measured):
         return Evidence(note="there are fewer than two samples, or some are not finite")
     moments = SampleMoments.of(measured.term_chunks)
-    if moments.largest - moments.least <= _ALIKE * max(abs(moments.least), abs(moments.largest)):
+    if moments.largest - moments.least <= ROUNDING * max(abs(moments.least), abs(moments.largest)):
         return Evidence(note="all samples contribute the same, which says nothing of others")
     count = measured.effective_count()
     ends = skewed_ends(moments.mean, moments.error, moments.skewness, count, confidence_level)
@@ -187,51 +194,6 @@ def _interval_of_many(measured: MeasuredValue, confidence_level: float) -> Evide
 
 MEAN = "Student's interval, corrected for skewness"
 """How the interval of a mean of numbers is found."""
-
-
-def _are_alike(terms: Array, size: float | None = None) -> bool:
-    """Whether numbers differ by rounding only; ``size`` is that of the numbers that they were computed from."""
-    scale = float(np.abs(terms).max()) if size is None else size
-    return float(np.ptp(terms)) <= _ALIKE * scale
-
-
-def spread_of(measured: MeasuredValue, confidence_level: float = 0.95) -> Spread | str:
-    """How much the difference from an independent model of the same value would vary; or why that is not known.
-
-    Args:
-        measured: the value.
-        confidence_level: the one that comparisons will have.
-
-    Example:
-        >>> from assay.report import Samples, Value
-        >>> samples = Samples.pack(range(10), {"correct": [True] * 9 + [False]})
-        >>> found = spread_of(MeasuredValue(Value("accuracy", 0.9, numerator="correct"), samples))
-        >>> found.units, round(found.differing, 2)
-        (10, 0.18)
-    """
-    if measured.has_terms() and not _is_finite(measured):
-        return "there are no samples, or some are not finite"
-    clusters = clustered_mean(measured) if measured.has_terms() and are_clustered(measured) else None
-    if isinstance(clusters, str):
-        return clusters
-    share = measured.share() if measured.has_terms() else None
-    if share is not None:
-        yes, count = (int(each.sum()) for each in share)
-        if not count:
-            return "there are no samples"
-        differing = 2 * (yes / count) * (1 - yes / count)
-        units = clusters.independent_samples(count, confidence_level) if clusters else count
-        return Spread(units, differing, differing, count / units)
-    if why := _why_no_error(measured):
-        return why
-    if measured.has_terms():
-        moments = SampleMoments.of(measured.term_chunks)
-        one = _spread_of_clusters(clusters, moments) if clusters else Spread(moments.count, moments.deviation**2)
-    elif not (known := measured.count):
-        return "the number of its samples is not known"
-    else:
-        one = Spread(known, _standard_error(measured) ** 2 * known)
-    return replace(one, variance=2 * one.variance)
 
 
 def difference(
@@ -273,7 +235,7 @@ def difference(
         return _of_intervals(a, b, why, confidence_level) if why else _of_replicates(a, b, confidence_level)
     assert a.samples is not None, a.value.name
     assert b.samples is not None, b.value.name
-    if not _is_finite(a) or not _is_finite(b):
+    if not is_finite(a) or not is_finite(b):
         return Evidence(note="no samples, or some contribute nothing finite")
     position = pair(a, b, whole)
     shares = _shares(a, b)
@@ -291,14 +253,6 @@ def difference(
         return evidence
     alone = "paired by ids alone: no targets, no name of the data"
     return replace(evidence, note=f"{evidence.note}; {alone}" if evidence.note else alone)
-
-
-def _is_finite(measured: MeasuredValue) -> bool:
-    """Whether there are samples, and all contribute something finite."""
-    if measured.is_of_booleans:
-        return bool(len(measured.samples or ()) if measured.members is None else measured.members.any())
-    sizes = [len(chunk) if np.isfinite(chunk).all() else -1 for chunk in measured.term_chunks()]
-    return -1 not in sizes and sum(sizes) > 0
 
 
 _Shares: TypeAlias = tuple[tuple[Array, Array], tuple[Array, Array]] | None
@@ -324,14 +278,8 @@ def _paired_shares(shares: _Shares, position: Array, confidence_level: float, fa
     lower, upper = paired_proportions(down, up, n, confidence_level)
     p, odds = hypothesis_tests.mcnemar(down, up), effect_sizes.odds_ratio(down, up)
     method = "McNemar mid-p, wider of Tango and Bonett-Price intervals"
-    spread = _spread_of_pairs(down, up, n)
+    spread = spread_of_pairs(down, up, n)
     return Evidence(lower, upper, p, _none_if_nan(odds), "odds ratio", method, paired=True, spread=spread)
-
-
-def _spread_of_pairs(down: int, up: int, n: int, for_one: float = 1.0) -> Spread:
-    """Of n pairs of yes or no, as many of which say as much as one independent pair."""
-    differing = (down + up) / n
-    return Spread(n / for_one, differing - ((up - down) / n) ** 2, differing, for_one)
 
 
 def _shared_clusters(a: MeasuredValue, b: MeasuredValue, position: Array) -> ClusterCodes | str:
@@ -362,26 +310,20 @@ def _paired_clusters(
         for_one = _pairs_for_one(counts, clusters, confidence_level)
         lower, upper = _clustered_shares(counts, found, for_one, a.factor, confidence_level)
         down, up, n = (int(each.sum()) for each in (counts.down, counts.up, counts.among))
-        spread = _spread_of_pairs(down, up, n, for_one)
+        spread = spread_of_pairs(down, up, n, for_one)
         odds = _none_if_nan(effect_sizes.odds_ratio(down, up))
         method = f"{test}, widest of three intervals for {clusters}"
         return Evidence(lower, upper, p, odds, "odds ratio", method, paired=True, risky=risky, spread=spread)
     moments = SampleMoments.of(differences)
     size = max(float(np.abs(chunk).max()) for each in (a, b) for chunk in each.term_chunks())
-    if moments.largest - moments.least <= _ALIKE * size or not found.error:
+    if moments.largest - moments.least <= ROUNDING * size or not found.error:
         differs = moments.least or moments.largest
         note = "all clusters differ by the same, which says nothing of others" if differs else "no sample differs"
         return Evidence(p=p, method=test, paired=True, note=note)
     effect = moments.mean / moments.deviation
     method = f"{test}, {MEAN}, for {clusters}"
-    ends, spread = found.interval(confidence_level), _spread_of_clusters(found, moments)
+    ends, spread = found.interval(confidence_level), spread_of_clusters(found, moments)
     return Evidence(*ends, p, effect, "Cohen's dz", method, paired=True, risky=found.risky or risky, spread=spread)
-
-
-def _spread_of_clusters(found: ClusteredMean, moments: SampleMoments) -> Spread:
-    """Of numbers in clusters, from their moments; clusters are taken to say no more than independent samples."""
-    design_effect = max(1.0, (found.error / moments.error) ** 2)
-    return Spread(found.effective, design_effect * moments.error**2 * found.effective, design_effect=design_effect)
 
 
 @dataclass(frozen=True)
@@ -490,7 +432,7 @@ def _paired(a: MeasuredValue, b: MeasuredValue, position: Array, confidence_leve
     if len(apart) < 2:
         return Evidence(paired=True, note="there are fewer than two samples")
     p, test = hypothesis_tests.paired_test(apart, seed, UP_TO if a.members is None else UP_TO_IN_SLICES)
-    if _are_alike(apart, float(max(np.abs(first).max(), np.abs(second).max()))):
+    if are_alike(apart, float(max(np.abs(first).max(), np.abs(second).max()))):
         note = "all samples differ by the same, which says nothing of others"
         return Evidence(p=p, method=test, paired=True, note=note if apart.any() else "no sample differs")
     count = min(a.effective_count(), b.effective_count())
@@ -527,7 +469,7 @@ def _paired_of_many(a: MeasuredValue, b: MeasuredValue, position: Array, confide
     apart = SampleMoments.of(_differences(a, b, position))
     p, test = hypothesis_tests.paired_t_of(apart.mean, apart.error, apart.count), "paired t"
     size = max(float(np.abs(chunk).max()) for each in (a, b) for chunk in each.term_chunks())
-    if apart.largest - apart.least <= _ALIKE * size:
+    if apart.largest - apart.least <= ROUNDING * size:
         differs = apart.least or apart.largest
         note = "all samples differ by the same, which says nothing of others" if differs else "no sample differs"
         return Evidence(p=p, method=test, paired=True, note=note)
@@ -544,7 +486,7 @@ def _unpaired(a: MeasuredValue, b: MeasuredValue, confidence_level: float) -> Ev
         return Evidence(note="there are fewer than two samples on one side")
     p, ends = hypothesis_tests.welch(first, second, confidence_level)
     effect = _none_if_nan(effect_sizes.cohens_d(first, second))
-    if _are_alike(first) and _are_alike(second):
+    if are_alike(first) and are_alike(second):
         note = "all samples of a side contribute the same, which says nothing of others"
         return Evidence(p=p, effect=effect, scale="Cohen's d", method="Welch's test", note=note)
     return Evidence(*ends, p, effect, "Cohen's d", "Welch's test and interval", risky=_risky_of_two(a, b))
@@ -595,7 +537,7 @@ def _of_replicates(a: MeasuredValue, b: MeasuredValue, confidence_level: float) 
     method = f"paired bootstrap: {count} draws of {groups} groups{of}, Student's interval"
     if len(known) < max(LEAST, count / 2):
         return Evidence(paired=True, note="most replicates are undefined on one side")
-    if _are_alike(known, max(abs(a.value.value), abs(b.value.value))):
+    if are_alike(known, max(abs(a.value.value), abs(b.value.value))):
         same = (
             "no replicate differs" if not apart else "all replicates differ by the same, which says nothing of others"
         )
@@ -610,48 +552,14 @@ def _of_replicates(a: MeasuredValue, b: MeasuredValue, confidence_level: float) 
 def _of_intervals(a: MeasuredValue, b: MeasuredValue, why_not_paired: str, confidence_level: float) -> Evidence:
     """Two intervals as if they were of independent and normal values: the most that can be said without samples."""
     for each, side in ((a, "the baseline"), (b, "the run")):
-        if why := _why_no_error(each):
+        if why := why_no_error(each):
             return Evidence(note=f"not tested: {why} ({side})")
-    error, apart = math.hypot(_standard_error(a), _standard_error(b)), b.value.value - a.value.value
+    error, apart = math.hypot(standard_error(a), standard_error(b)), b.value.value - a.value.value
     half = error * normal_quantile((1 + confidence_level) / 2)
     note = f"not paired: {why_not_paired}; intervals taken as normal and independent"
     risky = "both" if _is_few(a.value.count) or _is_few(b.value.count) else ""
     method = "z test of two intervals"
     return Evidence(apart - half, apart + half, normal_two_sided(apart / error), method=method, note=note, risky=risky)
-
-
-def _why_no_error(measured: MeasuredValue) -> str:
-    """Why the standard error of a value is not known; empty where it is."""
-    if measured.has_terms():
-        terms = measured.terms()
-        if len(terms) < 2 or not np.isfinite(terms).all():
-            return "there are fewer than two samples, or some are not finite"
-        if are_clustered(measured) and isinstance(found := clustered_mean(measured), str):
-            return found
-        return "all samples contribute the same" if _are_alike(terms.astype(np.float64)) else ""
-    value = measured.value
-    if value.lower is None or value.upper is None or value.confidence_level is None:
-        return "neither samples nor an interval of a known level"
-    if not (math.isfinite(value.lower) and math.isfinite(value.upper)):
-        return "the stored interval is undefined or infinite"
-    if not value.lower <= value.value <= value.upper:
-        return "the stored interval does not contain the value"
-    return "the stored interval is a point" if value.lower == value.upper else ""
-
-
-def _standard_error(measured: MeasuredValue) -> float:
-    value = measured.value
-    if measured.has_terms() and are_clustered(measured):
-        found = clustered_mean(measured)
-        assert not isinstance(found, str), found
-        return found.error
-    if measured.has_terms():
-        terms = measured.terms().astype(np.float64)
-        return float(terms.std(ddof=1)) / math.sqrt(len(terms))
-    assert value.lower is not None, value.name
-    assert value.upper is not None, value.name
-    assert value.confidence_level is not None, value.name
-    return (value.upper - value.lower) / (2 * normal_quantile((1 + value.confidence_level) / 2))
 
 
 def _none_if_nan(value: float) -> float | None:

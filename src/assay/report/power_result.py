@@ -23,7 +23,7 @@ class PowerEstimate(Record):
         samples: how many samples each model needs.
         clusters: in how many clusters; None where samples are independent.
         counts: numbers of samples: that of the report, then those that were asked for.
-        smallest: for each of them the smallest difference that a comparison finds; infinite where there is none.
+        smallest: for each of them the smallest difference that a comparison finds; infinite where none is found.
     """
 
     section: str

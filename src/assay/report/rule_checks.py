@@ -241,7 +241,7 @@ def _value_of(section: Section, name: str, part: Slice | None) -> MeasuredValue 
 
 
 def metric_of(report: Report, name: str) -> tuple[Section, MeasuredValue] | str:
-    """The value of all samples that `metric` or `section/metric` names, with its section; or why there is none."""
+    """The value of all samples that `metric` or `section/metric` names, with its section; or why none fits."""
     found = _find(report, name, _names)
     if isinstance(found, str):
         return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from assay.errors import ConfigError, describe
 from assay.render.text import number
 from assay.report.clusters import ClusterCodes, Clusters, are_clustered, assumption, with_clusters
-from assay.report.inference import difference, spread_of
+from assay.report.inference import difference
 from assay.report.measured_value import MeasuredValue, why_not_the_same
 from assay.report.pairing import have_equal_samples
 from assay.report.power_result import Power, PowerEstimate
@@ -17,6 +17,7 @@ from assay.report.report import Report, Source
 from assay.report.rule_checks import metric_of
 from assay.report.samples import align
 from assay.report.section import Section
+from assay.report.spread import spread_of
 from assay.report.value import check_confidence_level
 from assay.stats.power import POWER, Spread
 

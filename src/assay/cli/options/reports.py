@@ -114,7 +114,9 @@ class PowerCommand(OutputOptions):
     effect: tuple[str, ...] = several(
         "Find a difference of this size: accuracy=0.01; may be repeated.", metavar="METRIC=NUMBER"
     )
-    run: Location | None = option("Take how much two models differ from this report of the same samples.", "--with")
+    run: Location | None = option(
+        "Pair the baseline with this report of another model, which tells how much two models differ.", "--with"
+    )
     n: tuple[float, ...] = several(
         "Say what these numbers of samples find, with commas.", metavar="NUMBERS", separator=","
     )
