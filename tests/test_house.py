@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,6 @@ from assay.devices.kinds import ACCELERATORS
 SRC = Path(assay.__file__).parent
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(SRC.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text("utf-8")) for path in MODULES}
 OPTIONAL = (
     "rich",
     "typer",
@@ -78,6 +78,22 @@ metrics makes an `Arithmetic`, which is a metric."""
 PUBLIC_API = "__init__"
 
 
+@functools.cache
+def trees() -> dict[Path, ast.Module]:
+    """Every module, parsed when a test first asks: processes that run none of these tests do without."""
+    return {path: ast.parse(path.read_text("utf-8")) for path in MODULES}
+
+
+def nodes() -> Iterator[tuple[Path, ast.AST]]:
+    """Every node of every module."""
+    return ((path, node) for path, tree in trees().items() for node in ast.walk(tree))
+
+
+@functools.cache
+def classes_by_name() -> dict[str, ast.ClassDef]:
+    return {node.name: node for _, node in nodes() if isinstance(node, ast.ClassDef)}
+
+
 def layer(package: str) -> int:
     known = {name: index for index, packages in enumerate(LAYERS) for name in packages}
     assert package in known, f"{package} is in no layer: inside src, import from packages and not from assay itself"
@@ -128,7 +144,7 @@ class Imports(ast.NodeVisitor):
 
 def import_graph() -> dict[str, set[str]]:
     """Module -> the modules of assay that it imports, also inside functions; names are traced to where they stand."""
-    modules = {dotted(path): Imports(tree) for path, tree in TREES.items()}
+    modules = {dotted(path): Imports(tree) for path, tree in trees().items()}
     # A package may take names from its modules when they are first used (_lazy.py): these it names for type checkers.
     homes = {
         (package, name): module
@@ -231,7 +247,7 @@ def is_allowed(path: Path, module: str, name: str, late: bool) -> bool:
 
 def test_packages_import_downwards():
     wrong = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         if package_of(path) != PUBLIC_API:
             imports = Imports(tree)
             every = imports.names | imports.typing | imports.late
@@ -290,12 +306,17 @@ def test_circles_are_found():
     assert circles(grouped(inside, "assay.a")) == [{"assay.a.x", "assay.a.y"}]
 
 
+def is_torch(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == "torch"
+
+
 def asks_for_a_device(node: ast.AST) -> bool:
     """``x.type == …`` and ``x.type in …``, ``.is_cuda`` and its like, ``.cuda()``, ``torch.cuda.…``."""
     if isinstance(node, ast.Compare):
         return any(isinstance(side, ast.Attribute) and side.attr == "type" for side in [node.left, *node.comparators])
     if isinstance(node, ast.Attribute):
-        is_of_device = ast.unparse(node.value) in ("torch.cuda", "torch.mps", "torch.xpu")
+        of = node.value
+        is_of_device = isinstance(of, ast.Attribute) and of.attr in ACCELERATORS and is_torch(of.value)
         return is_of_device or node.attr in ("is_cuda", "is_mps", "is_xpu", "is_cpu")
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("cuda", "mps")
 
@@ -319,7 +340,7 @@ def nodes_where(wanted: Callable[[ast.AST], bool], *left_out: str) -> list[str]:
     """The places in src, outside of some packages, at which something stands."""
     return [
         f"{path.relative_to(SRC)}:{node.lineno}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if package_of(path) not in left_out
         for node in ast.walk(tree)
         if wanted(node)
@@ -339,7 +360,7 @@ def extras(tree: ast.AST) -> set[str]:
 
 def test_errors_name_extras_that_there_are():
     declared = tomllib.loads((SRC.parents[1] / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-    named = {extra: path.name for path, tree in TREES.items() for extra in extras(tree)}
+    named = {extra: path.name for path, tree in trees().items() for extra in extras(tree)}
     assert "hf" in named
     assert {extra: path for extra, path in named.items() if extra not in declared} == {}
     from assay.integrations import optional_packages
@@ -349,10 +370,9 @@ def test_errors_name_extras_that_there_are():
 
 def test_no_class_name_stands_twice():
     places: dict[str, set[str]] = {}
-    for path, tree in TREES.items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name, set()).add(str(path.relative_to(SRC)))
+    for path, node in nodes():
+        if isinstance(node, ast.ClassDef):
+            places.setdefault(node.name, set()).add(str(path.relative_to(SRC)))
     assert {name: sorted(modules) for name, modules in places.items() if len(modules) > 1} == {}
 
 
@@ -374,9 +394,11 @@ FACTORIES = {
 def takes_the_default_device(node: ast.AST) -> bool:
     """A tensor that is made without a device."""
     is_factory = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in FACTORIES
-    if not is_factory or ast.unparse(node.func.value) != "torch":
-        return False
-    return not any(keyword.arg in ("device", None) for keyword in node.keywords)
+    return (
+        is_factory
+        and is_torch(node.func.value)
+        and not any(keyword.arg in ("device", None) for keyword in node.keywords)
+    )
 
 
 @pytest.mark.parametrize(("source", "found"), [("torch.zeros(2)", True), ("torch.zeros(2, device=d)", False)])
@@ -426,11 +448,11 @@ def test_the_scan_finds_private_members_of_others(source, found):
 
 
 def test_no_place_outside_of_a_class_reads_its_private_members():
-    classes = {n.name: n for tree in TREES.values() for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}
+    classes = classes_by_name()
     ours = {name[1:] for name in set().union(*map(named_in, classes.values())) - OF_OTHERS}
     places = [
         f"{path.relative_to(SRC)}:{each}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for each in private_reads(tree, classes)
         if each.rpartition("._")[2] in ours
     ]
@@ -481,14 +503,13 @@ def with_bases(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> list[ast
 
 
 def test_docstrings_describe_arguments_and_attributes_that_there_are():
-    classes = {n.name: n for tree in TREES.values() for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}
     wrong = []
-    for path, tree in TREES.items():
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.ClassDef | ast.FunctionDef) or takes_any_keyword(node):
-                continue
-            owners = with_bases(node, classes) if isinstance(node, ast.ClassDef) else [node]
-            missing = documented(ast.get_docstring(node)) - set().union(*map(named_in, owners))
+    for path, node in nodes():
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef) or takes_any_keyword(node):
+            continue
+        if names := documented(ast.get_docstring(node)):
+            owners = with_bases(node, classes_by_name()) if isinstance(node, ast.ClassDef) else [node]
+            missing = names - set().union(*map(named_in, owners))
             wrong += [f"{path.relative_to(SRC)}:{node.lineno}: {node.name} has no {name}" for name in sorted(missing)]
     assert wrong == []
 
@@ -502,7 +523,8 @@ def lists_kinds(node: ast.AST) -> bool:
         named = [each.value for each in node.elts if isinstance(each, ast.Constant)]
     else:
         text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-        named = [kind for kind in ACCELERATORS if re.search(rf"\(?{kind}\|", text) or text.endswith(f"|{kind})")]
+        alternatives = "|" in text
+        named = [kind for kind in ACCELERATORS if alternatives and re.search(rf"\b{kind}\||\|{kind}\)", text)]
     return len({str(name).partition(":")[0] for name in named} & {*ACCELERATORS}) > 1
 
 

@@ -1,4 +1,7 @@
-"""Which cases of a test with many of them `make test` runs: one of each kind. `make test-all` runs them all."""
+"""Which cases of a test with many of them `make test` runs: one of each kind. `make test-all` runs them all.
+
+Of a law, which holds for every kind, `make test` runs a third of the kinds: each law another third.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ import pytest
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 EXAMPLES = 10
 """How many examples of a property `make test` draws; `make test-all` draws 40."""
+TURNS = 3
+"""How many laws it takes on average until each kind was tried."""
 
 
 class Selection:
@@ -25,20 +30,21 @@ def draws(count: int) -> range:
     return range(max(4, count // 5) if Selection.is_thin else count)
 
 
-def one_of_each(kind: Callable[..., Hashable] = lambda **_: None) -> Decorator:
+def one_of_each(kind: Callable[..., Hashable] = lambda **_: None, turns: int = 1) -> Decorator:
     """Decorate a parametrized test, so that `make test` runs one case of each kind.
 
     Args:
         kind: takes the parameters of a case by name and gives what is equal for the cases that one of them represents.
             By default all cases are of one kind.
+        turns: run the cases of one kind in so many.
     """
-    return pytest.mark.one_of_each.with_args(kind)
+    return pytest.mark.one_of_each.with_args(kind, turns)
 
 
 def every(cases: Sequence[Any], kind: Callable[[Any], Hashable] = attrgetter("kind")) -> Decorator:
-    """Parametrize a law with cases, of which `make test` runs one of each `kind`; on each device in turn."""
+    """Parametrize a law with cases, of which `make test` runs one of every third `kind`; on each device in turn."""
     parametrized = pytest.mark.parametrize("case", cases, ids=str)
-    return lambda test: one_of_each(lambda case, **_: kind(case))(parametrized(test))
+    return lambda test: one_of_each(lambda case, **_: kind(case), TURNS)(parametrized(test))
 
 
 def one_of_each_and_the_rest(cases: Sequence[Any]) -> Decorator:
@@ -52,17 +58,25 @@ def mark_the_rest(items: Sequence[pytest.Item]) -> None:
     """Mark as `exhaustive` the cases that another one of their kind represents.
 
     Which one does is the same in every run, and another one for each test and each kind: together, the tests run many
-    of the cases, and each kind meets one of the devices.
+    of the cases, and each kind meets one of the devices. The kinds that have their turn differ between tests, too.
     """
-    kinds: dict[tuple[str, Hashable], list[pytest.Item]] = {}
+    tests: dict[str, dict[Hashable, list[pytest.Item]]] = {}
+    turns: dict[str, int] = {}
     for item in items:
         if (marker := item.get_closest_marker("one_of_each")) is not None:
+            kind, turns[test := _test(item)] = marker.args
             params: dict[str, Any] = item.callspec.params  # type: ignore[attr-defined]
-            kinds.setdefault((item.nodeid.partition("[")[0], marker.args[0](**params)), []).append(item)
-    for cases in kinds.values():
-        chosen = crc32(cases[0].nodeid.encode()) % len(cases)
-        for item in cases[:chosen] + cases[chosen + 1 :]:
-            item.add_marker("exhaustive")
+            tests.setdefault(test, {}).setdefault(kind(**params), []).append(item)
+    for test, kinds in tests.items():
+        number = min(turns[test], len(kinds))
+        for place, cases in enumerate(kinds.values(), crc32(test.encode())):
+            chosen = crc32(cases[0].nodeid.encode()) % len(cases) if place % number == 0 else len(cases)
+            for item in cases[:chosen] + cases[chosen + 1 :]:
+                item.add_marker("exhaustive")
+
+
+def _test(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
 
 
 __all__ = ["EXAMPLES", "Selection", "draws", "every", "mark_the_rest", "one_of_each", "one_of_each_and_the_rest"]
