@@ -14,6 +14,7 @@ from torch import Tensor
 
 from assay.errors import AssayError, AssayWarning
 from assay.metrics.samples import draw_columns, draw_for, examples, public_metrics
+from thinning import TURNS, one_of_each
 
 ROWS = 4
 EACH = 3
@@ -84,6 +85,7 @@ def _hostile(argument: Any, turn: int) -> list[tuple[str, Any]]:
     return [(name, make(argument)) for name, make in itertools.islice(inputs.items(), turn % EACH, None, EACH)]
 
 
+@one_of_each(lambda turn: turn, TURNS)
 @pytest.mark.parametrize("turn", range(len(KINDS)), ids=[kind.__name__ for kind in KINDS])
 def test_a_metric_gives_a_value_or_an_error_of_its_own(turn):
     metric = next(examples(KINDS[turn]))

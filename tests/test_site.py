@@ -14,6 +14,7 @@ import yaml
 import assay.metrics
 from assay.metrics.documentation import sections
 from pages import Page
+from thinning import TURNS, one_of_each
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = runpy.run_path(str(ROOT / "docs" / "site" / "reference.py"))
@@ -122,6 +123,7 @@ def test_code_without_a_calculation_is_no_formula() -> None:
     assert formula("What it is.\n\nOf every `k`, as `map_cut`.") == ""
 
 
+@one_of_each(lambda name: name, TURNS)
 @pytest.mark.parametrize("name", assay.metrics.catalogue.public_metrics())
 def test_every_metric_has_a_picture_in_which_something_changes(name: str) -> None:
     figure = picture(getattr(assay.metrics, name))

@@ -36,9 +36,7 @@ class Item:
 
 
 def items(test: str, turns: int, kinds: int) -> list[Item]:
-    return [
-        Item(test, {"n": n, "on": on}, lambda n, on: n % kinds, turns) for n in range(100) for on in ("cpu", "mps")
-    ]
+    return [Item(test, {"n": n, "on": on}, lambda n, on: n % kinds, turns) for n in range(100) for on in ("cpu", "mps")]
 
 
 def chosen(test: str, turns: int = 1, kinds: int = 10) -> list[dict[str, Any]]:

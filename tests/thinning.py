@@ -79,4 +79,13 @@ def _test(item: pytest.Item) -> str:
     return item.nodeid.partition("[")[0]
 
 
-__all__ = ["EXAMPLES", "Selection", "draws", "every", "mark_the_rest", "one_of_each", "one_of_each_and_the_rest"]
+__all__ = [
+    "EXAMPLES",
+    "TURNS",
+    "Selection",
+    "draws",
+    "every",
+    "mark_the_rest",
+    "one_of_each",
+    "one_of_each_and_the_rest",
+]

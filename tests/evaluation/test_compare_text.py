@@ -94,6 +94,7 @@ def word_error_rate(words, errors):
     return MeasuredValue(value, samples)
 
 
+@pytest.mark.exhaustive
 def test_the_level_of_the_paired_test_and_interval_of_wer():
     rng = np.random.default_rng(7)
     rejected = missed = 0

@@ -13,6 +13,7 @@ from assay.meter import Meter
 from assay.metrics.regression.correlation import ConcordanceCorrCoef, PearsonCorrCoef
 from assay.metrics.regression.explained_variance import R2Score
 from laws import CASES, Case, Data, leaves, shows_counts
+from thinning import every
 
 OF_PARTS = (
     *("ByGroup", "Classwise", "GroupStatRates", "MeanAveragePrecision"),
@@ -48,7 +49,7 @@ def few(case: Case) -> dict[str, Data]:
     return found
 
 
-@pytest.mark.parametrize("case", first_cases(), ids=str)
+@every(first_cases(), str)
 def test_a_value_that_is_nan_comes_with_a_warning(case):
     for what, data in few(case).items():
         with warnings.catch_warnings(record=True) as caught:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -56,6 +57,7 @@ def metric_classes(trees: Iterable[ast.Module]) -> set[str]:
     return {name for name in metrics if not name.startswith("_")}
 
 
+@functools.cache
 def public(name: str) -> set[str]:
     """The names that a library shows, as its source has them."""
     trees = sources(PACKAGES[name])

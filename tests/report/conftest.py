@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from assay.render.html import to_html
 from assay.report import (
     Bars,
     ConfusionPlot,
@@ -77,6 +78,12 @@ def everything(word: str = "name") -> Report:
 @pytest.fixture
 def report() -> Report:
     return everything()
+
+
+@pytest.fixture(scope="session")
+def html() -> str:
+    """The page of the report with everything in it: drawing it takes a second."""
+    return to_html(everything().to_document())
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def fed(wrapped, *parts, named=True):
 
 
 def seen(wrapped):
-    return [bits(group) for group in wrapped.groups], wrapped.intervals(n_resamples=200)
+    return [bits(group) for group in wrapped.groups], wrapped.intervals(n_resamples=30)
 
 
 class Seen:
