@@ -19,6 +19,9 @@ PIP    := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-
 STAMPS := $(VENV)/.stamps
 JOBS   ?= auto
 
+# Of the processes that tests start, the first compiles a module and the others read what it wrote.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-all test-slow test-compat test-gpu test-regressions test-integrations test-cuda-build test-torch lint types bench bench-gpu docs screenshots clean
 .DELETE_ON_ERROR:
 

@@ -28,6 +28,7 @@ def test_else_the_users_cache(monkeypatch, tmp_path):
     assert cache_folder() == tmp_path / ".cache" / "assay"
 
 
+@pytest.mark.exhaustive
 def test_without_a_folder_nothing_is_kept(tmp_path):
     in_its_place = tmp_path / "file"
     in_its_place.write_text("")

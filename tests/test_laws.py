@@ -29,7 +29,7 @@ from laws import (
     wide_values,
 )
 from laws import value as read
-from thinning import every, one_of_each_and_the_rest
+from thinning import every, every_third, one_of_each_and_the_rest
 
 every_case = every(CASES)
 
@@ -126,22 +126,17 @@ def test_ignored_samples_leave_no_trace_in_the_value(case):
     assert bits(read(both)) == bits(read(case.counted(data)))
 
 
-def test_a_sample_of_weight_0_changes_no_bit_of_the_value():
+@every([case for case in CASES if case.weighted])
+def test_a_sample_of_weight_0_changes_no_bit_of_the_value(case):
     """Of retrieval it is a query: a document of weight 0 lowers the weight of its query, which is a mean."""
-    wrong = []
-    for case in CASES:
-        if not case.weighted:
-            continue
-        data, without_weight = case.data(3, 9), case.data(25, 24)
-        assert without_weight.weights is not None
-        without_weight = without_weight._replace(
-            weights=torch.zeros_like(without_weight.weights),
-            columns={name: each + 99 * (name == "indexes") for name, each in without_weight.columns.items()},
-        )
-        for meter, empty in ((case.counted(data), data), (case.meter(), data.rows(slice(0)))):
-            if bits(read(case.counted(empty, without_weight))) != bits(read(meter)):
-                wrong.append(str(case))
-    assert wrong == []
+    data, without_weight = case.data(3, 9), case.data(25, 24)
+    assert without_weight.weights is not None
+    without_weight = without_weight._replace(
+        weights=torch.zeros_like(without_weight.weights),
+        columns={name: each + 99 * (name == "indexes") for name, each in without_weight.columns.items()},
+    )
+    for meter, empty in ((case.counted(data), data), (case.meter(), data.rows(slice(0)))):
+        assert bits(read(case.counted(empty, without_weight))) == bits(read(meter))
 
 
 @every_case
@@ -189,6 +184,7 @@ def collections() -> dict[str, list[Case]]:
     return found
 
 
+@every_third
 @pytest.mark.parametrize("cases", collections().values(), ids=collections())
 def test_a_collection_reads_what_each_metric_reads_alone(cases):
     data = max(cases, key=lambda case: case.whole_weights).data(22, 30)  # integers are weights for all of them

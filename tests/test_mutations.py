@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 
 from mutations import Mutation, Tree, drawn, mutations
 
 ROOT = Path(__file__).parents[1]
+
+
+@functools.lru_cache(maxsize=4)
+def dumped(source: str) -> str:
+    return ast.dump(ast.parse(source))
 
 
 def test_each_mutation_changes_a_line_and_has_tests():
@@ -16,8 +22,7 @@ def test_each_mutation_changes_a_line_and_has_tests():
     assert len({str(each) for each in found}) == len(found)
     for each in found:
         source = each.file(ROOT).read_text("utf-8")
-        changed = each.changed(source)
-        assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(source)), each
+        assert dumped(each.changed(source)) != dumped(source), each
         assert each.test_files(ROOT), each
 
 

@@ -41,6 +41,10 @@ def one_of_each(kind: Callable[..., Hashable] = lambda **_: None, turns: int = 1
     return pytest.mark.one_of_each.with_args(kind, turns)
 
 
+every_third = pytest.mark.one_of_each.with_args(None, TURNS)
+"""Decorate a parametrized test, so that `make test` runs a third of its cases: with others in each test."""
+
+
 def every(cases: Sequence[Any], kind: Callable[[Any], Hashable] = attrgetter("kind")) -> Decorator:
     """Parametrize a law with cases, of which `make test` runs one of every third `kind`; on each device in turn."""
     parametrized = pytest.mark.parametrize("case", cases, ids=str)
@@ -66,7 +70,7 @@ def mark_the_rest(items: Sequence[pytest.Item]) -> None:
         if (marker := item.get_closest_marker("one_of_each")) is not None:
             kind, turns[test := _test(item)] = marker.args
             params: dict[str, Any] = item.callspec.params  # type: ignore[attr-defined]
-            tests.setdefault(test, {}).setdefault(kind(**params), []).append(item)
+            tests.setdefault(test, {}).setdefault(kind(**params) if kind else item.nodeid, []).append(item)
     for test, kinds in tests.items():
         number = min(turns[test], len(kinds))
         for place, cases in enumerate(kinds.values(), crc32(test.encode())):
@@ -85,6 +89,7 @@ __all__ = [
     "Selection",
     "draws",
     "every",
+    "every_third",
     "mark_the_rest",
     "one_of_each",
     "one_of_each_and_the_rest",

@@ -81,6 +81,7 @@ print(torch.linalg.eigvals(torch.eye(3, device="mps")))
 """
 
 
+@pytest.mark.exhaustive
 def test_what_is_written_in_place_is_written_when_the_program_goes_on(tmp_path):
     script = tmp_path / "written.py"
     script.write_text(WRITTEN)

@@ -374,6 +374,7 @@ def test_sentences_are_corrected_and_measured_as_jiwer_does(spelling):
     assert all(value.lower < value.value < value.upper for value in found.values)
 
 
+@pytest.mark.exhaustive
 def test_no_held_out_sentence_was_learned(spelling):
     assert len(spelling.sentences) > 100
     assert not {target for _, target, _ in spelling.sentences} & set(spelling.training_sentences)

@@ -18,6 +18,7 @@ from migrate.test_draws import Drawn
 from migrate.test_draws import same as same_or_undefined
 from migrate.test_table import theirs
 from migrate.test_values import ran_with
+from thinning import every_third
 
 ENTRIES = [
     entry
@@ -140,6 +141,7 @@ def run(kind, given, updates):
     return [*(metric(*each) for each in updates), metric.compute()]
 
 
+@every_third
 @pytest.mark.parametrize("half", [False, True], ids=["logits", "half precision"])
 @pytest.mark.parametrize("entry", CLASSES, ids=lambda entry: entry.name)
 def test_scores_are_taken_as_torchmetrics_takes_them(entry, half):
@@ -158,6 +160,7 @@ def test_scores_are_taken_as_torchmetrics_takes_them(entry, half):
         assert same(one, two, types=not half)
 
 
+@every_third
 @pytest.mark.parametrize("entry", CLASSES, ids=lambda entry: entry.name)
 def test_labels_may_be_floats(entry):
     original, ours = both(entry.name)

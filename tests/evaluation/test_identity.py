@@ -21,7 +21,7 @@ from assay.errors import ConfigError, StateError
 from assay.evaluation import BatchError
 from assay.evaluation.model.exported_models import as_model
 from assay.evaluation.resume.stable_digest import NoDigestError, stable_digest
-from thinning import one_of_each
+from thinning import every_third, one_of_each
 
 SCALE = 2
 X = torch.eye(3).repeat(20, 1)
@@ -100,6 +100,7 @@ CHANGES = {
 }
 
 
+@every_third
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_finished_run_is_not_the_result_of_another(tmp_path, change):
     assert accuracy(tmp_path) == 1.0

@@ -12,6 +12,7 @@ from assay.errors import ConfigError
 from assay.evaluation import evaluate
 from assay.metrics import LogLoss, MatthewsCorrCoef, Mean, PearsonCorrCoef, Recall
 from assay.stats.sampling import groups_of
+from thinning import every_third
 
 GENERATOR = torch.Generator().manual_seed(4)
 SCORES = torch.rand(300, 3, generator=GENERATOR).softmax(1)
@@ -79,6 +80,7 @@ def test_regressions_and_means():
     assert mean.upper - mean.lower == pytest.approx(2 * 1.96 * error, rel=0.3)
 
 
+@every_third
 @pytest.mark.parametrize("samples", [True, False])
 @pytest.mark.parametrize("batch_size", [1, 32])
 def test_they_do_not_depend_on_the_split(batch_size, samples):

@@ -14,6 +14,7 @@ from assay.evaluation.observe.observers import Observers
 from assay.meter import arguments
 from assay.metrics import LogLoss, MeanAbsoluteError, Recall
 from assay.report import compare
+from thinning import every_third
 
 GENERATOR = torch.Generator().manual_seed(9)
 SCORES = torch.rand(90, 3, generator=GENERATOR).softmax(1)
@@ -179,6 +180,7 @@ def test_what_is_staged_does_not_change_with_the_batch():
     assert found.values == expected.values
 
 
+@every_third
 @pytest.mark.parametrize("stage_bytes", [0, 100, 1000])
 def test_how_much_is_staged_changes_nothing(monkeypatch, stage_bytes):
     expected, _ = section(TensorDataset(SCORES, Y), slices={"y": 1})

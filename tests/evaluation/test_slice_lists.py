@@ -15,7 +15,7 @@ from assay.errors import ConfigError
 from assay.evaluation import evaluate
 from assay.report import Report, compare
 from assay.scoring import count, merge
-from thinning import one_of_each
+from thinning import every_third, one_of_each
 
 RANDOM = np.random.default_rng(3)
 N = 400
@@ -73,6 +73,7 @@ def test_the_split_changes_no_bit():
     assert measured(7).sections[0].slices == measured(400).sections[0].slices
 
 
+@pytest.mark.exhaustive
 def test_slices_without_kept_samples_have_the_same_values_and_pairs():
     kept, bare = measured(), measured(keep_samples=False)
     for first, second in zip(kept.sections[0].slices, bare.sections[0].slices, strict=True):
@@ -93,6 +94,7 @@ def test_tables_are_sliced_alike(kind):
     assert any("of all its values of tags" in note for note in found.notes)
 
 
+@every_third
 @pytest.mark.parametrize("slices", [["tags"], ["tags", ("tags", "sex")], SLICES])
 def test_all_rows_of_a_table_are_counted_once_whatever_slices_they_are_in(slices):
     pa = pytest.importorskip("pyarrow")
@@ -121,6 +123,7 @@ def test_merged_parts_of_a_table_have_the_same_slices():
     assert whole.sections[0].slices == score(table, METRICS, **options).sections[0].slices
 
 
+@pytest.mark.exhaustive
 def test_single_values_among_lists_are_lists_of_one():
     mixed = [(tags[0] if len(tags) == 1 else tags) if tags else None for tags in TAGS]
     assert measured(400, mixed).sections[0].slices == measured(400).sections[0].slices

@@ -12,6 +12,7 @@ from assay.metrics import BLEUScore, ROUGEScore, WordErrorRate
 from assay.metrics.per_sample import per_sample_values
 from assay.report.worst import LIMIT, worst_errors
 from ranks import processes
+from thinning import every_third
 
 WORDS = ["the", "a", "cat", "dog", "sat", "on", "mat", "one", "two", "three", "red", "blue"]
 COUNT = 137
@@ -73,6 +74,7 @@ def expected():
     return tuple((f"clip {k}", PAIRS[k][1], PAIRS[k][0], float(errors[k])) for k in order[:LIMIT])
 
 
+@every_third
 @pytest.mark.parametrize("batch_size", [1, 8, 200])
 def test_the_same_sentences_for_every_batch_size_and_order(batch_size):
     shuffled = DataLoader(Sentences(), batch_size=batch_size, shuffle=True)

@@ -16,6 +16,7 @@ from assay.integrations import bert_score, infolm
 from assay.meter import Meter
 from assay.metrics import CharErrorRate
 from assay.metrics.per_sample import per_sample_values
+from thinning import every_third
 from tiny_networks import WORDS, bert, tokenizer
 
 TOKENIZER = tokenizer()
@@ -128,6 +129,7 @@ def test_bert_score_shares_a_meter_with_metrics_of_strings_and_runs_once(model):
     assert float(meter.compute()["cer"]) == float(CharErrorRate()(preds, target))
 
 
+@every_third
 @pytest.mark.parametrize("measure", ["kl", "alpha", "beta", "ab", "renyi", "l1", "l2", "l_infinity", "fisher_rao"])
 def test_infolm_is_that_of_torchmetrics_sentence_by_sentence(masked, measure):
     preds, target = sentences(11, 6), sentences(12, 6)

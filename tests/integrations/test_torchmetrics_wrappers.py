@@ -23,6 +23,7 @@ from torchmetrics.wrappers import (
 from assay import Accuracy, F1Score, MeanSquaredError, Recall
 from assay.errors import StateError
 from assay.integrations import as_torchmetric, as_torchmetrics
+from thinning import every_third
 
 C = 4
 
@@ -86,6 +87,7 @@ WRAPPERS = {
 }
 
 
+@every_third
 @pytest.mark.parametrize(("make", "data"), WRAPPERS.values(), ids=WRAPPERS)
 @pytest.mark.parametrize("called", ["update", "forward", "both"])
 def test_a_wrapper_has_the_values_that_it_has_around_their_metric(make, data, called):

@@ -26,6 +26,7 @@ from assay.metrics.regression.rank_correlation import SpearmanCorrCoef
 from assay.metrics.text.perplexity import Perplexity
 from assay.wrappers import Bootstrap, Multitask
 from laws import bits
+from thinning import every_third
 
 ROWS = 12
 STAGES = pytest.mark.parametrize("stage_bytes", [0, 256, 1 << 21])
@@ -80,6 +81,7 @@ READABLE = {
 }
 
 
+@every_third
 @STAGES
 @ARGUMENTS
 @pytest.mark.parametrize("kind", READABLE)
@@ -102,6 +104,7 @@ def test_a_large_batch_with_the_negative_bit_keeps_its_sign():
     assert found.terms["absolute error"].equal(values)
 
 
+@pytest.mark.exhaustive
 def test_a_compiled_update_keeps_the_sign():
     given = batch()
     meter, plain = update(meter_of_sums(), given), update(meter_of_sums(), given)
@@ -181,6 +184,7 @@ REFUSED = {
 }
 
 
+@every_third
 @STAGES
 @ARGUMENTS
 @pytest.mark.parametrize("kind", REFUSED)

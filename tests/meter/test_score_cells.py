@@ -22,7 +22,7 @@ from assay.tally.row_cells import RowCells
 from assay.tally.scores.labelled_scores import score_spec
 from assay.tally.scores.scores import ScoreTally
 from laws import bits
-from thinning import one_of_each
+from thinning import TURNS, one_of_each
 
 CELLS = 6
 EMPTY = 4
@@ -75,7 +75,7 @@ def metrics_of(task: Task, limit: int) -> dict[str, Metric]:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("limit", [0, 60, 10**6])
 @pytest.mark.parametrize("task", TASKS, ids=str)
-@one_of_each(lambda task, limit, **_: (str(task), limit > 0))
+@one_of_each(lambda task, limit, **_: (str(task), limit > 0), TURNS)
 def test_states_are_those_of_one_meter_a_cell(task: Task, limit: int, weighted: bool):
     """Some cells pass the limit with the first rows, some later, some never; and states are read in between."""
     like = Meter(weighted=weighted, **metrics_of(task, limit))
@@ -101,7 +101,7 @@ def test_states_are_those_of_one_meter_a_cell(task: Task, limit: int, weighted: 
 
 @pytest.mark.parametrize("limit", [0, 90, 10**6])
 @pytest.mark.parametrize("task", TASKS, ids=str)
-@one_of_each(lambda task, limit, **_: (str(task), limit > 0))
+@one_of_each(lambda task, limit, **_: (str(task), limit > 0), TURNS)
 def test_parts_that_are_handed_over_add_up(task: Task, limit: int):
     """Cells that are few in each part, and too many together; more may be counted where parts were added."""
     like = Meter(**metrics_of(task, limit))

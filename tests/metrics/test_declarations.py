@@ -23,6 +23,7 @@ from assay.metrics.catalogue import PAGES, families, page
 from assay.metrics.classification.label_metrics import LabelMetric
 from assay.metrics.documentation import SECTIONS, sections
 from assay.metrics.samples import draw_columns, draw_for, examples, public_metrics
+from thinning import every_third
 
 ROOT = Path(__file__).parents[2]
 every_metric = pytest.mark.parametrize("kind", public_metrics().values(), ids=public_metrics())
@@ -107,6 +108,7 @@ def single(value: object) -> float | None:
     return next((number for _, number in named_numbers("", value)), None)
 
 
+@every_third
 @pytest.mark.filterwarnings("ignore:PositiveLikelihoodRatio:assay.errors.NoDataWarning")
 @every_metric
 def test_right_predictions_are_better_than_random_ones_in_the_declared_direction(kind):
@@ -130,6 +132,7 @@ def test_right_predictions_are_better_than_random_ones_in_the_declared_direction
     assert bool(compared) == (kind.higher_is_better is not None and not no_best)
 
 
+@every_third
 @every_metric
 def test_a_direction_is_missing_only_where_no_value_is_the_best(kind):
     shows_more = all(

@@ -9,7 +9,7 @@ import torch
 
 from assay.errors import DtypeError
 from laws import CASES, Case, bits, kind_of, rounds, value
-from thinning import one_of_each
+from thinning import TURNS, one_of_each
 
 FLOATS = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e8m0fnu, torch.float16, torch.bfloat16, torch.float64)
 WHOLES = (torch.bool, torch.uint8, torch.int8, torch.int32, torch.uint16, torch.uint32, torch.uint64)
@@ -28,7 +28,7 @@ def wide(x: torch.Tensor) -> torch.Tensor:
     return x.double() if x.dtype.is_floating_point else x.to(torch.int64)
 
 
-@one_of_each(lambda case: kind_of(case.metric.tally(False)))
+@one_of_each(lambda case: kind_of(case.metric.tally(False)), TURNS)
 @pytest.mark.parametrize("case", first_cases(), ids=str)
 def test_any_two_dtypes_give_the_value_of_the_same_numbers_or_an_error(case):
     for (of_preds, of_target), count in itertools.product(PAIRS, (1, 5)):

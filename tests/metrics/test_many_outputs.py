@@ -24,6 +24,7 @@ from assay.metrics import (
     WeightedMeanAbsolutePercentageError,
 )
 from assay.tally.sums.totals import Totals
+from thinning import every_third
 
 OUTPUTS = 12
 METRICS = {
@@ -77,6 +78,7 @@ def both_ways(metric, *arguments, **weights) -> tuple[torch.Tensor, torch.Tensor
         return value, metric(*arguments, **weights)
 
 
+@every_third
 @given(
     st.lists(st.sampled_from(KINDS), min_size=OUTPUTS, max_size=OUTPUTS),
     st.sampled_from([1, 2, 3, 8, 40]),

@@ -25,6 +25,7 @@ from assay.metrics.classification.ranking import (
 )
 from laws import bits
 from metrics.ranked_samples import AREAS, classes, gaussians
+from thinning import every_third
 
 
 @pytest.mark.parametrize(("metric", "oracle"), AREAS)
@@ -89,6 +90,7 @@ SHAPES = {
 }
 
 
+@every_third
 @pytest.mark.parametrize("metric", [AUROC, AveragePrecision])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("positives", [0.5, 0.01])
@@ -113,6 +115,7 @@ def test_bounds_of_averages_contain_the_exact_value(average):
         assert value.item() == pytest.approx(exact.item(), abs=1e-4)
 
 
+@every_third
 @pytest.mark.parametrize("positives", [0.5, 0.001])
 @pytest.mark.parametrize("scale", [1, 5])
 def test_bounds_are_narrow(positives, scale):

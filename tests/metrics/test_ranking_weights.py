@@ -15,7 +15,7 @@ from assay.metrics.classification.ranking import (
     AveragePrecision,
 )
 from metrics.ranked_samples import AREAS, classes
-from thinning import draws
+from thinning import draws, every_third
 
 
 def weights_of(generator, kind, *shape):
@@ -58,6 +58,7 @@ def averaged(columns, average, which):
     return sum(area * share for area, share in some) / total if total else None
 
 
+@every_third
 @pytest.mark.filterwarnings("ignore::assay.errors.NoDataWarning")
 @pytest.mark.parametrize("average", ["micro", "macro", "weighted", None])
 @pytest.mark.parametrize("kind", ["wide", "powers", "whole", "tenths"])

@@ -18,6 +18,7 @@ from assay.tally.scores.score_bins import ScoreBins
 from assay.tally.scores.scores import ScoreTally
 from assay.tally.stores.sample_store import SampleStore
 from assay.tally.sums import exact
+from thinning import every_third
 
 pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
 
@@ -76,6 +77,7 @@ def drawn(kind: str, rows: int = 5000) -> torch.Tensor:
     raise AssertionError(kind)
 
 
+@every_third
 @pytest.mark.parametrize("logits", [False, True])
 @pytest.mark.parametrize("ignore_index", [None, -100, 0, 1])
 @pytest.mark.parametrize("kind", ["uniform", "confident", "logits", "half", "any bits", "ends"])

@@ -14,6 +14,7 @@ from assay.native.library import MISSING, library
 from assay.native.rankings import rank_scores
 from assay.tally.scores import scores as tally_of_scores
 from assay.tally.scores.curves import of_samples
+from thinning import every_third
 
 pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
 
@@ -76,6 +77,7 @@ def batches(kind):
                 yield logits.softmax(1), torch.randint(0, 4, (rows,), generator=generator)
 
 
+@every_third
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("metric", [AUROC, AveragePrecision, ROC, PrecisionRecallCurve])
 @pytest.mark.parametrize("limit", [{"exact": True}, {"exact_up_to": 0}, {"exact_up_to": 100}])

@@ -16,6 +16,7 @@ from assay.metrics import MeanAbsoluteError
 from assay.native.library import MISSING, library, takes
 from assay.native.sums import ProductSums
 from assay.tally.sums import exact
+from thinning import every_third
 
 needs_library = pytest.mark.skipif(library() is None, reason=MISSING)
 
@@ -76,6 +77,7 @@ def compiled(factors: list[torch.Tensor]) -> torch.Tensor:
     return exact.canonical(limbs)
 
 
+@every_third
 @needs_library
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rows", [1, 1000, 1024, 1025, 5000])

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from thinning import every_third
+
 FACTORIES = {
     "empty": lambda **at: torch.empty(2, 3, **at),
     "zeros": lambda **at: torch.zeros(2, 3, **at),
@@ -58,6 +60,7 @@ def same(here: torch.Tensor, on_cpu: torch.Tensor) -> None:
     assert torch.equal(here.cpu(), on_cpu)
 
 
+@every_third
 @pytest.mark.parametrize("name", FACTORIES)
 def test_a_factory_with_device_makes_it_there(there, name: str):
     make = FACTORIES[name]

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from assay.pretend.events import KINDS
+from thinning import every_third
 
 WAITS = {  # name: what is done, and the operator that waits
     "item": (lambda x: x[0].item(), "aten::_local_scalar_dense"),
@@ -69,6 +70,7 @@ def four(there) -> torch.Tensor:
     return x
 
 
+@every_third
 @pytest.mark.parametrize("name", WAITS)
 def test_the_host_waits_and_the_line_is_noted(there, name: str):
     call, operator = WAITS[name]
@@ -82,6 +84,7 @@ def test_the_host_waits_and_the_line_is_noted(there, name: str):
     assert event.why
 
 
+@every_third
 @pytest.mark.parametrize("name", GOES_ON)
 def test_the_host_goes_on(there, name: str):
     x = four(there)

@@ -17,6 +17,7 @@ from assay.pretend.errors import PretendError
 from assay.pretend.python_engine.patches import FIRST
 from assay.pretend.python_engine.tensor import PretendArray, PretendTensor
 from assay.pretend.session import PretendDevice
+from thinning import every_third
 
 CUDA1 = torch.device("cuda", 1)
 MASK_23 = torch.tensor([[True, False, True], [True, True, False]])
@@ -124,6 +125,7 @@ def test_an_index_gives_what_it_gives_on_the_cpu(gpus: PretendDevice, shape: str
         assert got.stride() == expected.stride(), index
 
 
+@every_third
 @pytest.mark.parametrize("value", VALUES)
 def test_writing_by_an_index_does_what_it_does_on_the_cpu(gpus: PretendDevice, value: str):
     def written(index: str, x: torch.Tensor, move: Move) -> torch.Tensor:

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from thinning import one_of_each
+from thinning import every_third, one_of_each
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
@@ -153,6 +153,7 @@ OPTIMIZERS = {
 }
 
 
+@every_third
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_trains_as_on_the_cpu(there, name: str):
     torch.manual_seed(0)
@@ -300,6 +301,7 @@ def test_compiled_functions(there, backend: str, fullgraph: bool):
     torch._dynamo.reset()
 
 
+@pytest.mark.exhaustive
 def test_compiled_functions_whose_graph_breaks_where_the_host_waits(there):
     torch._dynamo.reset()
     graphs = torch._dynamo.utils.counters["stats"]

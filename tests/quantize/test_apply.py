@@ -12,7 +12,7 @@ from assay.quantize.kernels import KERNELS
 from assay.quantize.planning import apply as plan_apply
 from assay.quantize.rounding import Calibration, gptq
 from quantize.models import LanguageModel, language_model, some_ids
-from thinning import one_of_each
+from thinning import TURNS, one_of_each
 
 FULL = {"squeeze": "skip", "embedding:*": "int8", "head": "int8", "*": "int4, int8"}
 
@@ -31,7 +31,7 @@ def taken(model: nn.Module) -> dict[str, str]:
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("recipe", ["int8", "int4", "int4:g64:sym", FULL])
 @pytest.mark.parametrize("method", ["nearest", "hqq"])
-@one_of_each(lambda recipe, method, **_: (str(recipe), method))
+@one_of_each(lambda recipe, method, **_: (str(recipe), method), TURNS)
 def test_it_does_what_was_printed_and_no_more(tied, recipe, method):
     model = language_model(tied=tied)
     before = copy.deepcopy(model)

@@ -8,6 +8,7 @@ from assay.native import weights
 from assay.quantize import Scheme, dispatch
 from assay.quantize.dispatch import DEFAULTS, DispatchTable, at, regimes
 from assay.quantize.kernels import KERNELS
+from thinning import every_third
 
 INT4, INT8, SHAPE = Scheme.parse("int4"), Scheme.parse("int8"), (4096, 4096)
 OWN = DispatchTable(DEFAULTS)
@@ -24,6 +25,7 @@ def test_every_step_of_the_table_leads_up_to_a_path():
         assert {kernel for _, kernel in steps} <= KERNELS.keys()
 
 
+@every_third
 @pytest.mark.parametrize("dtype", [*DTYPES, "float64"])
 @pytest.mark.parametrize("device", ["cpu", "cuda:1", "mps", "xpu", "npu"])
 @pytest.mark.parametrize("text", ["int4", "int4:g32:sym", "int8", "int3:g16", "int8:dynamic", "int4:dynamic"])

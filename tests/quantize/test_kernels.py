@@ -13,6 +13,7 @@ from assay.quantize.kernels import KERNELS, kernel
 from assay.quantize.kernels.int4 import for_cuda, for_mps, for_xpu
 from assay.quantize.kernels.portable import quantize_rows, rounded_rows
 from quantize.drawn import TOLERANCES, apart, integers_of
+from thinning import every_third
 
 SCHEMES = ("int4", "int4:g32", "int4:g64:sym", "int4:g256", "int8", "int8:g64:asym", "int3:g32", "int2:channel", "int6")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -22,6 +23,7 @@ def inputs(rows, width, dtype, seed=0):
     return torch.randn(rows, width, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 
+@every_third
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(64, 256), (40, 256), (7, 512)], ids=str)
 @pytest.mark.parametrize("text", [*SCHEMES, "int8:dynamic", "int4:dynamic"])

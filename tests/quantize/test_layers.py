@@ -17,7 +17,7 @@ from assay.quantize.dispatch import DispatchTable
 from assay.quantize.kernels import KERNELS, kernel
 from assay.quantize.layers import QuantizedWeight
 from quantize.drawn import TOLERANCES, apart, integers_of
-from thinning import one_of_each
+from thinning import every_third, one_of_each
 
 SCHEMES = ("int4", "int4:g32:sym", "int8", "int3:g64", "int2:channel", "int8:g64:asym")
 DTYPES = tuple(TOLERANCES)
@@ -34,6 +34,7 @@ def dense(layer, x):
     return F.linear(x.double(), layer.integers.dequantize().double(), bias)
 
 
+@every_third
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(256,), (1, 256), (3, 256), (2, 5, 256), (70, 256), (2, 2, 3, 256)], ids=str)
 @pytest.mark.parametrize("text", SCHEMES)

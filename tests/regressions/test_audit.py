@@ -90,6 +90,7 @@ def test_the_audit_names_the_bug_the_line_and_the_fix(case):
     assert result.exit_code() == 1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("case", [case for case in CASES if ":" in case.target], ids=lambda case: case.target)
 @one_of_each()
 def test_the_mended_form_has_no_finding(case):

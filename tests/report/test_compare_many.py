@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from assay.report import Report, Samples, Section, Value, compare
+from thinning import every_third
 
 ROWS = 500
 
@@ -71,6 +72,7 @@ def check(found, expected):
     assert found.changes == expected.changes
 
 
+@every_third
 @pytest.mark.parametrize("is_stored", [False, True])
 @pytest.mark.parametrize("ids", [None, [f"row {k}" for k in range(ROWS)]], ids=["numbers", "strings"])
 @pytest.mark.parametrize("shuffled", [False, True])

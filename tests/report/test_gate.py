@@ -342,6 +342,7 @@ def test_one_failure_is_a_failure_and_one_doubt_is_a_doubt():
         assert found.outcome == next(each for each in ("fail", "not enough evidence", "pass") if each in outcomes)
 
 
+@pytest.mark.exhaustive
 def test_no_evidence_at_the_bound_is_rarely_a_pass():
     rng = np.random.default_rng(0)
     passed = sum(outcome(run(int(k), 200), "min", 0.9) == "pass" for k in rng.binomial(200, 0.899, 400))

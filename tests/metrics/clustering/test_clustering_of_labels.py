@@ -31,7 +31,7 @@ from assay.metrics.clustering import pairs
 from assay.metrics.clustering.information import expected_information
 from assay.metrics.contingency_metric import log_quotient
 from assay.tally.labels.confusion import Confusion
-from thinning import draws
+from thinning import draws, every_third
 
 METHODS = ("arithmetic", "geometric", "min", "max")
 
@@ -107,6 +107,7 @@ def arguments(metric):
     return [name for name in ("beta", "average_method") if hasattr(metric, name)]
 
 
+@every_third
 @EVERY
 def test_names_of_labels_change_no_bit(metric):
     for seed in range(20):
@@ -116,6 +117,7 @@ def test_names_of_labels_change_no_bit(metric):
         assert float(metric(preds, (target + 5).bitwise_not())) == value
 
 
+@every_third
 @EVERY
 def test_whole_weights_count_samples(metric):
     for seed in range(20):
@@ -183,6 +185,7 @@ def exact_expectation(preds, target):
     return math.fsum(values) / len(values)
 
 
+@pytest.mark.exhaustive
 def test_the_expected_information_is_the_mean_over_permutations():
     for preds, target in (([0, 0, 1, 1, 2], [0, 1, 1, 1, 0]), ([0, 0, 0, 1, 1, 2], [4, 4, 5, 5, 6, 6])):
         info, expected = sk.mutual_info_score(target, preds), exact_expectation(preds, target)

@@ -15,7 +15,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from assay.errors import ConfigError, InputError
 from assay.metrics import BLEUScore, CHRFScore, SacreBLEUScore, TranslationEditRate
-from thinning import draws
+from thinning import draws, every_third
 
 WORDS = ("a", "b", "the", "cat", "Cat", "sat,", "(mat)", "1.5", "naïve", "火车", "&quot;x", "e-mail", "—")
 
@@ -48,6 +48,7 @@ def test_a_punctuation_mark_alone_is_one_word_as_in_sacrebleu():
     assert float(CHRFScore()(preds, target)) == pytest.approx(expected, rel=1e-12)
 
 
+@every_third
 @pytest.mark.parametrize("tokenize", ["13a", "intl", "zh", "char", "none"])
 @pytest.mark.parametrize("smooth", ["exp", "floor", "add-k", "none"])
 @pytest.mark.parametrize("options", [{}, {"lowercase": True, "effective_order": True}])
