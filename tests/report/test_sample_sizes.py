@@ -170,3 +170,9 @@ def test_older_files_of_comparisons_have_no_such_line():
     loaded = Comparison.from_json(json.dumps(seal(data)))
     assert loaded.delta("loss").smallest is None
     assert "could not have been seen" not in loaded.to_text()
+
+
+def test_no_fewer_clusters_are_asked_for_than_a_comparison_takes():
+    (least, *_) = power(MAIN, {"accuracy": 0.5}, counts=[40], cluster=np.arange(400) // 10).estimates
+    assert (least.samples, least.clusters) == (60, 6)
+    assert least.smallest[1] == math.inf

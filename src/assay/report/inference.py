@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from itertools import repeat
-from typing import TypeAlias
+from dataclasses import replace
 
 import numpy as np
 
-from assay.report.aligned_chunks import are_in_order, reordered
-from assay.report.clusters import ClusterCodes, are_clustered, clustered_mean, weights_of
+from assay.report.clustered_inference import interval_of_clusters, paired_clusters, unpaired_clusters
+from assay.report.clusters import are_clustered
+from assay.report.evidence import (
+    MEAN,
+    SHARE_INTERVAL,
+    UP_TO,
+    UP_TO_IN_SLICES,
+    Evidence,
+    Shares,
+    differences_of,
+    joined_risks,
+    none_if_nan,
+    paired_counts,
+    shares_of,
+)
 from assay.report.measured_value import MeasuredValue
 from assay.report.packed_array import Array
 from assay.report.pairing import have_equal_inputs, pair
@@ -21,14 +31,12 @@ from assay.report.spread import (
     ROUNDING,
     are_alike,
     is_finite,
-    spread_of_clusters,
     spread_of_pairs,
     standard_error,
     why_no_error,
 )
 from assay.stats import effect_sizes, hypothesis_tests
 from assay.stats.bootstrap import LEAST, paired_bootstrap, replicate_error
-from assay.stats.clusters import ClusteredMean, difference_of
 from assay.stats.distributions import normal_quantile, normal_two_sided
 from assay.stats.intervals import (
     FEWEST,
@@ -44,42 +52,6 @@ from assay.stats.intervals import (
 from assay.stats.moments import SampleMoments
 from assay.stats.power import Spread
 from assay.stats.scales import SCALES
-
-UP_TO = 10_000
-"""Samples from which on paired differences are tested by Student's t: their mean is as good as normal."""
-
-UP_TO_IN_SLICES = 1_000
-"""The same where a mean is one of many, those of the slices of a section: flipping signs for each would take long."""
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What is known of a number.
-
-    Args:
-        lower: the lower end of its interval, or None.
-        upper: the upper end.
-        p: how likely a difference at least as large is, were there none; None where that was not tested.
-        effect: the size of the difference on the scale that ``scale`` names.
-        scale: what the effect size is.
-        method: how interval and p were found.
-        paired: whether the same samples were compared.
-        note: what could not be done, and why.
-        risky: the end of the interval that may miss more often than its level says: ``"lower"``, ``"upper"`` or
-            ``"both"``; empty where neither does. A gate passes nothing by such an end.
-        spread: how much the difference of paired samples varies, which says what could have been found.
-    """
-
-    lower: float | None = None
-    upper: float | None = None
-    p: float | None = None
-    effect: float | None = None
-    scale: str = ""
-    method: str = ""
-    paired: bool = False
-    note: str = ""
-    risky: str = ""
-    spread: Spread | None = None
 
 
 def interval_of(measured: MeasuredValue, confidence_level: float, *, safe: bool = True) -> Evidence:
@@ -105,14 +77,14 @@ def interval_of(measured: MeasuredValue, confidence_level: float, *, safe: bool 
     if measured.has_terms() and value.scale:
         return _on_scale(interval_of(measured.of_mean(), confidence_level, safe=safe), value.scale)
     if measured.has_terms() and are_clustered(measured):
-        return _interval_of_clusters(measured, confidence_level, safe)
+        return interval_of_clusters(measured, confidence_level, safe)
     if measured.has_terms():
         share = measured.share()
         if share is None:
             return _interval_of_terms(measured, confidence_level)
         successes, count = int(share[0].sum()), int(share[1].sum())
         share_ends = (clopper_pearson if safe else wilson)(successes, count, confidence_level)
-        return Evidence(*share_ends, method=_SHARE[safe])
+        return Evidence(*share_ends, method=SHARE_INTERVAL[safe])
     if value.lower is None or value.upper is None:
         return Evidence(note=f"neither samples nor an interval are stored{f' ({value.note})' if value.note else ''}")
     if math.isnan(value.lower) or math.isnan(value.upper):
@@ -144,25 +116,6 @@ def _on_scale(of_mean: Evidence, scale: str) -> Evidence:
     return replace(of_mean, lower=lower, upper=upper, method=method, risky=SCALES[scale].end(of_mean.risky))
 
 
-_SHARE = {True: "Clopper-Pearson interval", False: "Wilson's interval"}
-
-
-def _interval_of_clusters(measured: MeasuredValue, confidence_level: float, safe: bool) -> Evidence:
-    """The interval of a mean or a share of samples in clusters."""
-    if not is_finite(measured):
-        return Evidence(note="there are no samples, or some are not finite")
-    found = clustered_mean(measured)
-    if isinstance(found, str):
-        return Evidence(note=found)
-    of = ClusterCodes.of(measured)
-    if (share := measured.share()) is not None:
-        ends = found.share_interval(int(share[1].sum()), confidence_level, safe=safe)
-        return Evidence(*ends, method=f"{_SHARE[safe]} for {of}", risky="both" if found.effective < FEWEST else "")
-    if not found.error > ROUNDING * abs(found.mean) / math.sqrt(found.effective):
-        return Evidence(note="all clusters contribute the same, which says nothing of others")
-    return Evidence(*found.interval(confidence_level), method=f"{MEAN}, for {of}", risky=found.risky)
-
-
 def _is_few(count: int | None) -> bool:
     return count is not None and count < FEWEST
 
@@ -190,10 +143,6 @@ def _interval_of_many(measured: MeasuredValue, confidence_level: float) -> Evide
     count = measured.effective_count()
     ends = skewed_ends(moments.mean, moments.error, moments.skewness, count, confidence_level)
     return Evidence(*ends, method=MEAN, risky=risky_end_of_skewness(moments.skewness, count))
-
-
-MEAN = "Student's interval, corrected for skewness"
-"""How the interval of a mean of numbers is found."""
 
 
 def difference(
@@ -238,16 +187,16 @@ def difference(
     if not is_finite(a) or not is_finite(b):
         return Evidence(note="no samples, or some contribute nothing finite")
     position = pair(a, b, whole)
-    shares = _shares(a, b)
+    shares = shares_of(a, b)
     is_clustered = are_clustered(a) or are_clustered(b)
     if isinstance(position, str) and is_clustered:
-        evidence = _unpaired_clusters(a, b, shares, confidence_level)
+        evidence = unpaired_clusters(a, b, shares, confidence_level)
         return replace(evidence, note="; ".join(filter(None, (f"not paired: {position}", evidence.note))))
     if isinstance(position, str):
         evidence = _unpaired_shares(shares, confidence_level, a.factor) or _unpaired(a, b, confidence_level)
         return replace(evidence, note="; ".join(part for part in (f"not paired: {position}", evidence.note) if part))
     of_shares = None if is_clustered else _paired_shares(shares, position, confidence_level, a.factor)
-    paired = _paired_clusters(a, b, shares, position, confidence_level, seed) if is_clustered else of_shares
+    paired = paired_clusters(a, b, shares, position, confidence_level, seed) if is_clustered else of_shares
     evidence = paired or _paired(a, b, position, confidence_level, seed)
     if is_known_to_be_the_same(a.samples, b.samples):
         return evidence
@@ -255,20 +204,9 @@ def difference(
     return replace(evidence, note=f"{evidence.note}; {alone}" if evidence.note else alone)
 
 
-_Shares: TypeAlias = tuple[tuple[Array, Array], tuple[Array, Array]] | None
-
-
-def _shares(a: MeasuredValue, b: MeasuredValue) -> _Shares:
-    """Both values as shares of samples; None where one is none."""
-    first, second = a.share(), b.share()
-    if (first is None) != (second is None):
-        first, second = a.share(lenient=True), b.share(lenient=True)
-    return None if first is None or second is None else (first, second)
-
-
-def _paired_shares(shares: _Shares, position: Array, confidence_level: float, factor: float) -> Evidence | None:
+def _paired_shares(shares: Shares, position: Array, confidence_level: float, factor: float) -> Evidence | None:
     """Two shares among the same samples, the first times a factor; None where they are none."""
-    if (counts := _paired_counts(shares, position)) is None:
+    if (counts := paired_counts(shares, position)) is None:
         return None
     down, up, both, n = (int(each.sum()) for each in (counts.down, counts.up, counts.both, counts.among))
     if factor != 1:
@@ -279,139 +217,10 @@ def _paired_shares(shares: _Shares, position: Array, confidence_level: float, fa
     p, odds = hypothesis_tests.mcnemar(down, up), effect_sizes.odds_ratio(down, up)
     method = "McNemar mid-p, wider of Tango and Bonett-Price intervals"
     spread = spread_of_pairs(down, up, n)
-    return Evidence(lower, upper, p, _none_if_nan(odds), "odds ratio", method, paired=True, spread=spread)
+    return Evidence(lower, upper, p, none_if_nan(odds), "odds ratio", method, paired=True, spread=spread)
 
 
-def _shared_clusters(a: MeasuredValue, b: MeasuredValue, position: Array) -> ClusterCodes | str:
-    """The clusters of samples that are paired, in the order of the first; or why they are not known."""
-    first, second = (ClusterCodes.of(each) if are_clustered(each) else None for each in (a, b))
-    if second is not None:
-        second = replace(second, codes=reordered(second.codes, position))
-    if first is None or second is None:
-        return first or second or ""
-    same = np.array_equal(first.numbers, second.numbers) and np.array_equal(first.codes, second.codes)
-    return first if same else f"samples are in other clusters in the two ({first}, {second})"
-
-
-def _paired_clusters(
-    a: MeasuredValue, b: MeasuredValue, shares: _Shares, position: Array, confidence_level: float, seed: int
-) -> Evidence:
-    """Two values of the same samples in clusters: the differences of each cluster are added up."""
-    clusters = _shared_clusters(a, b, position)
-    if isinstance(clusters, str):
-        return Evidence(paired=True, note=clusters)
-    differences = _differences(a, b, position)
-    found = clusters.mean(differences(), weights_of(a))
-    if isinstance(found, str):
-        return Evidence(paired=True, note=found)
-    p, test = found.test(seed, UP_TO if a.members is None else UP_TO_IN_SLICES)
-    risky = "both" if found.effective < FEWEST else ""
-    if (counts := _paired_counts(shares, position)) is not None:
-        for_one = _pairs_for_one(counts, clusters, confidence_level)
-        lower, upper = _clustered_shares(counts, found, for_one, a.factor, confidence_level)
-        down, up, n = (int(each.sum()) for each in (counts.down, counts.up, counts.among))
-        spread = spread_of_pairs(down, up, n, for_one)
-        odds = _none_if_nan(effect_sizes.odds_ratio(down, up))
-        method = f"{test}, widest of three intervals for {clusters}"
-        return Evidence(lower, upper, p, odds, "odds ratio", method, paired=True, risky=risky, spread=spread)
-    moments = SampleMoments.of(differences)
-    size = max(float(np.abs(chunk).max()) for each in (a, b) for chunk in each.term_chunks())
-    if moments.largest - moments.least <= ROUNDING * size or not found.error:
-        differs = moments.least or moments.largest
-        note = "all clusters differ by the same, which says nothing of others" if differs else "no sample differs"
-        return Evidence(p=p, method=test, paired=True, note=note)
-    effect = moments.mean / moments.deviation
-    method = f"{test}, {MEAN}, for {clusters}"
-    ends, spread = found.interval(confidence_level), spread_of_clusters(found, moments)
-    return Evidence(*ends, p, effect, "Cohen's dz", method, paired=True, risky=found.risky or risky, spread=spread)
-
-
-@dataclass(frozen=True)
-class _PairedShares:
-    """Which samples are yes first and no second, the other way round, yes in both, and among which samples."""
-
-    down: Array
-    up: Array
-    both: Array
-    among: Array
-
-
-def _paired_counts(shares: _Shares, position: Array) -> _PairedShares | None:
-    """Two shares among the same samples; None where they are none."""
-    if shares is None:
-        return None
-    (a, among), (b, other) = shares[0], (reordered(each, position) for each in shares[1])
-    return _PairedShares(a & ~b, ~a & b, a & b, among) if np.array_equal(among, other) else None
-
-
-def _pairs_for_one(shares: _PairedShares, clusters: ClusterCodes, confidence_level: float) -> float:
-    """How many pairs of yes or no in clusters say as much as one independent pair."""
-    down, up, n = (int(each.sum()) for each in (shares.down, shares.up, shares.among))
-    apart = (shares.up.astype(np.float64) - shares.down) * (len(shares.among) / n)
-    pairs = clusters.mean([apart], [shares.among.astype(np.float64)])
-    assert not isinstance(pairs, str), pairs
-    differing = len(np.unique(clusters.codes[shares.down | shares.up]))
-    return pairs.pairs_for_one(down, up, n, differing, confidence_level)
-
-
-def _clustered_shares(
-    shares: _PairedShares, found: ClusteredMean, for_one: float, factor: float, confidence_level: float
-) -> tuple[float, float]:
-    """The interval of paired shares in clusters, the second minus a factor times the first.
-
-    The widest of Student's of clusters and of the intervals of as many independent pairs as clusters show: few pairs
-    that differ are no proof that no others do.
-    """
-    down, up, both, n = (int(each.sum()) for each in (shares.down, shares.up, shares.both, shares.among))
-    counts = down / for_one, up / for_one, n / for_one
-    if factor == 1:
-        lower, upper = paired_proportions(*counts, confidence_level)
-    else:
-        share, ends = (both + down) / n, paired_ratio(both / for_one, *counts, confidence_level)
-        lower, upper = (share * (end - factor) for end in ends)
-    if found.error:
-        least, most = found.interval(confidence_level)
-        lower, upper = min(lower, least), max(upper, most)
-    return lower, upper
-
-
-def _unpaired_clusters(a: MeasuredValue, b: MeasuredValue, shares: _Shares, confidence_level: float) -> Evidence:
-    """Two values of other samples, whose clusters may be the same in part."""
-    if not (are_clustered(a) and are_clustered(b)):
-        return Evidence(note="clusters are known of one side only: evaluate both with the same cluster=")
-    clusters = [ClusterCodes.of(each) for each in (a, b)]
-    first, second = (clustered_mean(each) for each in (a, b))
-    if isinstance(first, str) or isinstance(second, str):
-        return Evidence(note=first if isinstance(first, str) else str(second))
-    _, in_a, in_b = np.intersect1d(clusters[0].numbers, clusters[1].numbers, return_indices=True)
-    covariance = float(first.apart[in_a] @ second.apart[in_b]) if clusters[0].name == clusters[1].name else 0.0
-    p, (lower, upper) = difference_of(first, second, confidence_level, covariance)
-    if shares is not None:
-        least, most = _newcombe_of_clusters(replace(a, factor=1.0), b, shares, a.factor, confidence_level)
-        lower, upper = min(lower, least), max(upper, most)
-    elif not upper > lower:
-        return Evidence(p=p, note="all clusters of a side contribute the same, which says nothing of others")
-    risky = "both" if min(first.effective, second.effective) < FEWEST else _joined_risks(first.risky, second.risky)
-    method = f"Welch's test and interval of clusters: {clusters[0]}, {clusters[1]}"
-    return Evidence(lower, upper, p, method=method, risky=risky)
-
-
-def _newcombe_of_clusters(
-    a: MeasuredValue, b: MeasuredValue, shares: _Shares, factor: float, confidence_level: float
-) -> tuple[float, float]:
-    """Newcombe's interval of two shares of other samples in clusters, the second minus a factor times the first."""
-    assert shares is not None, a.value.name
-    ends = []
-    for each, (_, among) in zip((a, b), shares, strict=True):
-        mean = clustered_mean(each)
-        assert not isinstance(mean, str), mean
-        ends.append((mean.mean, *mean.share_interval(int(among.sum()), confidence_level)))
-    (p1, l1, u1), (p2, l2, u2) = ends
-    apart = p2 - factor * p1
-    return apart - math.hypot(p2 - l2, factor * (u1 - p1)), apart + math.hypot(u2 - p2, factor * (p1 - l1))
-
-
-def _unpaired_shares(shares: _Shares, confidence_level: float, factor: float) -> Evidence | None:
+def _unpaired_shares(shares: Shares, confidence_level: float, factor: float) -> Evidence | None:
     if shares is None:
         return None
     s1, n1, s2, n2 = (int(each.sum()) for share in shares for each in share)
@@ -449,24 +258,9 @@ def _paired(a: MeasuredValue, b: MeasuredValue, position: Array, confidence_leve
     )
 
 
-def _differences(a: MeasuredValue, b: MeasuredValue, position: Array) -> Callable[[], Iterator[Array]]:
-    """What gives the second minus the first, sample by sample, some of them at a time."""
-    order = None if are_in_order(position) else np.concatenate(list(b.term_chunks()))
-
-    def differences() -> Iterator[Array]:
-        start = 0
-        others = repeat(None) if order is not None else b.term_chunks()
-        for chunk, other in zip(a.term_chunks(), others, strict=order is None):
-            second = order[position[start : start + len(chunk)]] if other is None and order is not None else other
-            yield np.asarray(second) - chunk
-            start += len(chunk)
-
-    return differences
-
-
 def _paired_of_many(a: MeasuredValue, b: MeasuredValue, position: Array, confidence_level: float) -> Evidence:
     """`_paired` of more samples than should be in memory."""
-    apart = SampleMoments.of(_differences(a, b, position))
+    apart = SampleMoments.of(differences_of(a, b, position))
     p, test = hypothesis_tests.paired_t_of(apart.mean, apart.error, apart.count), "paired t"
     size = max(float(np.abs(chunk).max()) for each in (a, b) for chunk in each.term_chunks())
     if apart.largest - apart.least <= ROUNDING * size:
@@ -485,7 +279,7 @@ def _unpaired(a: MeasuredValue, b: MeasuredValue, confidence_level: float) -> Ev
     if min(len(first), len(second)) < 2:
         return Evidence(note="there are fewer than two samples on one side")
     p, ends = hypothesis_tests.welch(first, second, confidence_level)
-    effect = _none_if_nan(effect_sizes.cohens_d(first, second))
+    effect = none_if_nan(effect_sizes.cohens_d(first, second))
     if are_alike(first) and are_alike(second):
         note = "all samples of a side contribute the same, which says nothing of others"
         return Evidence(p=p, effect=effect, scale="Cohen's d", method="Welch's test", note=note)
@@ -494,13 +288,7 @@ def _unpaired(a: MeasuredValue, b: MeasuredValue, confidence_level: float) -> Ev
 
 def _risky_of_two(a: MeasuredValue, b: MeasuredValue) -> str:
     """Of the second minus the first: what is risky at the upper end of the first is so at the lower of both."""
-    return _joined_risks(risky_end(a.terms(), a.effective_count()), risky_end(b.terms(), b.effective_count()))
-
-
-def _joined_risks(first: str, second: str) -> str:
-    turned = {"lower": "upper", "upper": "lower"}
-    ends = {second, turned.get(first, first)} - {""}
-    return "both" if len(ends) > 1 else "".join(ends)
+    return joined_risks(risky_end(a.terms(), a.effective_count()), risky_end(b.terms(), b.effective_count()))
 
 
 def _why_not_resampled_alike(a: MeasuredValue, b: MeasuredValue) -> str:
@@ -560,7 +348,3 @@ def _of_intervals(a: MeasuredValue, b: MeasuredValue, why_not_paired: str, confi
     risky = "both" if _is_few(a.value.count) or _is_few(b.value.count) else ""
     method = "z test of two intervals"
     return Evidence(apart - half, apart + half, normal_two_sided(apart / error), method=method, note=note, risky=risky)
-
-
-def _none_if_nan(value: float) -> float | None:
-    return None if math.isnan(value) else value

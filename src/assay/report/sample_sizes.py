@@ -19,6 +19,7 @@ from assay.report.samples import align
 from assay.report.section import Section
 from assay.report.spread import spread_of
 from assay.report.value import check_confidence_level
+from assay.stats.clusters import FEWEST_CLUSTERS
 from assay.stats.power import POWER, Spread
 
 PAIRED, OTHER = "same samples", "other samples"
@@ -130,10 +131,11 @@ class _Question:
         """What each way to compare needs, and what it finds with some numbers of samples."""
         is_clustered = self.measured.has_terms() and are_clustered(self.measured)
         clusters = len(ClusterCodes.of(self.measured).numbers) if is_clustered else None
+        least = 0 if clusters is None else math.ceil(FEWEST_CLUSTERS * self.count / clusters)
         for design, assumed, spread in self.spreads:
             size = self.count / spread.units  # samples that say as much as an independent unit
             units = spread.units_for(self.effect, self.confidence_level, power)
-            samples = math.ceil(size * units - 1e-9)
+            samples = max(math.ceil(size * units - 1e-9), least)
             yield PowerEstimate(
                 self.section.name,
                 self.measured.value.name,
@@ -144,7 +146,10 @@ class _Question:
                 samples,
                 None if clusters is None else math.ceil(samples * clusters / self.count),
                 (self.count, *counts),
-                tuple(spread.smallest(self.confidence_level, power, each / size) for each in (self.count, *counts)),
+                tuple(
+                    math.inf if each < least else spread.smallest(self.confidence_level, power, each / size)
+                    for each in (self.count, *counts)
+                ),
             )
 
 
