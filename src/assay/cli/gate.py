@@ -24,6 +24,8 @@ def run(options: GateCommand) -> None:
         point=bool(options.point),
         min_slice_size=options.min_slice_size,
         cluster=options.cluster or None,
+        sequential=bool(options.sequential),
+        ranges=dict(map(parse_range, options.range)),
     )
     print_as(result, options)
     raise typer.Exit(result.exit_code)
@@ -52,6 +54,19 @@ def parse_rule(kind: str, written: str) -> GateRule:
     """
     do = f"Write --{kind} accuracy=0.9"
     return GateRule(kind, *metric_and_number(f"--{kind}", written, do))
+
+
+def parse_range(written: str) -> tuple[str, tuple[float, float]]:
+    """A metric with the range of its samples, as it stands on the command line.
+
+    Example:
+        >>> parse_range("loss=0,10")
+        ('loss', (0.0, 10.0))
+    """
+    start, _, high = written.rpartition(",")
+    do = "Write --range loss=0,10"
+    metric, low = metric_and_number("--range", start, do)
+    return metric, (low, metric_and_number("--range", f"{metric}={high}", do)[1])
 
 
 def metric_and_number(option: str, written: str, do: str) -> tuple[str, float]:

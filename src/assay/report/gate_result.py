@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from assay._records import Record
+from assay._records import OPTIONAL, Record
 from assay.errors import ConfigError, describe
 from assay.render import Document, Viewable
 from assay.report.gate_view import gate_document
@@ -92,6 +92,7 @@ class Gate(Record, Viewable, schema="assay.gate/2"):
         point: whether the numbers were judged without their intervals.
         report: the title of the report.
         baseline: the title of the baseline; empty where there was none.
+        sequential: whether the intervals hold at any number of looks.
     """
 
     outcome: str
@@ -100,6 +101,7 @@ class Gate(Record, Viewable, schema="assay.gate/2"):
     point: bool
     report: str
     baseline: str = ""
+    sequential: bool = field(default=False, metadata=OPTIONAL)
 
     def __repr__(self) -> str:
         """One line: the outcome, and of how many rules."""

@@ -11,6 +11,10 @@ from assay.render.document import Chapter, DataGrid, Document, GridCell, GridCol
 if TYPE_CHECKING:
     from assay.report.gate_result import Gate, GateCheck
 
+ASSUMPTION = (
+    "Intervals hold at any number of looks, if samples are added in an order that does not depend on what they show, "
+    "and models and rules stay the same."
+)
 _STYLES = {"pass": "good", "fail": "strong bad", "not enough evidence": "warn"}
 _SIGNS = {
     "min": "≥",
@@ -29,7 +33,8 @@ def gate_document(gate: Gate) -> Document:
     """What is shown of a gate."""
     grid = DataGrid(_COLUMNS, tuple(map(_row, gate.checks)), header=False)
     outcome = Paragraph(Span(summary(gate), _STYLES[gate.outcome]))
-    return Document(f"{gate.report}: {gate.outcome}", (Chapter("", (grid, outcome)),), level=3)
+    notes = (ASSUMPTION,) if gate.sequential else ()
+    return Document(f"{gate.report}: {gate.outcome}", (Chapter("", (grid, outcome)),), notes=notes, level=3)
 
 
 def _row(check: GateCheck) -> GridRow:
@@ -65,4 +70,5 @@ def summary(gate: Gate) -> str:
         'pass: 0 rules, by intervals of 95 %; exit code 0'
     """
     by = "by the numbers alone" if gate.point else f"by intervals of {100 * gate.confidence_level:g} %"
+    by += " that hold at any number of looks" if gate.sequential else ""
     return f"{gate.outcome}: {plural(len(gate.checks), 'rule')}, {by}; exit code {gate.exit_code}"

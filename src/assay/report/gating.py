@@ -17,6 +17,7 @@ from assay.report.clusters import Clusters, with_clusters
 from assay.report.gate_result import KINDS, Gate, GateRule
 from assay.report.report import Report, Source
 from assay.report.rule_checks import RuleChecker
+from assay.report.sequential import Ranges, SequentialIntervals
 from assay.report.value import check_confidence_level
 
 Rules: TypeAlias = Mapping[str, Mapping[str, float]] | Iterable[GateRule]
@@ -31,6 +32,8 @@ def gate(
     point: bool = False,
     min_slice_size: int | None = None,
     cluster: Clusters | None = None,
+    sequential: bool = False,
+    ranges: Ranges | None = None,
 ) -> Gate:
     """Judge a report by rules.
 
@@ -43,6 +46,10 @@ def gate(
         min_slice_size: slices of fewer samples are left out, but for one that is named; what the section says, unless
             given.
         cluster: which cluster each sample is in, of reports that do not say it; see `compare`.
+        sequential: judge by intervals that hold at any number of looks, while samples are added to the report. They are
+            wider, and of means of bounded samples: of yes or no, and of metrics in ``ranges``. The baseline must have
+            all samples of the report, and may have more.
+        ranges: by metric, the least and the largest number that a sample can add to its mean: ``{"loss": (0, 10)}``.
 
     Raises:
         ConfigError: there is no rule, a rule or the confidence level is invalid, or a rule asks for a change or a slice
@@ -65,10 +72,17 @@ def gate(
         raise ConfigError(describe("gate", "no rule", f"one or more of {', '.join(KINDS)}", "Say what must hold"))
     report = with_clusters(report, cluster)
     baseline = None if baseline is None else with_clusters(baseline, cluster)
-    checker = RuleChecker(report, baseline, confidence_level, point, min_slice_size)
+    if ranges and not sequential:
+        do = "Pass sequential=True, or leave ranges out"
+        raise ConfigError(describe("ranges", f"those of {', '.join(ranges)}", "none without sequential", do))
+    if sequential and point:
+        do = "Leave one of the two out"
+        raise ConfigError(describe("gate", "sequential and point", "intervals, or the numbers alone", do))
+    intervals = SequentialIntervals(confidence_level, ranges or {}) if sequential else None
+    checker = RuleChecker(report, baseline, confidence_level, point, min_slice_size, intervals)
     checks = tuple(checker.check(rule) for rule in listed)
     outcome = max((check.outcome for check in checks), key=("pass", "not enough evidence", "fail").index)
-    return Gate(outcome, checks, confidence_level, point, report.title, baseline.title if baseline else "")
+    return Gate(outcome, checks, confidence_level, point, report.title, baseline.title if baseline else "", sequential)
 
 
 def _rules(rules: Rules) -> Iterator[GateRule]:

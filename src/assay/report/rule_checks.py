@@ -10,14 +10,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from assay.errors import ConfigError, describe
+from assay.report.evidence import Evidence
 from assay.report.gate_result import RATIOS, GateCheck, GateRule
-from assay.report.inference import Evidence, difference, interval_of
+from assay.report.inference import difference, interval_of
 from assay.report.measured_value import MeasuredValue, why_not_the_same
 from assay.report.packed_array import Array
 from assay.report.pairing import REPORT, SAMPLES, have_equal_samples
 from assay.report.report import Report
 from assay.report.samples import align
 from assay.report.section import Section
+from assay.report.sequential import SequentialIntervals
 from assay.report.slices import Slice
 from assay.report.value import Value
 
@@ -35,6 +37,7 @@ class RuleChecker:
     confidence_level: float
     point: bool
     min_slice_size: int | None
+    sequential: SequentialIntervals | None = None
     pairings: dict[str, tuple[Array | str | None, str]] = field(default_factory=dict)
 
     def check(self, rule: GateRule) -> GateCheck:
@@ -64,7 +67,7 @@ class RuleChecker:
             return GateCheck(rule, "fail", where, reason=measured)
         _check_direction(rule, measured.value.higher_is_better)
         if rule.kind not in CHANGES:
-            return self._check(rule, where, measured.value.value, lambda: interval_of(measured, self.confidence_level))
+            return self._check(rule, where, measured.value.value, lambda: self._interval(measured))
         before = self._before(section, measured, part)
         if isinstance(before, str):
             return GateCheck(rule, "fail", where, reason=before)
@@ -92,7 +95,12 @@ class RuleChecker:
 
         return self._check(rule, where, measured.value.value / baseline, evidence)
 
+    def _interval(self, measured: MeasuredValue) -> Evidence:
+        return self.sequential.of(measured) if self.sequential else interval_of(measured, self.confidence_level)
+
     def _difference(self, section: Section, before: MeasuredValue, measured: MeasuredValue) -> Evidence:
+        if self.sequential is not None and not self._is_baseline:
+            return self.sequential.difference(before, measured)
         whole, equal = self._pairing(section)
         return difference(before, measured, self.confidence_level, whole=whole, equal=equal)
 

@@ -204,7 +204,7 @@ class Samples(Record):
         """Some of the samples, with what was kept of them; without texts and pictures.
 
         Args:
-            members: which, as booleans.
+            members: which, as booleans or as positions.
         """
         return Samples.pack(
             self.ids.values[members],

@@ -101,6 +101,14 @@ class GateCommand(OutputOptions):
         "Leave out slices of fewer samples; by default those that the report leaves out."
     )
     cluster: str = _cluster()
+    sequential: bool | None = option(
+        "Judge by intervals that hold at any number of looks: run the gate again whenever samples were added.",
+        "--sequential/--once",
+    )
+    range: tuple[str, ...] = several(
+        "With --sequential, say between which numbers each sample of a metric is: loss=0,10; may be repeated.",
+        metavar="METRIC=LOW,HIGH",
+    )
 
 
 @dataclass(frozen=True)

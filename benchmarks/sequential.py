@@ -1,0 +1,82 @@
+"""Gates that are run again while samples come in: the tables of "Looking again" in docs/compare.md.
+
+Run: ``python -m benchmarks.sequential`` (five minutes). Pairs of yes or no are drawn, of which some differ; a rule
+passes where the end of the interval is within its margin.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from assay.stats.betting import log_wealth
+from assay.stats.intervals import paired_proportions
+from assay.stats.power import Spread
+
+PAIRS = 2000
+LOOKS = (1, 20, 200)
+SETTINGS = ((0.0, 0.05), (0.0, 0.2), (0.02, 0.02), (0.02, 0.05), (0.05, 0.2))
+EFFECTS = (1, 2, 3)
+VALUES = np.array([-1.0, 0.0, 1.0])
+Passes = Callable[[int, int, int, float], bool]
+
+
+def once(losses: int, gains: int, n: int, margin: float) -> bool:
+    """Whether a gate passes by the intervals of one look."""
+    return paired_proportions(losses, gains, n)[0] >= -margin
+
+
+def at_any_look(losses: int, gains: int, n: int, margin: float) -> bool:
+    """Whether bets against the drop have won forty times their stake, so that the lower end is above it."""
+    counts = np.array([losses, n - losses - gains, gains])
+    return log_wealth(VALUES, counts, -1.0, -margin) >= math.log(40)
+
+
+def first_pass(change: float, differing: float, margin: float, looks: int, passes: Passes, seed: int) -> int:
+    """After how many pairs a rule passes; 0 where it does at no look."""
+    losses, gains = (differing - change) / 2, (differing + change) / 2
+    drawn = np.random.default_rng(seed).choice(3, PAIRS, p=[losses, 1 - differing, gains])
+    lost, won = np.cumsum(drawn == 0), np.cumsum(drawn == 2)
+    for n in range(PAIRS // looks, PAIRS + 1, PAIRS // looks):
+        if passes(int(lost[n - 1]), int(won[n - 1]), n, margin):
+            return n
+    return 0
+
+
+def main(repeats: int) -> None:
+    """Print both tables."""
+    seeds = range(repeats)
+    print(f"| margin | pairs that differ | {' | '.join(f'{looks} looks' for looks in LOOKS)} |\n|--:|--:|--:|--:|--:|")
+    for margin, differing in SETTINGS:
+        cells = [
+            " / ".join(
+                f"{100 * np.mean([first_pass(-margin, differing, margin, looks, by, seed) > 0 for seed in seeds]):.1f}"
+                for by in (once, at_any_look)
+            )
+            for looks in LOOKS
+        ]
+        print(f"| {margin:g} | {differing:g} | {' | '.join(cells)} |", flush=True)
+    print(
+        "\n| margin | pairs that differ | effect | one look passes | passes | pairs until then |\n|--:|--:|--:|--:|--:|--:|"
+    )
+    for margin, differing in ((0.0, 0.1), (0.02, 0.1)):
+        smallest = Spread(PAIRS, differing, differing).smallest()
+        for times in EFFECTS:
+            change = times * smallest - margin
+            found = [first_pass(change, differing, margin, 50, at_any_look, seed) for seed in seeds]
+            single = np.mean([first_pass(change, differing, margin, 1, once, seed) > 0 for seed in seeds])
+            spent = np.mean([n or PAIRS for n in found]) / PAIRS
+            passed = np.mean([n > 0 for n in found])
+            print(
+                f"| {margin:g} | {differing:g} | {times} | {single:.2f} | {passed:.2f} | {100 * spent:.0f} % |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=1000)
+    main(**vars(parser.parse_args()))
