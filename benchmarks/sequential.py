@@ -53,7 +53,7 @@ def main(repeats: int) -> None:
     for margin, differing in SETTINGS:
         cells = [
             " / ".join(
-                f"{100 * np.mean([first_pass(-margin, differing, margin, looks, by, seed) > 0 for seed in seeds]):.1f}"
+                f"{100 * np.mean([first_pass(-margin, differing, margin, looks, by, each) > 0 for each in seeds]):.1f}"
                 for by in (once, at_any_look)
             )
             for looks in LOOKS

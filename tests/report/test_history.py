@@ -246,3 +246,14 @@ def test_the_page_has_the_slices_that_are_named_on_the_command_line(tmp_path, mo
 def test_a_slice_that_only_some_runs_have_is_a_line_of_those():
     found = history([report(10, 240), sliced(11, 100), report(12, 240), sliced(13, 101)], slices=["sex=m"])
     assert [len(each.values) for each in found.metrics if each.section == "test: sex = m"] == [2]
+
+
+def test_the_level_over_all_runs_is_spent_run_by_run():
+    runs = [report(day, right) for day, right in enumerate([240, 240, 240, 247], 1)]
+    each_run, over_all = (history(runs, sequential=which).metrics[0].values[-1].change for which in (False, True))
+    assert over_all.p == each_run.p
+    assert over_all.corrected == pytest.approx(12 * each_run.corrected)
+    assert (each_run.verdict, over_all.verdict) == ("better", "no evidence")
+    assert history(runs, sequential=True, last=2).metrics[0].values[-1].change.corrected == over_all.corrected
+    assert "over all runs" in history(runs, sequential=True).to_markdown()
+    assert "over all runs" not in history(runs).to_markdown()

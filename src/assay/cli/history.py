@@ -23,6 +23,7 @@ def run(options: HistoryCommand) -> None:
         confidence_level=options.confidence_level,
         correction=options.correction,
         seed=options.seed,
+        sequential=bool(options.sequential),
     )
     write_then_show(lambda: _write(found, options), lambda: print_as(found, options))
 

@@ -136,7 +136,7 @@ def compare(
     corrected = correct([float("nan") if delta.p is None else delta.p for delta in deltas], correction)
     return Comparison(
         runs,
-        tuple(_with_verdict(delta, p, confidence_level) for delta, p in zip(deltas, corrected, strict=True)),
+        tuple(with_verdict(delta, p, confidence_level) for delta, p in zip(deltas, corrected, strict=True)),
         tuple(part for part in parts if isinstance(part, Flips)),
         tuple(part for part in parts if isinstance(part, Unmatched)),
         confidence_level,
@@ -297,7 +297,8 @@ def _smallest(evidence: Evidence, confidence_level: float) -> float | None:
     return smallest if np.isfinite(smallest) else None
 
 
-def _with_verdict(delta: Delta, corrected: float, confidence_level: float) -> Delta:
+def with_verdict(delta: Delta, corrected: float, confidence_level: float) -> Delta:
+    """A difference with its corrected p, and what follows from that."""
     if delta.p is None or np.isnan(corrected):
         return delta
     if corrected >= 1 - confidence_level:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from assay._records import Record
+from assay._records import OPTIONAL, Record
 from assay.render import Document, Viewable
 from assay.report.comparison import Delta, Run
 from assay.report.history_view import history_document
@@ -65,6 +65,7 @@ class History(Record, Viewable, schema="assay.history/1"):
         confidence_level: of the intervals of changes; there is a change where the corrected p is below 1 - this.
         correction: how p-values were corrected, over the metrics of a section in a run.
         created: when this was made.
+        sequential: whether the level holds over all runs together, however many will come.
     """
 
     runs: tuple[Run, ...]
@@ -74,6 +75,7 @@ class History(Record, Viewable, schema="assay.history/1"):
     confidence_level: float = 0.95
     correction: str = "holm"
     created: str = field(default_factory=now)
+    sequential: bool = field(default=False, metadata=OPTIONAL)
 
     def to_document(self) -> Document:
         """What is shown: for each section the last values and how they came about, then every run."""

@@ -57,7 +57,8 @@ def _notes(history: History) -> Iterator[Line]:
     level = f"{100 * history.confidence_level:g} %"
     yield (
         f"Changes against the run before on the same samples; intervals of {level}; p corrected over the metrics of a "
-        f"section in a run ({history.correction})."
+        f"section in a run ({history.correction})"
+        + (", and over all runs, however many will come." if history.sequential else ".")
     )
     if history.not_comparable or history.not_read:
         parts = plural(len(history.not_comparable), "run") + " on other samples" if history.not_comparable else ""

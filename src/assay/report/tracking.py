@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import glob
+import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 from assay._atomic import Location, files_in, location
 from assay._remote import RemotePath
 from assay.errors import AssayError, ConfigError, describe
-from assay.report.comparing import compare, short_names
+from assay.report.comparing import compare, short_names, with_verdict
 from assay.report.comparison import Delta, Run
 from assay.report.history_result import History, HistoryMetric, HistoryValue
 from assay.report.report import Report
@@ -37,6 +38,7 @@ def history(
     confidence_level: float = 0.95,
     correction: str = "holm",
     seed: int = 0,
+    sequential: bool = False,
 ) -> History:
     """The values of metrics over runs, by the time when their reports were made.
 
@@ -54,6 +56,8 @@ def history(
         confidence_level: of the intervals of changes.
         correction: of p-values over the metrics of a section in a run: ``"holm"``, ``"bh"`` or ``"none"``.
         seed: where the random numbers of sign flips start.
+        sequential: keep the level over all runs, however many will come: the p-values of the k-th change are also
+            multiplied by ``k (k + 1)``, with all runs counted, also those that are not shown.
 
     Raises:
         ConfigError: there is no report that can be read, none is left, or an option is invalid.
@@ -71,6 +75,7 @@ def history(
         raise ConfigError(describe("last", last, "1 or more", "Leave it out for all runs"))
     runs = sorted(runs, key=lambda run: _time(run[1].created, "created"))
     are_read = bool(runs)
+    times = {name: k * (k + 1) if sequential else 1 for k, (name, _) in enumerate(runs)}  # Σ 1 / (k (k + 1)) = 1
     if since:
         start = _time(since, "since")
         runs = [run for run in runs if _time(run[1].created, "created") >= start]
@@ -83,7 +88,7 @@ def history(
     if slices:
         runs = [(name, _with_slices(report, slices)) for name, report in runs]
         names_shown = _with_their_slices(runs, names_shown, slices)
-    tracked = [_tracked(name, runs, (confidence_level, correction, seed)) for name in names_shown]
+    tracked = [_tracked(name, runs, times, (confidence_level, correction, seed)) for name in names_shown]
     shown = [each for found, _ in tracked for each in found if not metrics or each.name in metrics]
     if unknown := set(metrics) - {each.name for each in shown}:
         there = ", ".join(dict.fromkeys(each.name for found, _ in tracked for each in found))
@@ -95,6 +100,7 @@ def history(
         tuple(not_read),
         confidence_level,
         correction,
+        sequential=sequential,
     )
 
 
@@ -222,7 +228,7 @@ def _with_their_slices(runs: Sequence[_Named], sections: Sequence[str], chosen: 
 
 
 def _tracked(
-    name: str, runs: Sequence[_Named], settings: tuple[float, str, int]
+    name: str, runs: Sequence[_Named], times: Mapping[str, int], settings: tuple[float, str, int]
 ) -> tuple[list[HistoryMetric], list[str]]:
     """The metrics of a section over runs, and which runs have other samples."""
     values: dict[str, list[HistoryValue]] = {}
@@ -238,7 +244,7 @@ def _tracked(
         previous, changes = "", {}
         if data < len(latest):
             previous = latest[data][0]
-            changes = _changes(latest[data][1], report, name, (previous, run), settings)
+            changes = _changes(latest[data][1], report, name, (previous, run), times[run], settings)
             latest[data] = run, report, section
         else:
             if latest:
@@ -256,13 +262,21 @@ def _value(run: str, value: Value, data: int, previous: str, change: Delta | Non
 
 
 def _changes(
-    before: Report, after: Report, section: str, names: tuple[str, str], settings: tuple[float, str, int]
+    before: Report,
+    after: Report,
+    section: str,
+    names: tuple[str, str],
+    times: int,
+    settings: tuple[float, str, int],
 ) -> dict[str, Delta]:
-    """The changes of the metrics of one section from one run to the next."""
+    """The changes of the metrics of one section from one run to the next, with p so many times as large."""
     level, correction, seed = settings
     pair = [replace(each, sections=tuple(s for s in each.sections if s.name == section)) for each in (before, after)]
     found = compare(*pair, confidence_level=level, correction=correction, seed=seed, flips=0, names=names, slices=False)
-    return {delta.metric: delta for delta in found.deltas}
+    if times == 1:
+        return {delta.metric: delta for delta in found.deltas}
+    p = [math.nan if each.corrected is None else min(1.0, times * each.corrected) for each in found.deltas]
+    return {each.metric: with_verdict(each, of, level) for each, of in zip(found.deltas, p, strict=True)}
 
 
 def other_samples(a: Section, b: Section) -> str:

@@ -60,6 +60,11 @@ class HistoryCommand(OutputOptions):
     since: str = string("Show runs from this time on, as in 2026-11-20.")
     confidence_level: float = option("Compute intervals of changes of this confidence level.", default=0.95)
     correction: str = option("Correct the p-values of a run for the number of tests: holm, bh or none.", default="holm")
+    sequential: bool | None = option(
+        "Keep the level over all runs, however many will come: the p-values of the k-th change are k (k + 1) times as "
+        "large.",
+        "--sequential/--each-run",
+    )
     seed: int = seed_option("Seed random numbers.")
     html: Location | None = option("Write the history as a self-contained page.")
     out: Location | None = option("Write the history as JSON.")
