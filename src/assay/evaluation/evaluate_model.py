@@ -21,6 +21,7 @@ from assay.evaluation.data.batch import Reader, Selector, parse_shown
 from assay.evaluation.data.coverage import CoverageTracker, Lists
 from assay.evaluation.data.data_source import DataSource, Trail, open_source
 from assay.evaluation.errors import BatchError
+from assay.evaluation.loop.early_end import EarlyEnd, in_random_order
 from assay.evaluation.loop.equal_steps import one_by_one, up_to
 from assay.evaluation.loop.loop import Loop
 from assay.evaluation.loop.progress import EvaluationProgress
@@ -121,6 +122,9 @@ def evaluate(
         seed: of random numbers on the CPU, such as those of a sampler that shuffles.
         title: of the report.
         rank_timeout_s: seconds after which a process that says nothing is taken for dead.
+        stop_when: end as soon as rules are decided, by intervals that hold at any number of looks: rules as `gate`
+            takes them, such as `{"min": {"accuracy": 0.9}}`, or `assay.report.StopWhen` with a baseline. The samples
+            of a data set with indices are read in random order, on one process.
 
     Returns:
         The report, the same on all processes: values with intervals, slices, what each sample contributed, details,
@@ -228,6 +232,9 @@ def _evaluate(
         trail=trail,
         has_ids=preparation.reader.has_ids,
     )
+    if options.stop_when is not None:
+        _check_alone(ranks)
+        source = in_random_order(source, options.seed)
     if source.shares is None:
         coverage = CoverageTracker(None, keyed=preparation.reader.has_ids)
     else:
@@ -238,6 +245,7 @@ def _evaluate(
     own = sample_observers(like, preparation.slices, options, expected, ranks.alone, in_files=True)
     clusters = ClustersByIndex.of(options.cluster, None if source.shares is None else len(source.shares.expected))
     observers = Observers(preparation.reader, {**own, **more}, clusters=clusters)
+    early = EarlyEnd.of(options, preparation.metrics, observers, own.get("samples"), coverage)
     run = {} if options.resume is None else identity.of(model, meter, source, options, ranks)
     checkpoints = Checkpoints(
         options.resume, run, ranks, options.checkpoint_every, trail if source.shares is None else None
@@ -257,6 +265,7 @@ def _evaluate(
         companions=companions,
         grad_mode=torch.no_grad if preparation.forward.members else torch.inference_mode,
         spare=lambda: _spare(source),
+        is_decided=(lambda: False) if early is None else early.is_decided,
     )
     remaining = _remaining(source, counted, position)
     total = len(remaining) if not isinstance(remaining, int) else source.total
@@ -275,13 +284,22 @@ def _evaluate(
                 loop.save()
             raise
         loop.save()
+    if early is not None:
+        early.end()
     ranks.meet()
     if companions is not None:
         check_outputs(ranks.gather(companions.outputs))
     report = build_report(
         FinishedEvaluation(loop, preparation.metrics, preparation.diagnostics, source, assigned, options, start)
     )
+    report = report if early is None else early.reported(report)
     return replace(report, notes=(*report.notes, *preparation.inputs.notes))
+
+
+def _check_alone(ranks: Ranks) -> None:
+    if not ranks.alone:
+        do = "Run on one process, or leave stop_when out"
+        raise ConfigError(describe("stop_when", f"{ranks.count} processes", "one, which sees all samples", do))
 
 
 def _prepare(inputs: Inputs, ranks: Ranks) -> _Preparation:

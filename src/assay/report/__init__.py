@@ -18,6 +18,7 @@ from assay.report.sample_sizes import power
 from assay.report.samples import Column, RawSample, Samples
 from assay.report.section import Section, Table
 from assay.report.slices import Slice
+from assay.report.stopping import StopWhen
 from assay.report.tracking import history
 from assay.report.value import Value
 from assay.report.worst_queries import QueryDocument, QueryRanking, WorstQueries
@@ -56,6 +57,7 @@ __all__ = [
     "Section",
     "Series",
     "Slice",
+    "StopWhen",
     "Table",
     "Unmatched",
     "Value",

@@ -28,6 +28,7 @@ from assay.stats.hypothesis_tests import correct
 _Found: TypeAlias = Delta | Flips | Changes | Unmatched
 FLIPS = 10
 """Samples listed for each way to flip; all of them are counted."""
+STOPPED_EARLY = "A run ended early by what it showed: p and intervals are of one look, and do not hold their level."
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,8 @@ def _assumptions(reports: Sequence[Report]) -> tuple[str, ...]:
     for section in (section for report in reports for section in report.sections):
         if by_section.get(section.name, INDEPENDENT) == INDEPENDENT:
             by_section[section.name] = assumption(section)
+    for section in (each for report in reports for each in report.sections if each.stopped):
+        by_section[section.name] = STOPPED_EARLY
     names: dict[str, list[str]] = {}
     for name, line in by_section.items():
         names.setdefault(line, []).append(name)

@@ -72,6 +72,11 @@ def gate(
         raise ConfigError(describe("gate", "no rule", f"one or more of {', '.join(KINDS)}", "Say what must hold"))
     report = with_clusters(report, cluster)
     baseline = None if baseline is None else with_clusters(baseline, cluster)
+    stopped = [section.name for each in (report, baseline) if each for section in each.sections if section.stopped]
+    if stopped and not sequential and not point:
+        got = f"a run that ended early by what it showed ({stopped[0]})"
+        do = "Pass sequential=True (--sequential)"
+        raise ConfigError(describe("gate", got, "intervals that hold at any number of looks", do))
     if ranges and not sequential:
         do = "Pass sequential=True, or leave ranges out"
         raise ConfigError(describe("ranges", f"those of {', '.join(ranges)}", "none without sequential", do))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from assay._records import CellValue, Record
+from assay._records import OPTIONAL, CellValue, Record
 from assay.errors import ConfigError, ShapeError, describe
 from assay.render.plots import Plot
 from assay.report.resampling import Resampling
@@ -60,6 +60,7 @@ class Section(Record):
         min_slice_size: slices of fewer samples are shown, but say too little to be called the worst.
         resampling: which samples the replicates of the values rest on.
         worst_queries: the worst queries of a ranking metric, with their documents.
+        stopped: whether the run ended early, by what its samples showed: intervals and tests of one look do not hold.
 
     Raises:
         ConfigError: two slices have the same name, or a value is not the mean of the column that it names.
@@ -76,6 +77,7 @@ class Section(Record):
     min_slice_size: int = 1
     resampling: Resampling | None = None
     worst_queries: WorstQueries | None = None
+    stopped: bool = field(default=False, metadata=OPTIONAL)
 
     def _check(self) -> None:
         check_unique("Section.slices", [each.name for each in self.slices])
@@ -91,7 +93,7 @@ class Section(Record):
             return None
         known = None if part.members is None else self.samples
         samples = None if known is None or part.members is None else known.where(part.members.values)
-        return Section(self.name, part.values, samples=samples, resampling=part.resampling)
+        return Section(self.name, part.values, samples=samples, resampling=part.resampling, stopped=self.stopped)
 
 
 def check_unique(what: str, names: list[str]) -> None:

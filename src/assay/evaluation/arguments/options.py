@@ -22,6 +22,7 @@ from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.report import Report
 from assay.report.samples import MOST_SAMPLES
+from assay.report.stopping import StopWhen
 from assay.stats.bootstrap import LEAST
 
 P = ParamSpec("P")
@@ -106,6 +107,7 @@ class EvaluateOptions(ReportOptions):
     checkpoint_every: float = 30.0
     on_error: str = "raise"
     rank_timeout_s: float = TIMEOUT_S
+    stop_when: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -123,9 +125,20 @@ class EvaluateOptions(ReportOptions):
             raise ConfigError(describe("features", repr(self.features), "a list of names of columns", do))
         if self.resume is not None:
             location("resume", self.resume)
+        if self.stop_when is not None:
+            self._check_stop_when()
         if self.run_id is not None and not (isinstance(self.run_id, str) and self.run_id):
             do = "Pass a string, or None where everything has a digest"
             raise ConfigError(describe("run_id", repr(self.run_id), "a name", do))
+
+    def _check_stop_when(self) -> None:
+        StopWhen.of(self.stop_when)
+        if self.resume is not None:
+            do = "Leave one of the two out"
+            raise ConfigError(describe("stop_when", "with resume", "a run that does not resume", do))
+        if not self.keep_samples:
+            do = "Leave keep_samples=False out"
+            raise ConfigError(describe("stop_when", "with keep_samples=False", "per-sample values", do))
 
 
 class Evaluate(Protocol[P]):

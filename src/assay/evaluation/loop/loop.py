@@ -58,6 +58,7 @@ class Loop:
         repeats: how many times the model was called with samples that do not count, because others called it.
         grad_mode: what the model runs in.
         spare: gives a batch to call the model with where none could be loaded.
+        is_decided: asked after each batch whether no more samples are needed.
     """
 
     forward: Forward
@@ -76,6 +77,7 @@ class Loop:
     repeats: int = 0
     grad_mode: Callable[[], AbstractContextManager[Any]] = torch.inference_mode
     spare: Callable[[], Any] = lambda: None
+    is_decided: Callable[[], bool] = lambda: False
     _last: Any = None
 
     def run(self, units: Units, watcher: Watcher | None = None) -> None:
@@ -110,6 +112,8 @@ class Loop:
                     termination.check()
                 if due():
                     self.save()
+                if self.is_decided():
+                    return
 
     def save(self) -> None:
         """Write what was counted so far, unless a failure left it between two batches."""
