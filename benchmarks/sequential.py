@@ -49,7 +49,9 @@ def first_pass(change: float, differing: float, margin: float, looks: int, passe
 def main(repeats: int) -> None:
     """Print both tables."""
     seeds = range(repeats)
-    print(f"| margin | pairs that differ | {' | '.join(f'{looks} looks' for looks in LOOKS)} |\n|--:|--:|--:|--:|--:|")
+    print(
+        f"| margin | pairs that differ | {' | '.join(f'{looks} look(s)' for looks in LOOKS)} |\n|--:|--:|--:|--:|--:|"
+    )
     for margin, differing in SETTINGS:
         cells = [
             " / ".join(
