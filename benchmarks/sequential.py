@@ -53,13 +53,13 @@ def main(repeats: int) -> None:
         f"| margin | pairs that differ | {' | '.join(f'{looks} look(s)' for looks in LOOKS)} |\n|--:|--:|--:|--:|--:|"
     )
     for margin, differing in SETTINGS:
-        cells = [
-            " / ".join(
-                f"{100 * np.mean([first_pass(-margin, differing, margin, looks, by, each) > 0 for each in seeds]):.1f}"
+        cells = []
+        for looks in LOOKS:
+            passed = [
+                np.mean([first_pass(-margin, differing, margin, looks, by, seed) > 0 for seed in seeds])
                 for by in (once, at_any_look)
-            )
-            for looks in LOOKS
-        ]
+            ]
+            cells.append(" / ".join(f"{100 * share:.1f}" for share in passed))
         print(f"| {margin:g} | {differing:g} | {' | '.join(cells)} |", flush=True)
     print(
         "\n| margin | pairs that differ | effect | one look passes | passes | pairs until then |\n|--:|--:|--:|--:|--:|--:|"

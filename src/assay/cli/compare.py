@@ -8,12 +8,16 @@ from assay._atomic import Location
 from assay.cli.options import CompareCommand
 from assay.cli.output import check_output, print_as, write_then_show
 from assay.errors import ConfigError, describe
-from assay.report import Comparison, Report, compare
+from assay.report import Comparison, Report, compare, compare_training_runs
 from assay.report.report import Source
 
 
 def run(options: CompareCommand) -> None:
     """Compare reports, and print or write the comparison."""
+    if options.runs or options.against:
+        comparison = _of_training_runs(options)
+        write_then_show(lambda: _write(comparison, options), lambda: print_as(comparison, options))
+        return
     reports, names = _compared(options)
     check_output(options)
     comparison = compare(
@@ -27,6 +31,21 @@ def run(options: CompareCommand) -> None:
         cluster=options.cluster or None,
     )
     write_then_show(lambda: _write(comparison, options), lambda: print_as(comparison, options))
+
+
+def _of_training_runs(options: CompareCommand) -> Comparison:
+    if options.reports or options.between:
+        do = "Name the reports of the runs with --runs, and those of the baseline with --against"
+        raise ConfigError(describe("--runs", "REPORTS or --between beside it", "the options alone", do))
+    check_output(options)
+    return compare_training_runs(
+        options.against,
+        options.runs,
+        confidence_level=options.confidence_level,
+        correction=options.correction,
+        slices=options.slices,
+        cluster=options.cluster or None,
+    )
 
 
 def _compared(options: CompareCommand) -> tuple[Sequence[Source], Sequence[str] | None]:

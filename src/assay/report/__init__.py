@@ -20,6 +20,7 @@ from assay.report.section import Section, Table
 from assay.report.slices import Slice
 from assay.report.stopping import StopWhen
 from assay.report.tracking import history
+from assay.report.training_runs import compare_training_runs
 from assay.report.value import Value
 from assay.report.worst_queries import QueryDocument, QueryRanking, WorstQueries
 
@@ -63,6 +64,7 @@ __all__ = [
     "Value",
     "WorstQueries",
     "compare",
+    "compare_training_runs",
     "gate",
     "history",
     "power",

@@ -13,8 +13,9 @@ from assay.errors import ConfigError, describe
 from assay.report.changed_samples import changed_samples
 from assay.report.clusters import INDEPENDENT, Clusters, assumption, with_clusters
 from assay.report.comparison import Changes, Comparison, Delta, Flips, Run, Unmatched
+from assay.report.evidence import Evidence
 from assay.report.flips import flips as flips_of
-from assay.report.inference import Evidence, difference
+from assay.report.inference import difference
 from assay.report.measured_value import MeasuredValue, why_not_the_same
 from assay.report.packed_array import Array
 from assay.report.pairing import REPORT, SAMPLES, have_equal_samples
@@ -143,12 +144,12 @@ def compare(
         confidence_level,
         correction,
         seed,
-        _assumptions(reports),
+        assumptions(reports),
         changes=tuple(part for part in parts if isinstance(part, Changes)),
     )
 
 
-def _assumptions(reports: Sequence[Report]) -> tuple[str, ...]:
+def assumptions(reports: Sequence[Report]) -> tuple[str, ...]:
     """What the tests assume of samples: a line for all sections of which the same is assumed."""
     by_section: dict[str, str] = {}
     for section in (section for report in reports for section in report.sections):

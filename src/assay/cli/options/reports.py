@@ -26,7 +26,21 @@ class CompareCommand(OutputOptions):
     reports: tuple[Location, ...] = argument(
         "The reports as JSON, paths or URLs: the baseline first, then one or more runs.",
         (),
-        required="the files of two reports",
+    )
+    runs: tuple[Location, ...] = several(
+        "Compare a model by the reports of its training runs, with commas: --runs a1.json,a2.json --against b1.json,"
+        "b2.json. Intervals are then for other runs and other samples.",
+        metavar="REPORTS",
+        separator=",",
+        is_path=True,
+        may_be_url=True,
+    )
+    against: tuple[Location, ...] = several(
+        "With --runs, the reports of the training runs of the baseline.",
+        metavar="REPORTS",
+        separator=",",
+        is_path=True,
+        may_be_url=True,
     )
     confidence_level: float = option("Compute intervals of this confidence level.", default=0.95)
     correction: str = option("Correct p-values for the number of tests: holm, bh or none.", default="holm")
