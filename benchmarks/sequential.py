@@ -61,9 +61,8 @@ def main(repeats: int) -> None:
             ]
             cells.append(" / ".join(f"{100 * share:.1f}" for share in passed))
         print(f"| {margin:g} | {differing:g} | {' | '.join(cells)} |", flush=True)
-    print(
-        "\n| margin | pairs that differ | effect | one look passes | passes | pairs until then |\n|--:|--:|--:|--:|--:|--:|"
-    )
+    print("\n| margin | pairs that differ | effect | one look passes | passes | pairs until then |")
+    print(f"|{'--:|' * 6}")
     for margin, differing in ((0.0, 0.1), (0.02, 0.1)):
         smallest = Spread(PAIRS, differing, differing).smallest()
         for times in EFFECTS:

@@ -215,7 +215,7 @@ def test_importing_assay_brings_nothing_optional():
     assert run(code) == "[]"
 
 
-COMMANDS = ("devices", "demo", "evaluate", "score", "merge", "compare", "gate", "power", "migrate", "import")
+COMMANDS = ("devices", "demo", "evaluate", "score", "merge", "compare", "gate", "power", "rank", "migrate", "import")
 COMMANDS += ("generate", "chat", "lm-eval", "quantize")
 
 

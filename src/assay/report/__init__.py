@@ -13,6 +13,8 @@ from assay.report.gate_result import Gate, GateCheck, GateRule
 from assay.report.gating import gate
 from assay.report.history_result import History, HistoryMetric, HistoryValue
 from assay.report.power_result import Power, PowerEstimate
+from assay.report.ranking import rank
+from assay.report.ranking_result import MetricRanking, Place, Ranking
 from assay.report.report import SCHEMA, Report
 from assay.report.sample_sizes import power
 from assay.report.samples import Column, RawSample, Samples
@@ -43,6 +45,8 @@ __all__ = [
     "History",
     "HistoryMetric",
     "HistoryValue",
+    "MetricRanking",
+    "Place",
     "Plot",
     "Point",
     "Points",
@@ -50,6 +54,7 @@ __all__ = [
     "PowerEstimate",
     "QueryDocument",
     "QueryRanking",
+    "Ranking",
     "RawSample",
     "Reliability",
     "Report",
@@ -68,4 +73,5 @@ __all__ = [
     "gate",
     "history",
     "power",
+    "rank",
 ]

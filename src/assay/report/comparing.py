@@ -125,7 +125,7 @@ def compare(
     settings = _Settings(confidence_level, seed, flips, slices)
     runs = tuple(
         Run(name, report.title, report.created, report.device)
-        for name, report in zip(_names(sources, reports, names), reports, strict=True)
+        for name, report in zip(run_names(sources, reports, names), reports, strict=True)
     )
     parts = [
         part
@@ -163,7 +163,8 @@ def assumptions(reports: Sequence[Report]) -> tuple[str, ...]:
     return tuple(f"{', '.join(of)}: {line}" if len(names) > 1 else line for line, of in names.items())
 
 
-def _names(sources: Sequence[Source], reports: Sequence[Report], names: Sequence[str] | None) -> Sequence[str]:
+def run_names(sources: Sequence[Source], reports: Sequence[Report], names: Sequence[str] | None) -> Sequence[str]:
+    """What reports are called: the names that were given, what tells their files apart, or their titles."""
     if names is None:
         paths = [each for each in sources if not isinstance(each, Report)]
         if len(paths) == len(sources):

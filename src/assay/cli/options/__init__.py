@@ -18,7 +18,14 @@ from assay.cli.options.language_models import (
 )
 from assay.cli.options.measurement import EvaluateCommand, MergeCommand, ScoreCommand
 from assay.cli.options.quantization import QuantizeCommand
-from assay.cli.options.reports import CompareCommand, GateCommand, HistoryCommand, ImportCommand, PowerCommand
+from assay.cli.options.reports import (
+    CompareCommand,
+    GateCommand,
+    HistoryCommand,
+    ImportCommand,
+    PowerCommand,
+    RankCommand,
+)
 from assay.cli.options.tools import AuditCommand, CatalogueCommand, DemoCommand, DevicesCommand, MigrateCommand
 
 __all__ = [
@@ -44,6 +51,7 @@ __all__ = [
     "PerplexityCommand",
     "PowerCommand",
     "QuantizeCommand",
+    "RankCommand",
     "ReportCommand",
     "ReportOutput",
     "SampleOptions",
@@ -59,6 +67,7 @@ COMMANDS: dict[str, tuple[type, str]] = {
     "history": (HistoryCommand, "assay.cli.history"),
     "gate": (GateCommand, "assay.cli.gate"),
     "power": (PowerCommand, "assay.cli.power"),
+    "rank": (RankCommand, "assay.cli.rank"),
     "import": (ImportCommand, "assay.cli.foreign_results"),
     "score": (ScoreCommand, "assay.cli.score"),
     "merge": (MergeCommand, "assay.cli.merge"),

@@ -153,6 +153,26 @@ class PowerCommand(OutputOptions):
 
 
 @dataclass(frozen=True)
+class RankCommand(OutputOptions):
+    """Rank runs by their metrics, with ties where they cannot be told apart.
+
+    All pairs of runs are compared on the same samples, and corrected for their number. Runs of one group cannot be
+    told apart; a place such as 2-4 says which places a run may have.
+    """
+
+    reports: tuple[Location, ...] = argument(
+        "The reports as JSON, paths or URLs.", (), required="the files of two or more reports"
+    )
+    metric: tuple[str, ...] = several("Rank by this metric only; may be repeated.")
+    section: tuple[str, ...] = several("Rank in this section only; may be repeated.")
+    confidence_level: float = option("Compute places and intervals that hold together at this level.", default=0.95)
+    seed: int = seed_option("Seed random numbers.")
+    cluster: str = _cluster()
+    html: Location | None = option("Write the ranking as a self-contained page.")
+    out: Location | None = option("Write the ranking as JSON.")
+
+
+@dataclass(frozen=True)
 class ImportCommand(JsonOptions):
     """Convert the results of another tool, sample by sample, to a report for assay compare and assay gate."""
 

@@ -118,7 +118,5 @@ class EarlyEnd:
             return replace(report, notes=(*report.notes, note))
         if self.coverage.rows < self._all:
             report = self.rule.marked(report)
-        note = (
-            f"Ended after {of}: {self.outcome}. Intervals hold at any number of looks."
-        )
+        note = f"Ended after {of}: {self.outcome}. Intervals hold at any number of looks."
         return replace(report, notes=(*report.notes, note))
