@@ -10,7 +10,7 @@ import pytest
 
 import assay.cli
 from assay.errors import ConfigError
-from assay.report import Ranking, Report, Section, Value, compare, rank
+from assay.report import Report, RunRanking, Section, Value, compare, rank
 from assay.stats.hypothesis_tests import correct
 from report.runs import run
 
@@ -59,12 +59,13 @@ def test_one_run_twice_shares_a_place():
 
 def test_every_rendering_and_the_file_have_the_places(tmp_path):
     found = rank(RUNS)
-    assert repr(found) == "<Ranking of 5 runs by accuracy, loss, AUROC>"
+    assert repr(found) == "<RunRanking of 5 runs by accuracy, loss, AUROC>"
     for shown in (found.to_markdown(), found.to_html(tmp_path / "ranking.html").read_text()):
         assert "told apart, corrected by Holm" in shown
         assert "against the first" in shown
     assert (
-        Ranking.load(found.save(tmp_path / "ranking.json")).metrics[0].places[0].run == found.metrics[0].places[0].run
+        RunRanking.load(found.save(tmp_path / "ranking.json")).metrics[0].places[0].run
+        == found.metrics[0].places[0].run
     )
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
@@ -98,4 +99,4 @@ def test_the_command_line_ranks_files(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         assay.cli.main()
     assert not ended.value.code
-    assert Ranking.from_json(capsys.readouterr().out).metrics[0].places[0].run == ranking().places[0].run
+    assert RunRanking.from_json(capsys.readouterr().out).metrics[0].places[0].run == ranking().places[0].run

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from assay._atomic import Location
 from assay.cli.options import RankCommand
 from assay.cli.output import check_output, print_as, write_then_show
-from assay.report import Ranking, rank
+from assay.report import RunRanking, rank
 
 
 def run(options: RankCommand) -> None:
@@ -24,7 +24,7 @@ def run(options: RankCommand) -> None:
     write_then_show(lambda: _write(found, options), lambda: print_as(found, options))
 
 
-def _write(found: Ranking, options: RankCommand) -> Iterator[Location]:
+def _write(found: RunRanking, options: RankCommand) -> Iterator[Location]:
     if options.html is not None:
         yield found.to_html(options.html)
     if options.out is not None:

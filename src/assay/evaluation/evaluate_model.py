@@ -21,7 +21,6 @@ from assay.evaluation.data.batch import Reader, Selector, parse_shown
 from assay.evaluation.data.coverage import CoverageTracker, Lists
 from assay.evaluation.data.data_source import DataSource, Trail, open_source
 from assay.evaluation.errors import BatchError
-from assay.evaluation.loop.early_end import EarlyEnd, in_random_order
 from assay.evaluation.loop.equal_steps import one_by_one, up_to
 from assay.evaluation.loop.loop import Loop
 from assay.evaluation.loop.progress import EvaluationProgress
@@ -36,6 +35,7 @@ from assay.evaluation.processes.model_digest import ModelDigest, check_models
 from assay.evaluation.processes.place import same_models
 from assay.evaluation.processes.ranks import Ranks, local_rank, process_group
 from assay.evaluation.results.diagnostics import Diagnostics, choose_diagnostics
+from assay.evaluation.results.early_end import EarlyEnd, in_random_order
 from assay.evaluation.results.final_report import FinishedEvaluation, build_report
 from assay.evaluation.resume.checkpoint import Checkpoints
 from assay.evaluation.resume.identity import Identity

@@ -14,7 +14,7 @@ from assay.report.gating import gate
 from assay.report.history_result import History, HistoryMetric, HistoryValue
 from assay.report.power_result import Power, PowerEstimate
 from assay.report.ranking import rank
-from assay.report.ranking_result import MetricRanking, Place, Ranking
+from assay.report.ranking_result import MetricRanking, RankedRun, RunRanking
 from assay.report.report import SCHEMA, Report
 from assay.report.sample_sizes import power
 from assay.report.samples import Column, RawSample, Samples
@@ -46,7 +46,6 @@ __all__ = [
     "HistoryMetric",
     "HistoryValue",
     "MetricRanking",
-    "Place",
     "Plot",
     "Point",
     "Points",
@@ -54,11 +53,12 @@ __all__ = [
     "PowerEstimate",
     "QueryDocument",
     "QueryRanking",
-    "Ranking",
+    "RankedRun",
     "RawSample",
     "Reliability",
     "Report",
     "Residuals",
+    "RunRanking",
     "Samples",
     "Section",
     "Series",

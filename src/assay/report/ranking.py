@@ -16,7 +16,7 @@ from assay.report.inference import difference
 from assay.report.measured_value import MeasuredValue, why_not_the_same
 from assay.report.packed_array import Array
 from assay.report.pairing import REPORT, SAMPLES, have_equal_samples
-from assay.report.ranking_result import MetricRanking, Place, Ranking
+from assay.report.ranking_result import MetricRanking, RankedRun, RunRanking
 from assay.report.report import Report, Source
 from assay.report.samples import align
 from assay.report.section import Section
@@ -34,7 +34,7 @@ def rank(
     confidence_level: float = 0.95,
     seed: int = 0,
     cluster: Clusters | None = None,
-) -> Ranking:
+) -> RunRanking:
     """Rank runs by their metrics, with ties where they cannot be told apart.
 
     All pairs of runs are compared as `compare` does, sample by sample where both kept them, and p-values corrected by
@@ -82,7 +82,7 @@ def rank(
         if len(there) < len(own):
             notes.append(f"{name}: missing in some of the runs.")
             continue
-        field = _Field(there, found, called, confidence_level, seed)
+        field = _RankedSection(there, found, called, confidence_level, seed)
         for metric in dict.fromkeys(value.name for value in there[0].values):
             if not metrics or metric in metrics:
                 one = field.ranked(metric)
@@ -94,11 +94,11 @@ def rank(
     runs = tuple(
         Run(name, report.title, report.created, report.device) for name, report in zip(called, found, strict=True)
     )
-    return Ranking(runs, tuple(ranked), confidence_level, (*assumptions(found), *notes))
+    return RunRanking(runs, tuple(ranked), confidence_level, (*assumptions(found), *notes))
 
 
 @dataclass
-class _Field:
+class _RankedSection:
     """One section of all reports, whose pairs are compared."""
 
     sections: Sequence[Section]
@@ -154,7 +154,7 @@ class _Field:
             metric,
             better,
             tuple(
-                Place(
+                RankedRun(
                     self.names[run],
                     values[run],
                     *ends[place],

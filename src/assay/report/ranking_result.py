@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Place(Record):
+class RankedRun(Record):
     """Where one run stands by a metric.
 
     Args:
@@ -59,7 +59,7 @@ class MetricRanking(Record):
     section: str
     metric: str
     higher_is_better: bool
-    places: tuple[Place, ...]
+    places: tuple[RankedRun, ...]
     pairs: int
     apart: int
     untested: int = 0
@@ -67,7 +67,7 @@ class MetricRanking(Record):
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking(Record, Viewable, schema="assay.ranking/1"):
+class RunRanking(Record, Viewable, schema="assay.ranking/1"):
     """Runs by their values, with ties.
 
     Args:
@@ -86,7 +86,7 @@ class Ranking(Record, Viewable, schema="assay.ranking/1"):
 
     def __repr__(self) -> str:
         """One line: how many runs, by which metrics."""
-        return f"<Ranking of {len(self.runs)} runs by {', '.join(each.metric for each in self.metrics)}>"
+        return f"<RunRanking of {len(self.runs)} runs by {', '.join(each.metric for each in self.metrics)}>"
 
     def plot(self, name: str = "", axes: Axes | None = None) -> Axes:
         """Draw how far runs are behind the first with Matplotlib, as bars with their intervals.

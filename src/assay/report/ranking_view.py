@@ -10,7 +10,7 @@ from assay.render.document import Chapter, DataGrid, Document, Figures, GridCell
 from assay.render.plots import Bars
 
 if TYPE_CHECKING:
-    from assay.report.ranking_result import MetricRanking, Place, Ranking
+    from assay.report.ranking_result import MetricRanking, RankedRun, RunRanking
 
 _COLUMNS = (
     GridColumn("place", "word"),
@@ -22,7 +22,7 @@ _COLUMNS = (
 )
 
 
-def ranking_document(ranking: Ranking) -> Document:
+def ranking_document(ranking: RunRanking) -> Document:
     """What is shown of a ranking."""
     level = f"{100 * ranking.confidence_level:g} %"
     fact = f"Runs of one group cannot be told apart; the places and intervals of a metric hold together at {level}."
@@ -40,7 +40,7 @@ def _chapter(metric: MetricRanking) -> Chapter:
     return Chapter(f"{metric.section}/{metric.metric} ({better} is better)", (grid, Figures((behind(metric),), True)))
 
 
-def _row(place: Place) -> GridRow:
+def _row(place: RankedRun) -> GridRow:
     ends = None if place.lower is None or place.upper is None else (place.lower, place.upper, place.behind)
     where = f"{place.best}" if place.best == place.worst else f"{place.best}-{place.worst}"
     return GridRow(

@@ -48,7 +48,7 @@ class SequentialIntervals:
                 raise ConfigError(describe(f"range of {name}", f"{low:g}, {high:g}", "two finite numbers", do))
 
     def of(self, measured: MeasuredValue) -> Evidence:
-        """The interval of one value, or why there is none."""
+        """The interval of one value, or why it has none."""
         if why := self._why_not(measured):
             return Evidence(note=why)
         if (share := measured.share()) is not None:

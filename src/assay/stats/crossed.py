@@ -76,7 +76,7 @@ class CrossedDifference:
         return self.difference - half, self.difference + half
 
     def p(self) -> float:
-        """The probability of a difference at least as large where there is none, by Student's test."""
+        """The probability of a difference at least as large between equal models, by Student's test."""
         return student_two_sided(self.difference / self.error, self.freedom)
 
     def smallest(self, confidence_level: float = 0.95) -> float:
