@@ -1,5 +1,7 @@
 """Clusters in `evaluate` and `score`: intervals, groups of the bootstrap, and what a report keeps."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,6 +13,8 @@ from assay.metrics import F1Score
 from assay.report import compare
 from assay.report.clusters import ClusterCodes
 from assay.report.measured_value import MeasuredValue
+from evaluation.stopping import Stops
+from ranks import processes
 
 RANDOM = np.random.default_rng(0)
 CODES = np.repeat(np.arange(40), 5)
@@ -95,3 +99,36 @@ def test_columns_that_cannot_be_clusters_are_refused():
     for cluster, part in {"tags": "lists", "gap": "samples without one", "absent": "no column"}.items():
         with pytest.raises(ConfigError, match=part):
             score(table, METRICS, preds="p", target="y", cluster=cluster)
+
+
+def scored():
+    """Scores as inputs, so that a model may stop."""
+    scores = torch.nn.functional.one_hot(torch.tensor(P), 3).float()
+    return torch.utils.data.TensorDataset(scores, torch.tensor(Y))
+
+
+def bits(report):
+    (section,) = report.sections
+    clusters = section.samples.clusters.values.tolist()
+    return ends(report), [each.replicates and each.replicates.values.tolist() for each in section.values], clusters
+
+
+def of_scores(model, **options):
+    return evaluate(model, scored(), METRICS, cluster=PASSAGES, device="cpu", batch_size=16, **options)
+
+
+def test_a_run_that_resumes_has_the_same_clusters(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        of_scores(Stops(5), resume=tmp_path, checkpoint_every=0.0)
+    rest = Stops(100)
+    found = of_scores(rest, resume=tmp_path)
+    assert 0 < rest.counters.rows <= 200 - 4 * 16
+    assert bits(found) == bits(of_scores(torch.nn.Identity()))
+
+
+def on_each(rank, size):
+    return bits(of_scores(torch.nn.Identity()))
+
+
+def test_two_processes_have_the_clusters_of_one(tmp_path):
+    assert processes(on_each, 2, tmp_path) == [json.loads(json.dumps(bits(of_scores(torch.nn.Identity()))))] * 2

@@ -80,9 +80,14 @@ def _labels(samples: Samples, cluster: Clusters) -> Iterable[Any]:
     for name in samples.ids.values.tolist():
         label = of(name)
         if label is None:
-            do = "Give each sample a cluster; one that is alone is a cluster of its own"
-            raise ConfigError(describe("cluster", f"none for the sample {name!r:.60}", "one for each sample", do))
+            raise without_cluster(f"none for the sample {name!r:.60}")
         yield label
+
+
+def without_cluster(got: str) -> ConfigError:
+    """The error of samples of which no cluster is known."""
+    do = "Give each sample a cluster; one that is alone is a cluster of its own"
+    return ConfigError(describe("cluster", got, "one for each sample", do))
 
 
 def _by_pattern(written: str) -> Callable[[Any], str | None]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from assay.errors import ConfigError, describe
 from assay.evaluation.observe.slice_values import MISSING, CodedLists, CodedValues, values_of_batches
+from assay.report.clusters import without_cluster
 from assay.report.packed_array import Array
 from assay.stats.sampling import label_numbers
 
@@ -90,5 +91,4 @@ def _numbers(values: Any) -> Array:
 
 def _check(labels: Sequence[Any]) -> None:
     if MISSING in labels:
-        do = "Give each sample a cluster; one that is alone is a cluster of its own"
-        raise ConfigError(describe("cluster", "samples without one", "a value for each sample", do))
+        raise without_cluster("samples without one")
