@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from assay.stats.clusters import FEWEST_CLUSTERS, ClusteredMean, difference_of, sums_by_cluster
+from assay.stats.distributions import normal_quantile, student_quantile, student_two_sided
 from assay.stats.hypothesis_tests import sign_flip
 from assay.stats.intervals import mean_interval, paired_proportions, wilson
 
@@ -77,3 +78,61 @@ def test_means_that_share_clusters_are_compared_with_their_covariance():
 
 def test_below_the_fewest_clusters_no_flip_of_signs_is_significant():
     assert sign_flip(np.ones(FEWEST_CLUSTERS)) < 0.05 < sign_flip(np.ones(FEWEST_CLUSTERS - 1))
+
+
+def inflation(freedom):
+    """How many samples count of each, as the error is that of so many degrees of freedom."""
+    return (normal_quantile(0.975) / student_quantile(0.975, freedom)) ** 2
+
+
+def pairs(changes, sizes):
+    """Pairs of which the first so many of each cluster change, with their number for one and the design effect."""
+    apart = np.concatenate(
+        [np.where(np.arange(n) < abs(k), np.sign(k), 0) for k, n in zip(changes, sizes, strict=True)]
+    )
+    found = of_samples(apart.astype(float), np.repeat(np.arange(len(sizes)), sizes))
+    b, c = int((apart < 0).sum()), int((apart > 0).sum())
+    for_one = found.pairs_for_one(b, c, len(apart), int(np.count_nonzero(changes)))
+    plain = apart.var() / len(apart)
+    return for_one * inflation(found.freedom), found.error**2 / plain, found
+
+
+def test_pairs_alone_in_their_clusters_count_one_each():
+    effect, by_error, _ = pairs([-1] * 10 + [1] * 3 + [0] * 87, [1] * 100)
+    assert effect == pytest.approx(by_error)
+    assert effect == pytest.approx(100 / 99)
+
+
+def test_pairs_count_no_more_than_one_each_and_few_clusters_no_more_than_clusters():
+    assert pairs([-1] * 30, [5] * 30)[0] == pytest.approx(1)  # every cluster changes by the same
+    (six, by_error, _), (five, _, _) = (pairs([-1] * n + [0] * (30 - n), [5] * 30) for n in (6, 5))
+    assert six == pytest.approx(max(1.0, by_error))
+    assert five == pytest.approx(5)
+    effect, by_error, found = pairs([-50] + [0] * 70, [50] + [5] * 70)
+    assert effect == pytest.approx(by_error)
+    assert effect > 2 * 400 / found.effective  # most of all, a whole cluster that changed
+
+
+def test_a_share_counts_no_more_samples_than_there_are():
+    right = np.array([1.0, 1, 0, 0] * 20 + [1, 1, 1, 0])  # clusters differ less than by chance
+    found = of_samples(right, np.repeat(np.arange(21), 4))
+    count = 84 * inflation(found.freedom)
+    assert found.share_interval(84) == pytest.approx(wilson(right.mean() * count, count))
+
+
+def test_weights_say_how_many_clusters_of_equal_size_there_are():
+    weights = np.array([1.0, 2, 3, 4])
+    found = ClusteredMean.of(np.array([1.0, 0, 2, 1]), np.full(4, 5.0), weights)
+    assert found.effective == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+    assert found.apart == pytest.approx(np.array([0.0, -1, 1, 0]) / 20 / np.sqrt(1 - weights / 10))
+    normal = np.random.default_rng(5).standard_normal(12)
+    assert [of_samples(normal[:n], np.arange(n)).risky for n in (11, 12)] == ["both", ""]
+
+
+def test_means_that_share_clusters_have_the_fewer_degrees_of_freedom():
+    a, b = (of_samples(RANDOM.standard_normal(n), np.arange(n)) for n in (8, 20))
+    p, (lower, upper) = difference_of(a, b, covariance=1e-9)
+    error = np.sqrt(a.error**2 + b.error**2 - 2e-9)
+    assert p == pytest.approx(student_two_sided((b.mean - a.mean) / error, 7))
+    assert (upper - lower) / 2 == pytest.approx(error * student_quantile(0.975, 7))
+    assert difference_of(a, a, covariance=1.001 * a.error**2) == (1.0, (0.0, 0.0))

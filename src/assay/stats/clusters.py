@@ -93,15 +93,15 @@ class ClusteredMean:
             Tipton 2018, Journal of Business & Economic Statistics 36:672.
         """
         count = float(sizes.sum())
-        shares = (sizes if weights is None else weights) / float((sizes if weights is None else weights).sum())
+        heavy = sizes if weights is None else weights
+        shares, effective = heavy / float(heavy.sum()), float(heavy.sum()) ** 2 / float(np.sum(heavy**2))
         mean = float(sums.sum()) / count
         apart = (sums - mean * sizes) / count / np.sqrt(1 - shares)
         leverage = shares**2 / (1 - shares)
-        unevenness = float(np.sum(shares**2))
-        freedom = 1 / (unevenness + float(leverage.sum() ** 2 - np.sum(leverage**2)))
+        freedom = 1 / (1 / effective + float(leverage.sum() ** 2 - np.sum(leverage**2)))
         error = math.sqrt(float(np.sum(apart**2)))
         skewness = float(np.sum((apart / error) ** 3)) if error else 0.0
-        return cls(mean, error, freedom, skewness, 1 / unevenness, sums, apart)
+        return cls(mean, error, freedom, skewness, effective, sums, apart)
 
     def interval(self, confidence_level: float = 0.95) -> Ends:
         """The wider of Student's and Hall's intervals at each end, with clusters in the place of samples."""
