@@ -13,14 +13,8 @@ from hypothesis import strategies as st
 
 from assay import Meter
 from assay.errors import ConfigError, InvalidValuesError, StateError
-from assay.meter.intervals import (
-    ConfidenceInterval,
-    bootstrap,
-    closed_forms,
-    group_count,
-    needing_bootstrap,
-    replicate_interval,
-)
+from assay.meter.intervals import bootstrap, closed_forms, group_count, needing_bootstrap
+from assay.meter.replicates import ConfidenceInterval, replicate_interval
 from assay.metrics import (
     AUROC,
     ROC,

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from assay.meter import resample
-from assay.meter.intervals import values_of_draws
+from assay.meter.replicates import values_of_draws
 from assay.meter.resample import combined
 from assay.metrics.base import named_numbers
 from assay.stats import bootstrap

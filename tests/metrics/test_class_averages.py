@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-import assay.meter.intervals as intervals
+import assay.meter.replicates as replicates
 from assay import Meter
-from assay.meter.intervals import closed_forms, drawn_values
+from assay.meter.intervals import closed_forms
+from assay.meter.replicates import drawn_values
 from assay.metrics import AUROC, F1Score, FBetaScore, JaccardIndex, Precision, Recall, Specificity
 from assay.tally.labels.confusion import Counts
 
@@ -71,7 +72,7 @@ def test_replicates_to_first_order_are_nearly_the_exact_ones(classes, monkeypatc
     for k, group in enumerate(groups):
         group.update(scores[k::64], torch.tensor(y[k::64]))
     exact = drawn_values(groups, 100)
-    monkeypatch.setattr(intervals, "FROM_ROWS", 100)
+    monkeypatch.setattr(replicates, "FROM_ROWS", 100)
     for name, values in drawn_values(groups, 100).items():
         assert values[0] == exact[name][0]
         assert not np.array_equal(values[1:], exact[name][1:])

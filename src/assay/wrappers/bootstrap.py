@@ -18,7 +18,8 @@ from assay.errors import ConfigError, ShapeError, StateError, describe
 from assay.meter import Meter
 from assay.meter.arguments import Arguments
 from assay.meter.device_counts import interrupted
-from assay.meter.intervals import ConfidenceInterval, bootstrap, drawn_values, group_count
+from assay.meter.intervals import bootstrap, group_count
+from assay.meter.replicates import ConfidenceInterval, drawn_values
 from assay.stats.sampling import groups_of, numbers_of
 from assay.wrappers.nested_meters import load_meters, require_meter, save_meters
 

@@ -16,7 +16,8 @@ from assay.evaluation.results.diagnostics import Diagnostics, residuals
 from assay.evaluation.results.missing_intervals import MissingInterval, missing_interval_notes
 from assay.evaluation.results.report_values import IntervalSources, rest_of, values_of
 from assay.meter import Meter
-from assay.meter.intervals import ConfidenceInterval, intervals_or_reasons
+from assay.meter.intervals import intervals_or_reasons
+from assay.meter.replicates import ConfidenceInterval
 from assay.meter.resample import READ_ELEMENTS
 from assay.metrics.base import Metric
 from assay.report import Section, Slice, Table, Value
