@@ -1,0 +1,151 @@
+"""Tiny models whose parts lie on several processes, and samples whose right values are known without any library."""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.fsdp.wrap import always_wrap_policy
+from torch.distributed.tensor import Replicate
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from torch.utils.data import Dataset, IterableDataset, TensorDataset
+
+FEATURES, HIDDEN, CLASSES = 6, 24, 12
+WORDS, WINDOW = 48, 8
+BATCH = 8
+
+
+def network() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(FEATURES, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES))
+
+
+def samples(count: int) -> TensorDataset:
+    """The network's own predictions as targets, every fifth of them replaced."""
+    x = torch.randn(count, FEATURES, generator=torch.Generator().manual_seed(1))
+    y = network()(x).argmax(1)
+    y[::5] = (y[::5] + 1) % CLASSES
+    return TensorDataset(x, y)
+
+
+def right(count: int) -> float:
+    """The share of targets that were not replaced."""
+    return 1 - -(-count // 5) / count
+
+
+def mesh(shape: tuple[int, ...], names: str) -> DeviceMesh:
+    return init_device_mesh("cpu", shape, mesh_dim_names=tuple(names.split()))
+
+
+def tensor_parallel(on: DeviceMesh) -> nn.Module:
+    return parallelize_module(network(), on, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+
+
+def vocabulary_parallel(on: DeviceMesh) -> nn.Module:
+    """Its logits are a `DTensor` of which each process has some classes."""
+    plan = {"0": ColwiseParallel(output_layouts=Replicate()), "2": ColwiseParallel(use_local_output=False)}
+    return parallelize_module(network(), on, plan)
+
+
+def fully_sharded(on: DeviceMesh | None = None, model: nn.Module | None = None) -> nn.Module:
+    model = network() if model is None else model
+    for layer in (model[0], model[2]):
+        fully_shard(layer, mesh=on)
+    return fully_shard(model, mesh=on)
+
+
+def fsdp1(**options: object) -> nn.Module:
+    return FullyShardedDataParallel(network(), device_id=torch.device("cpu"), **options)
+
+
+def wrapped_layers(**options: object) -> nn.Module:
+    return fsdp1(auto_wrap_policy=always_wrap_policy, **options)
+
+
+class HandWritten(nn.Module):
+    """The members of a group each compute a part, and add the parts up by themselves."""
+
+    def __init__(self, group: dist.ProcessGroup | None = None) -> None:
+        super().__init__()
+        self.inner, self.group = network(), group
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = self.inner(x) / dist.get_world_size(self.group)
+        dist.all_reduce(out, group=self.group)
+        return out
+
+
+class Experts(nn.Module):
+    """Sends rows to the process of their expert and back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = network()
+
+    def forward(self, x: Tensor) -> Tensor:
+        size = dist.get_world_size()
+        rows = -(-len(x) // size)
+        sent = torch.cat([x, x.new_zeros(rows * size - len(x), FEATURES)])
+        there = torch.empty_like(sent)
+        dist.all_to_all_single(there, sent)
+        answers = self.inner(there)
+        back = torch.empty_like(answers)
+        dist.all_to_all_single(back, answers)
+        return back[: len(x)]
+
+
+class Stream(IterableDataset):
+    """Some of the batches of 101 samples."""
+
+    def __init__(self, start: int, stop: int) -> None:
+        self.batches = range(start, stop)
+
+    def __iter__(self):
+        data = samples(101)
+        return (data[BATCH * k : BATCH * k + BATCH] for k in self.batches)
+
+
+class Broken(Dataset):
+    """101 samples; something happens when one of them is loaded."""
+
+    def __init__(self, sample: int, act) -> None:
+        self.data, self.sample, self.act = samples(101), sample, act
+
+    def __len__(self) -> int:
+        return 101
+
+    def __getitem__(self, k: int):
+        x, y = self.data[k]
+        return self.act(x, y) if k == self.sample else (x, y)
+
+
+class Language(nn.Module):
+    """Logits of the next token for each token."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(2)
+        self.words = nn.Embedding(WORDS, HIDDEN)
+        self.inner = nn.Linear(HIDDEN, HIDDEN)
+        self.head = nn.Linear(HIDDEN, WORDS)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.head(torch.tanh(self.inner(self.words(ids))))
+
+
+def tokens(count: int = 331) -> Tensor:
+    return torch.randint(WORDS, (count,), generator=torch.Generator().manual_seed(4))
+
+
+def right_perplexity() -> float:
+    """Each token after the one before it: the network sees no other."""
+    ids = tokens()
+    with torch.no_grad():
+        logs = Language().double()(ids[None, :-1])[0].log_softmax(-1)
+    return float((-logs.gather(1, ids[1:, None]).mean()).exp())
+
+
+def language_parallel(on: DeviceMesh, plan: dict[str, object]) -> nn.Module:
+    return parallelize_module(Language(), on, plan)
