@@ -92,7 +92,7 @@ def evaluated(model: Any, data: Any, **options: Any) -> Any:
 
 def measured(model: Any, **options: Any) -> Any:
     """The perplexity of the text."""
-    how = {"window": WINDOW, "stride": WINDOW, "device": "cpu", "batch_size": 4, **options}
+    how = {"window": WINDOW, "stride": WINDOW, "rank_timeout_s": TIMEOUT_S, "device": "cpu", "batch_size": 4, **options}
     return told(lambda: perplexity(model, tokens(), **how))
 
 

@@ -25,7 +25,7 @@ PRELOADED = [
     "torch.distributed.pipelining",
     "torch.distributed.tensor.parallel",
 ]
-LIMIT_S = 90.0
+LIMIT_S = 60.0
 KILLED, NO_END = "killed", "no end"
 
 

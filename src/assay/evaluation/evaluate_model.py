@@ -26,6 +26,7 @@ from assay.evaluation.loop.loop import Loop
 from assay.evaluation.loop.progress import EvaluationProgress
 from assay.evaluation.model.data_parallel import broadcast_buffers, buffers_of_rank_0
 from assay.evaluation.model.forward import Forward, ready
+from assay.evaluation.model.pipelines import own_shapes
 from assay.evaluation.observe.clusters import ClustersByIndex, is_selector
 from assay.evaluation.observe.observers import Observer, Observers
 from assay.evaluation.observe.slices import SliceSpec, parse_slices
@@ -271,8 +272,8 @@ def _evaluate(
     total = len(remaining) if not isinstance(remaining, int) else source.total
     progress = EvaluationProgress(meter, total, options.progress, ranks.own, ranks.place.count, preparation.metrics)
     units = source.batches(remaining)
-    most = 0 if companions is None or isinstance(remaining, int) else _most(len(remaining), ranks)
-    with ready(model, assigned.device.value), _connected(companions, ranks), progress as bar:
+    most, rows = (0, 0) if companions is None or isinstance(remaining, int) else _most(remaining, ranks)
+    with ready(model, assigned.device.value), own_shapes(model, rows), _connected(companions, ranks), progress as bar:
         if companions is not None and isinstance(remaining, int):
             units = one_by_one(units, companions.most, companions.borrowed)
         elif companions is not None and not isinstance(remaining, int):
@@ -367,10 +368,11 @@ def _connected(companions: Companions | None, ranks: Ranks) -> Iterator[None]:
         yield
 
 
-def _most(own: int, ranks: Ranks) -> int:
-    """The largest number of batches of the processes whose forwards communicate with this one's."""
-    counts = ranks.gather(lambda: own)
-    return max(counts[rank] for rank in ranks.place.step)
+def _most(own: Lists, ranks: Ranks) -> tuple[int, int]:
+    """The largest number of batches, and of their rows, of the processes whose forwards communicate with this one's."""
+    everyone = ranks.gather(lambda: (len(own), max(map(len, own), default=0)))
+    batches, rows = zip(*(everyone[rank] for rank in ranks.place.step), strict=True)
+    return max(batches), max(rows)
 
 
 def _spare(source: DataSource) -> Any:

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 
 from assay.evaluation import evaluate
+from assay.evaluation.model.pipelines import as_pipeline
+from assay.evaluation.processes.ranks import TIMEOUT_S
 from assay.evaluation.resume.stable_digest import stable_digest
 from assay.language.causal import CausalModel, vocabulary_of
 from assay.language.losses import MeanLoss, TokenLosses, check_vocabulary
@@ -41,6 +43,9 @@ def perplexity(
     resume: str | os.PathLike[str] | None = None,
     run_id: str | None = None,
     progress: bool | None = None,
+    mesh: Any = None,
+    data_group: Any = None,
+    rank_timeout_s: float = TIMEOUT_S,
     title: str = "Perplexity",
 ) -> Report:
     r"""How well a causal language model predicts a text.
@@ -67,6 +72,9 @@ def perplexity(
         resume: a folder for checkpoints.
         run_id: with `resume`, a name for parts of the model that have no digest; as in `assay.evaluate`.
         progress: draw a bar; None: where there is a terminal.
+        mesh: of a model that is shared among processes; as in `assay.evaluate`, and so are the following two.
+        data_group: the processes with other windows.
+        rank_timeout_s: how long to wait for a process.
         title: of the report.
 
     Returns:
@@ -88,7 +96,7 @@ def perplexity(
     Source: Jelinek, Mercer, Bahl, Baker, Journal of the Acoustical Society of America 62 (1977), S63. Bits per byte:
     Gao et al., The Pile, arXiv:2101.00027, section 3.1.
     """
-    causal = model if isinstance(model, CausalModel) else CausalModel(model)
+    causal = model if isinstance(model, CausalModel) else CausalModel(as_pipeline(model))
     tokens = tokens_of(data, tokenizer)
     largest = int(tokens.ids.max())
     check_vocabulary(largest, vocabulary_of(causal.model) or largest + 1)  # an accelerator would not survive it
@@ -111,6 +119,9 @@ def perplexity(
         resume=resume,
         run_id=run_id,
         progress=progress,
+        mesh=mesh,
+        data_group=data_group,
+        rank_timeout_s=rank_timeout_s,
         title=title,
     )
     (section,) = report.sections

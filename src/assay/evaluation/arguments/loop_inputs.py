@@ -18,6 +18,7 @@ from assay.evaluation.model.data_parallel import unwrapped
 from assay.evaluation.model.estimators import DECISIONS, PROBABILITIES, EstimatorModel, classes_of, is_estimator
 from assay.evaluation.model.exported_models import as_model
 from assay.evaluation.model.forward import float_dtype
+from assay.evaluation.model.pipelines import as_pipeline
 from assay.metrics.parsing import as_metrics
 
 
@@ -43,7 +44,7 @@ def open_inputs(model: Any, data: Any, metrics: Any, options: EvaluateOptions) -
     Raises:
         ConfigError: an argument is invalid.
     """
-    model = unwrapped(model)
+    model = as_pipeline(unwrapped(model))
     labels = classes_of(model) if is_estimator(model) else ()
     names = tuple(options.classes) or tuple(map(str, labels)) or class_label_names(data, options.target)
     defaults: dict[str, Any] = {"num_classes": len(names)} if len(names) > 2 else {}

@@ -156,14 +156,17 @@ class Loop:
         batch = new
         try:
             with self._answered("predicting"):
-                predicted = self.forward(batch)
+                predicted = self.forward(batch) if companions.place.has_outputs else self.forward.repeat(batch)
         except Exception as error:
             return self._failed_together(index, batch, error)
         self._last = batch
-        companions.note_outputs(predicted.preds)
+        if predicted is not None:
+            companions.note_outputs(predicted.preds)
         self.ranks.note(self.position, "counting")
-        count = self._count if companions.place.counts else self._witness
-        rows = count(index, batch, predicted)
+        if predicted is not None and companions.place.counts:
+            rows = self._count(index, batch, predicted)
+        else:
+            rows = self._witness(index, batch, self._rows(index, batch) if predicted is None else predicted.rows)
         self.ranks.note(self.position + 1, "loading")
         return rows
 
@@ -190,12 +193,12 @@ class Loop:
                 raise BatchError(describe("batch that is repeated", got, "a call of the model", do)) from error
         return 0
 
-    def _witness(self, index: Index, batch: Any, predicted: Predicted) -> int:
+    def _witness(self, index: Index, batch: Any, rows: int) -> int:
         """Note a batch that another process with the same samples counts."""
-        self.coverage.count(index, predicted.rows)
+        self.coverage.count(index, rows)
         if index is None and self.coverage.keyed:
-            self.coverage.know(self.reader.ids(batch), self._marks(batch, predicted.rows))
-        return predicted.rows
+            self.coverage.know(self.reader.ids(batch), self._marks(batch, rows))
+        return rows
 
     def _failed_together(self, index: Index, batch: Any, error: Exception) -> int:
         """Leave a batch out where no other process waits in the middle of a forward; else raise."""

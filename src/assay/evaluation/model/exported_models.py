@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
-from assay.errors import ConfigError, DtypeError, ShapeError, describe
-from assay.evaluation.nested_batch import row_count, structure, take
+from assay.errors import ConfigError, DtypeError, describe
+from assay.evaluation.model.fixed_rows import in_parts, rows_of
 
 
 class ExportedModel(nn.Module):
@@ -71,22 +71,10 @@ class ExportedModel(nn.Module):
         if self.least <= 1 and self.most is None:
             return self.module(*args, **kwargs)
         inputs = (args, kwargs)
-        rows = row_count(inputs)
-        if rows is None:
-            do = "Export the model with a dynamic batch dimension"
-            raise ShapeError(describe("inputs of the program", structure(inputs), "a tensor with rows", do))
+        rows = rows_of(inputs, "Export the model with a dynamic batch dimension")
         if self.least <= rows and (self.most is None or rows <= self.most):
             return self.module(*args, **kwargs)
-        size = self.most or rows
-        return _concat([self._part(inputs, rows, start, min(start + size, rows)) for start in range(0, rows, size)])
-
-    def _part(self, inputs: Any, rows: int, start: int, stop: int) -> Any:
-        """The outputs of some of the rows."""
-        padded = max(stop - start, self.least)
-        index = [min(start + k, stop - 1) for k in range(padded)]
-        args, kwargs = take(inputs, rows, index)
-        outputs = self.module(*args, **kwargs)
-        return torch.utils._pytree.tree_map(lambda leaf: _row_part(leaf, padded, stop - start), outputs)
+        return in_parts(self.module, inputs, rows, self.most or rows, self.least)
 
 
 class ScriptedModel(nn.Module):
@@ -140,20 +128,6 @@ def _rows(program: ExportedProgram) -> tuple[int, int | None]:
         least, most = (int(end) if end.is_Integer else None for end in (limits.lower, limits.upper))
         return (least if least is not None and least > 2 else 1), most  # 2 is where torch starts, and takes 1, too
     return 1, None
-
-
-def _row_part(leaf: Any, padded: int, rows: int) -> Any:
-    """The rows of an output; None for what has none, as it was made from copies of rows, too."""
-    is_by_row = isinstance(leaf, Tensor) and leaf.ndim and leaf.shape[0] == padded
-    return leaf[:rows] if is_by_row else None
-
-
-def _concat(parts: list[Any]) -> Any:
-    if len(parts) == 1:
-        return parts[0]
-    leaves, spec = zip(*(torch.utils._pytree.tree_flatten(part) for part in parts), strict=True)
-    joined = [torch.cat(each) if isinstance(each[0], Tensor) else None for each in zip(*leaves, strict=True)]
-    return torch.utils._pytree.tree_unflatten(joined, spec[0])
 
 
 def _signed(run: Callable[..., Any], parameters: list[inspect.Parameter]) -> Callable[..., Any]:

@@ -22,7 +22,7 @@ class Introduction:
     Attributes:
         links: which processes it is tied to.
         data_group: the processes whose samples are others; None where that was not said.
-        is_said: the caller said how processes stand.
+        is_said: the caller said how processes stand, or they are stages of a pipeline: parts may be plain tensors.
     """
 
     links: Links
@@ -50,11 +50,16 @@ def introduce(model: Any, mesh: Any, data_group: Any, rank: int, size: int) -> I
     links = links_of(modules, roles_said(mesh), STEP if is_said else None)
     if not is_said:
         check_kept_groups(modules, links)
+    has_stages = any(type(module).__name__ == "PipelineModel" for module in modules)
     links = replace(
-        links, same=links.same | said.same, step=links.step | said.step, found=tuple({*links.found, *said.found})
+        links,
+        same=links.same | said.same,
+        step=links.step | said.step,
+        found=tuple({*links.found, *said.found}),
+        has_outputs=links.has_outputs if has_stages else said.has_outputs,
     )
     ranks = None if data_group is None else tuple(sorted(dist.get_process_group_ranks(data_group)))
-    return Introduction(links, ranks, is_said)
+    return Introduction(links, ranks, is_said or has_stages)
 
 
 def arranged(introductions: Sequence[Introduction]) -> list[Place]:

@@ -127,9 +127,9 @@ class Companions:
             self._outputs.append(_mark(preds))
 
     def outputs(self) -> tuple[Group, NDArray[np.float32]]:
-        """The members, and the marks of this process's outputs."""
+        """The members that have outputs, and the marks of this process's; of one without outputs itself and none."""
         marks = to_host(torch.stack(self._outputs)).numpy() if self._outputs else np.empty((0, 3), np.float32)
-        return self.place.members, marks
+        return self.place.predict if self.place.has_outputs else (self.place.rank,), marks
 
 
 class _Peers:

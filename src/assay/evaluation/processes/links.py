@@ -41,12 +41,14 @@ class Links:
         step: groups whose forwards communicate with each other, so all must call the model equally often.
         found: what that was read from, in words.
         has_distributed_tensors: parameters are of type `DTensor`.
+        has_outputs: this process has outputs of the model: of a pipeline the last one.
     """
 
     same: frozenset[Group] = frozenset()
     step: frozenset[Group] = frozenset()
     found: tuple[str, ...] = ()
     has_distributed_tensors: bool = False
+    has_outputs: bool = True
 
     @property
     def any(self) -> bool:
@@ -92,7 +94,7 @@ def links_of(modules: Sequence[nn.Module], roles: Mapping[str, str] | None = Non
         ConfigError: a dimension of a mesh is not known, or a module keeps a process group that no parameter explains.
     """
     dimensions: set[_Dimension] = set()
-    has_distributed_tensors = False
+    has_distributed_tensors, has_outputs = False, True
     known = _Roles({**ROLES, **(roles or {})}, unknown)
     sharded = _inside_fsdp(modules)
     for module in modules:
@@ -101,6 +103,9 @@ def links_of(modules: Sequence[nn.Module], roles: Mapping[str, str] | None = Non
         elif isinstance(module, nn.parallel.DistributedDataParallel) and module.broadcast_buffers:
             ranks = tuple(sorted(dist.get_process_group_ranks(module.process_group)))
             dimensions.add(_Dimension("DistributedDataParallel", STEP, ranks))  # a forward broadcasts them
+        elif type(module).__name__ == "PipelineModel":
+            dimensions.add(_Dimension("pipeline", SAME, tuple(sorted(dist.get_process_group_ranks(module.group)))))
+            has_outputs = has_outputs and bool(module.has_outputs)
         for name, tensor in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):
             if is_distributed(tensor):
                 has_distributed_tensors = True
@@ -109,7 +114,7 @@ def links_of(modules: Sequence[nn.Module], roles: Mapping[str, str] | None = Non
     same = frozenset(each.group for each in dimensions if each.role == SAME)
     step = frozenset(each.group for each in dimensions if each.role == STEP)
     found = tuple(sorted({f"{each.name} ({each.role})" for each in dimensions if each.role != APART}))
-    return Links(same, step, found, has_distributed_tensors)
+    return Links(same, step, found, has_distributed_tensors, has_outputs)
 
 
 def check_kept_groups(modules: Sequence[nn.Module], links: Links) -> None:

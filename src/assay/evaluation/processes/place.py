@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from assay.evaluation.processes.links import Group, Links
+from assay.errors import ConfigError, describe
+from assay.evaluation.processes.links import SAY, Group, Links
 
 
 @dataclass(frozen=True)
@@ -13,7 +14,7 @@ class Place:
     """Where a process stands among the others.
 
     Processes that are given the same samples form a data-parallel coordinate; samples are shared out over coordinates,
-    and the first member of each counts them.
+    and one member of each counts them.
 
     Attributes:
         rank: the process.
@@ -21,6 +22,7 @@ class Place:
         leaders: the first member of each coordinate.
         members: all members of its own.
         step: the processes whose forwards communicate with its own.
+        predict: the members that have outputs: of a pipeline those with the last stage. The first of them counts.
     """
 
     rank: int
@@ -28,6 +30,7 @@ class Place:
     leaders: Group
     members: Group
     step: Group
+    predict: Group
 
     @property
     def count(self) -> int:
@@ -37,7 +40,12 @@ class Place:
     @property
     def counts(self) -> bool:
         """Whether this process counts the samples of its coordinate."""
-        return self.rank == self.members[0]
+        return self.rank == self.predict[0]
+
+    @property
+    def has_outputs(self) -> bool:
+        """Whether this process has outputs of the model."""
+        return self.rank in self.predict
 
     @property
     def communicates(self) -> bool:
@@ -52,7 +60,7 @@ class Place:
 
 def apart(rank: int, size: int) -> Place:
     """The place of a process among others that each have the whole model."""
-    return Place(rank, rank, tuple(range(size)), (rank,), (rank,))
+    return Place(rank, rank, tuple(range(size)), (rank,), (rank,), (rank,))
 
 
 def places(links: Sequence[Links]) -> list[Place]:
@@ -60,6 +68,9 @@ def places(links: Sequence[Links]) -> list[Place]:
 
     Args:
         links: what each of them is tied to, by rank.
+
+    Raises:
+        ConfigError: none of the processes that have the same samples has outputs.
 
     Example:
         >>> tensor_parallel = Links(same=frozenset({(0, 1)})), Links(same=frozenset({(0, 1)}))
@@ -70,8 +81,13 @@ def places(links: Sequence[Links]) -> list[Place]:
     members = _classes(same, len(links))
     step = _classes(same | {group for each in links for group in each.step}, len(links))
     leaders = tuple(sorted({group[0] for group in members}))
+    predict = [tuple(each for each in group if links[each].has_outputs) for group in members]
+    if not all(predict):
+        got = f"no outputs on ranks {', '.join(map(str, members[predict.index(())]))}"
+        raise ConfigError(describe("model", got, "the last stage of the pipeline on one of them", SAY))
     return [
-        Place(rank, leaders.index(members[rank][0]), leaders, members[rank], step[rank]) for rank in range(len(links))
+        Place(rank, leaders.index(members[rank][0]), leaders, members[rank], step[rank], predict[rank])
+        for rank in range(len(links))
     ]
 
 

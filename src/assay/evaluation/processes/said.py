@@ -12,7 +12,7 @@ import torch.distributed as dist
 from assay.errors import ConfigError, describe
 from assay.evaluation.processes.links import ROLES, SAME, STEP, Group, Links
 
-EXPERTS = "ep"
+EXPERTS, STAGES = "ep", "pp"
 _EXPECTED = "a DeviceMesh with named dimensions, or sizes or meanings of dimensions by their names"
 _DO = 'Pass mesh={"dp": 2, "tp": 4} for 2 x 4 processes, or mesh={"x": "fsdp", "y": "tp"} for a mesh of the model'
 
@@ -63,11 +63,10 @@ def role_of(name: str) -> str:
     """
     if name == EXPERTS:
         return STEP
-    if name == "pp":
-        do = "Gather the outputs of the last stage and evaluate those, with preds= as they are"
-        raise ConfigError(describe("mesh", "a pipeline (pp)", "a model that each of its processes calls", do))
+    if name == STAGES:
+        return SAME
     if name not in ROLES:
-        expected = ", ".join([*ROLES, EXPERTS])
+        expected = ", ".join([*ROLES, STAGES, EXPERTS])
         do = "Name it by what its processes do: tp and cp have the same samples, fsdp and ep their own, dp their own"
         raise ConfigError(describe("mesh", f"a dimension {name!r}", expected, do))
     return ROLES[name]
@@ -88,9 +87,12 @@ def links_said(mesh: Any, data_group: Any, rank: int, size: int) -> Links:
     same: set[Group] = set()
     step: set[Group] = set()
     found = []
+    has_outputs = True
     for name, group in _lines(mesh, rank, size):
         role = role_of(name)
         found.append(f"{name} ({role})")
+        if name == STAGES:
+            has_outputs = has_outputs and rank == group[-1]
         if len(group) > 1 and role in (SAME, STEP):
             (same if role == SAME else step).add(group)
     if data_group is not None:
@@ -99,7 +101,7 @@ def links_said(mesh: Any, data_group: Any, rank: int, size: int) -> Links:
             raise ConfigError(describe("data_group", type(data_group).__name__, "a process group", do))
         step.add(tuple(range(size)))  # whose forwards communicate is not known: of all, then
         found.append("data_group")
-    return Links(frozenset(same), frozenset(step), tuple(found))
+    return Links(frozenset(same), frozenset(step), tuple(found), has_outputs=has_outputs)
 
 
 def same_by_groups(data_groups: list[Group]) -> frozenset[Group]:
