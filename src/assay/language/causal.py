@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from assay.errors import ConfigError, ShapeError, describe
+from assay.evaluation.model.pipelines import PipelineModel
 
 _POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "max_positions")
 
@@ -44,8 +45,11 @@ class CausalModel(nn.Module):
         """How many tokens the model can hold, as its configuration or its attribute `max_positions` says."""
         return positions_of(self.model)
 
-    def forward(self, input_ids: Tensor) -> Tensor:
-        result = logits_of(self.model(input_ids, **self._options))
+    def forward(self, input_ids: Tensor) -> Tensor | None:
+        outputs = self.model(input_ids, **self._options)
+        if outputs is None and isinstance(self.model, PipelineModel):
+            return None
+        result = logits_of(outputs)
         if result.ndim != 3 or result.shape[:2] != input_ids.shape:
             shape = tuple(input_ids.shape)
             do = "Pass a causal language model; one that gives (B, V, T) needs movedim(1, -1)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from assay.devices.policies import policy
 from assay.errors import ConfigError, ShapeError, describe
 from assay.language.causal import CausalModel
 from assay.language.windows import IGNORED
+from assay.meter.distributed_tensors import is_distributed, local_part, losses_at
 from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import means, rounded
 from assay.metrics.per_sample import SampleTerms
@@ -37,10 +38,14 @@ class TokenLosses(nn.Module):
         super().__init__()
         self.model, self._largest = model, largest
 
-    def forward(self, input_ids: Tensor, labels: Tensor) -> Tensor:
+    def forward(self, input_ids: Tensor, labels: Tensor) -> Tensor | None:
         logits = self.model(input_ids)
+        if logits is None:  # of a pipeline only the last stage has outputs
+            return None
         size = logits.shape[-1]
         check_vocabulary(self._largest, size)
+        if is_distributed(logits):
+            return sharded_losses(logits, labels)
         flat, known = logits.reshape(-1, size), labels.reshape(-1)
         rows = max(1, policy(logits.device).chunk_elements.value // size)
         wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
@@ -49,6 +54,34 @@ class TokenLosses(nn.Module):
             logs = flat[k : k + rows].log_softmax(1, dtype=wide)
             parts.append(nn.functional.nll_loss(logs, known[k : k + rows], ignore_index=IGNORED, reduction="none"))
         return torch.cat(parts).view(labels.shape)
+
+
+def sharded_losses(logits: Any, labels: Tensor) -> Tensor:
+    """The losses of logits `(B, T, V)` of type `DTensor`: each process computes its own, and only losses are gathered.
+
+    Args:
+        logits: sharded over texts, tokens or words, or replicated.
+        labels: of all texts.
+    """
+    from torch.distributed.tensor import DTensor, Replicate  # not in a torch without distributed
+
+    part = local_part(logits, "logits")
+    known, local = part.block(labels, 2), part.tensor
+    flat, of_rows = local.reshape(-1, local.shape[-1]), known.reshape(-1)
+    rows = max(1, policy(local.device).chunk_elements.value // logits.shape[-1])  # equally many on all that have words
+    groups = part.sharded.get(2, ())
+    parts = [
+        losses_at(flat[k : k + rows], part.start[2], of_rows[k : k + rows], groups) for k in range(0, len(flat), rows)
+    ]
+    wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
+    losses = torch.cat(parts) if parts else torch.empty(0, dtype=wide, device=local.device)
+    losses = torch.where(torch.eq(of_rows, IGNORED), torch.zeros_like(losses), losses).view(known.shape)
+    placements = [Replicate() if each.is_shard() and each.dim % 3 == 2 else each for each in logits.placements]
+    spread: Any = DTensor.from_local(
+        losses, logits.device_mesh, placements, run_check=False, shape=labels.shape, stride=(labels.shape[1], 1)
+    )
+    whole = spread.full_tensor()
+    return whole.wait() if type(whole).__name__ == "AsyncCollectiveTensor" else whole
 
 
 def check_vocabulary(largest: int, size: int) -> None:

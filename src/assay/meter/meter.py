@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,6 +18,7 @@ from assay.meter import file
 from assay.meter.arguments import NO_RAGGED, Arguments, layout_of
 from assay.meter.counts import MeterCounts
 from assay.meter.device_counts import DeviceCounts
+from assay.meter.distributed_tensors import check_shares, groups_of, is_distributed, own_share
 from assay.meter.flat_states import FlatStates
 from assay.meter.options import check_options, chosen_metrics, metrics_text, named_metrics, require_names
 from assay.meter.sync import synced
@@ -29,6 +30,7 @@ from assay.tally.inputs import type_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from torch.distributed.device_mesh import DeviceMesh
 
 STAGE_BYTES = 1 << 21
 
@@ -79,10 +81,13 @@ class Meter:
         self.weighted, self.strict, self.stage_bytes = weighted, strict, stage_bytes
         self.plan = tally_plan(self.metrics, weighted)
         self.counts = MeterCounts(self.plan.tallies, stage_bytes)
+        self.shared_by: frozenset[int] = frozenset()
+        """The processes that have counted parts of the same `DTensor`, by rank; `sync` adds them up."""
 
     def reset(self) -> None:
         """Forget everything that was counted."""
         self.counts.clear()
+        self.shared_by = frozenset()
 
     @property
     def rows(self) -> int:
@@ -136,11 +141,22 @@ class Meter:
         Metrics of raw samples take lists for `preds` and `target`, as their descriptions state. They are encoded at
         once: on the CPU, or boxes on their device. Functions and networks of the caller are called at once, too.
 
+        Of a `DTensor` each process counts its own samples (`Shard(0)`), or one of those that have the same (`Replicate`);
+        scores that are sharded over classes are counted where each metric takes the class with the highest one. All
+        processes of its mesh must call this, and `sync` before values are computed. A target that is a plain tensor has
+        the samples of all processes or of this one.
+
         Raises:
-            ConfigError: a column is missing, or no metric counts it; nothing has then been counted.
+            ConfigError: a column is missing, or no metric counts it, or a `DTensor` is partial or sharded otherwise;
+                nothing has then been counted.
             ShapeError, DtypeError, DeviceError: from metadata, at once; nothing has then been counted.
             StateError: another thread is updating or reading this meter; nothing has then been counted.
         """
+        if type(preds) is not Tensor and is_distributed(preds):
+            given = {"preds": preds, "target": target, "weights": weights, **columns}
+            own, ranks = own_share(given, self.plan.takes_labels)
+            preds, target, weights = (own.pop(name, None) for name in ("preds", "target", "weights"))
+            columns, self.shared_by = own, self.shared_by | ranks
         self.count(self._arguments(preds, target, weights, columns))
 
     def _arguments(self, preds: Any, target: Any, weights: Tensor | None, columns: Mapping[str, Any]) -> Arguments:
@@ -257,9 +273,13 @@ class Meter:
             ConfigError: there is no metric of a name.
             InvalidValuesError: labels out of range or scores that are NaN were counted; says how many, and for which
                 metric.
+            StateError: parts of a `DTensor` were counted, which are not added up yet.
         """
         wanted = set(self.metrics if only is None else only)
         require_names("compute", wanted, self.metrics)
+        if len(self.shared_by) > 1:
+            got = f"a part of the samples of ranks {', '.join(map(str, sorted(self.shared_by)))}"
+            raise StateError(describe("compute", got, "all of them", "Call meter.sync().compute() on each of them"))
         return compute_values(self.plan, [name for name in self.metrics if name in wanted], *self.counts.to_read())
 
     def invalid_values(self) -> tuple[tuple[str, InvalidValues], ...]:
@@ -298,6 +318,7 @@ class Meter:
             {'acc': tensor(0.6667, dtype=torch.float64)}
         """
         part = self.fresh(chosen_metrics(self.metrics, names, renamed))
+        part.shared_by = self.shared_by
         states, rows = self.counts.canonical()
         part.counts.add((self.plan.states_of(part.tallies, states), rows))
         return part
@@ -338,6 +359,7 @@ class Meter:
                 got, expected = f"a meter of {metrics_text(other.metrics)}", f"one of {metrics_text(self.metrics)}"
                 raise StateError(describe("merge", got, expected, "Make both meters with equal metrics"))
         self.counts.add(*(meter.counts.to_add() for meter in others))
+        self.shared_by = self.shared_by.union(*(meter.shared_by for meter in others))
         return self
 
     def __add__(self, other: Meter) -> Meter:
@@ -346,7 +368,7 @@ class Meter:
             return NotImplemented
         return self.fresh().merge(self, other)
 
-    def sync(self, group: dist.ProcessGroup | None = None) -> Meter:
+    def sync(self, group: dist.ProcessGroup | DeviceMesh | None = None) -> Meter:
         """A new meter with what this one and those of all other processes of a group have counted; the same on all.
 
         This meter stays as it was. One collective does it where the counts take less than 256 KiB, else two; samples
@@ -354,11 +376,12 @@ class Meter:
         the new meter is a copy.
 
         Args:
-            group: the process group; None for the default one.
+            group: the process group, or a mesh whose processes have different samples, such as `mesh["dp"]`; None for
+                the default group. A mesh of several dimensions takes one collective for each.
 
         Raises:
-            SyncError: on all ranks, when their metrics are not equal or one of them failed before the exchange; and
-                where a collective fails.
+            SyncError: on all ranks, when their metrics are not equal or one of them failed before the exchange, or the
+                group lacks a process that has counted parts of the same `DTensor`; and where a collective fails.
 
         Example:
             >>> from assay import Accuracy, Meter
@@ -369,8 +392,17 @@ class Meter:
         """
         if not (dist.is_available() and dist.is_initialized()):
             return self.fresh().merge(self)
-        total = self.fresh()
-        total.counts.add(synced(self.plan, self.counts.canonical, group))
+        groups, ranks = groups_of(group)
+
+        def checked() -> tuple[Sequence[State], int]:
+            check_shares(self.shared_by, ranks)
+            return self.counts.canonical()
+
+        counted: Callable[[], tuple[Sequence[State], int]] = checked
+        for each in groups:
+            total = self.fresh()
+            total.counts.add(synced(self.plan, counted, each))
+            counted = total.counts.canonical
         return total
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -456,11 +488,12 @@ class Meter:
     def __getstate__(self) -> dict[str, Any]:
         states, rows = self.counts.canonical()
         options = {"weighted": self.weighted, "strict": self.strict, "stage_bytes": self.stage_bytes}
-        return {"metrics": self.metrics, "options": options, "states": states, "rows": rows}
+        return {"metrics": self.metrics, "options": options, "states": states, "rows": rows, "shared": self.shared_by}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.__init__(**saved["options"], **saved["metrics"])  # type: ignore[misc]
         self.counts.add((saved["states"], saved["rows"]))
+        self.shared_by = saved.get("shared", frozenset())
 
     def __repr__(self) -> str:
         return f"Meter({metrics_text(self.metrics)}; {self.rows} samples)"

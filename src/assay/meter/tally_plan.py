@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay.decide import Argmax
 from assay.devices.memory import host_bytes
 from assay.encode.base import TENSORS
 from assay.errors import AssayError, ConfigError, InputError, ShapeError, describe
@@ -90,6 +91,11 @@ class TallyPlan:
             expected = f"at most the memory of this machine, {host_bytes() / 2**30:,.1f} GiB"
             do = "Check the numbers of classes, outputs, bins and features, which states are sized by"
             raise ConfigError(describe("Meter", got, expected, do))
+
+    @property
+    def takes_labels(self) -> bool:
+        """Whether all that is counted of scores is the class with the highest one, so labels are counted as well."""
+        return all(getattr(tally, "decision", None) == Argmax() for tally in self.tallies)
 
     @property
     def uses_target(self) -> bool:

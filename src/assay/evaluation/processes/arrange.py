@@ -9,10 +9,11 @@ from typing import Any
 import torch.distributed as dist
 from torch import nn
 
-from assay.evaluation.processes.links import STEP, Group, Links, check_kept_groups, is_distributed, links_of
+from assay.evaluation.processes.links import STEP, Group, Links, check_kept_groups, links_of
 from assay.evaluation.processes.place import Place, places
 from assay.evaluation.processes.reachable import modules_of
 from assay.evaluation.processes.said import has_places, is_mesh, links_said, parsed_mesh, roles_said, same_by_groups
+from assay.meter.distributed_tensors import is_distributed
 
 
 @dataclass(frozen=True)

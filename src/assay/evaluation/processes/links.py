@@ -10,6 +10,7 @@ import torch.distributed as dist
 from torch import nn
 
 from assay.errors import ConfigError, describe
+from assay.meter.distributed_tensors import is_distributed
 
 Group: TypeAlias = tuple[int, ...]
 """Processes, by their ranks in the default group."""
@@ -137,11 +138,6 @@ def check_kept_groups(modules: Sequence[nn.Module], links: Links) -> None:
                 got = f"{type(module).__qualname__}.{name}, a {type(value).__name__}"
                 expected = "parameters of type DTensor, FSDP, or word of which processes need the same samples"
                 raise ConfigError(describe("model", got, expected, SAY))
-
-
-def is_distributed(tensor: Any) -> bool:
-    """Whether each process has a part of a tensor (`DTensor`)."""
-    return hasattr(tensor, "device_mesh") and hasattr(tensor, "placements")
 
 
 def _inside_fsdp(modules: Sequence[nn.Module]) -> set[int]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from assay.errors import ConfigError, describe
-from assay.evaluation.processes.links import Group, is_distributed
+from assay.evaluation.processes.links import Group
+from assay.meter.distributed_tensors import is_distributed
 
 
 def whole(value: Any, members: Group) -> Any:
