@@ -52,6 +52,7 @@ from benchmarks.meshes.models import (
     vocabulary_parallel,
     wrapped_layers,
 )
+from benchmarks.meshes.others import OTHERS
 
 TIMEOUT_S = 3.0
 Give = Callable[[int, Path], Any]
@@ -456,19 +457,29 @@ RESUMED = (
     *resumed("DP × TP", 4, 2, lambda size: tensor_parallel(mesh((size // 2, 2), "dp tp")["tp"])),
 )
 ENDED = (
-    broken("FSDP2, rank 1 killed while loading", 2, fully_sharded, killed(1), "rank", dies=(1,)),
+    broken("FSDP2, rank 0 killed while loading", 2, fully_sharded, killed(0), "RankError", dies=(0,)),
     broken(
-        "TP, rank 1 killed while loading", 2, lambda: tensor_parallel(mesh((2,), "tp")), killed(1), "rank", dies=(1,)
+        "TP, rank 1 killed while loading",
+        2,
+        lambda: tensor_parallel(mesh((2,), "tp")),
+        killed(1),
+        "RankError",
+        dies=(1,),
     ),
     broken(
-        "TP, rank 0 killed while loading", 2, lambda: tensor_parallel(mesh((2,), "tp")), killed(0), "rank", dies=(0,)
+        "TP, rank 0 killed while loading",
+        2,
+        lambda: tensor_parallel(mesh((2,), "tp")),
+        killed(0),
+        "RankError",
+        dies=(0,),
     ),
-    broken("whole model, rank 1 killed while loading", 3, network, killed(1), "rank", dies=(1,)),
+    broken("whole model, rank 2 killed while loading", 3, network, killed(2), "RankError", dies=(2,)),
     Configuration(
         "FSDP2, rank 2 killed inside a forward",
         3,
         lambda rank, folder: evaluated(KilledInside(fully_sharded(), 2, 2), samples(101)),
-        "rank",
+        "RankError",
         dies=(2,),
     ),
     Configuration(
@@ -477,17 +488,17 @@ ENDED = (
         lambda rank, folder: evaluated(
             KilledInside(sharded_and_parallel((2, 2), "dp tp", "dp", "tp"), 3, 2), samples(101)
         ),
-        "rank",
+        "RankError",
         dies=(3,),
     ),
-    Configuration("FSDP2, rank 1 killed while the report is made", 2, killed_in_report, "rank", dies=(1,)),
-    broken("TP, rank 1 asleep", 2, lambda: tensor_parallel(mesh((2,), "tp")), asleep(1), "rank", dies=(1,)),
+    Configuration("FSDP2, rank 1 killed while the report is made", 2, killed_in_report, "RankError", dies=(1,)),
+    broken("TP, rank 1 asleep", 2, lambda: tensor_parallel(mesh((2,), "tp")), asleep(1), "RankError", dies=(1,)),
     broken(
         "FSDP2 × TP 2 × 2, rank 2 asleep",
         4,
         lambda: sharded_and_parallel((2, 2), "dp tp", "dp", "tp"),
         asleep(2),
-        "rank",
+        "RankError",
         dies=(2,),
     ),
 )
@@ -517,8 +528,31 @@ def label(each: Configuration) -> str:
     return f"{each.size}: {each.name}"
 
 
+COMPARED = (
+    *(
+        "2: whole model, 101/8",
+        "3: whole model, 101/8",
+        "2: FSDP2, 5/2",
+        "3: FSDP2, 101/8",
+        "2: TP, 64/8",
+        "2: TP, 101/8",
+    ),
+    *("4: DP × TP 2 × 2, 101/8", "4: FSDP2 × TP 2 × 2, 101/8"),
+)
+"""The configurations that other libraries are given, too."""
+
+
 def case_of(name: str) -> Case:
-    """What processes do for a configuration."""
+    """What processes do for a configuration; of another library where its name stands behind an `@`."""
+    name, _, library = name.partition("@")
+    if library:
+        (each,) = (each for each in CONFIGURATIONS if label(each) == name)
+        act = OTHERS[library]
+
+        def run(rank: int, folder: Path) -> Any:
+            return act(each.model().eval(), each.count, each.batch)
+
+        return Case(f"{name}@{library}", each.size, run, ends_group=True, limit_s=20.0)
     (each,) = (each for each in CONFIGURATIONS if label(each) == name)
     after = next((label(other) for other in CONFIGURATIONS if other.name == each.after), "") if each.after else ""
     return Case(name, each.size, each.act, bool(each.dies), after=after)

@@ -51,7 +51,10 @@ class Case:
 
 
 def results(
-    cases: Sequence[Case], find: Callable[[str], Case], told: Callable[[str], None] = lambda _: None
+    cases: Sequence[Case],
+    find: Callable[[str], Case],
+    told: Callable[[str], None] = lambda _: None,
+    preloaded: Sequence[str] = (),
 ) -> dict[str, list[Any]]:
     """What each case gave on each process, by its name: JSON, `KILLED`, or `NO_END`.
 
@@ -59,9 +62,10 @@ def results(
         cases: to run.
         find: gives a case by its name, in any process.
         told: is told what each case gave.
+        preloaded: further modules that are imported once.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
+    context.set_forkserver_preload([*PRELOADED, *preloaded])
     found: dict[str, list[Any]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -78,7 +78,7 @@ class HandWritten(nn.Module):
 
 
 class Experts(nn.Module):
-    """Sends rows to the process of their expert and back."""
+    """Sends rows to the process of their expert and back; processes may have different numbers of rows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,14 +86,14 @@ class Experts(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         size = dist.get_world_size()
-        rows = -(-len(x) // size)
-        sent = torch.cat([x, x.new_zeros(rows * size - len(x), FEATURES)])
-        there = torch.empty_like(sent)
-        dist.all_to_all_single(there, sent)
-        answers = self.inner(there)
-        back = torch.empty_like(answers)
-        dist.all_to_all_single(back, answers)
-        return back[: len(x)]
+        sent = torch.tensor([len(part) for part in x.tensor_split(size)])
+        received = torch.empty_like(sent)
+        dist.all_to_all_single(received, sent)
+        here = x.new_empty(int(received.sum()), FEATURES)
+        dist.all_to_all_single(here, x.contiguous(), received.tolist(), sent.tolist())
+        back = x.new_empty(len(x), CLASSES)
+        dist.all_to_all_single(back, self.inner(here), sent.tolist(), received.tolist())
+        return back
 
 
 class Stream(IterableDataset):

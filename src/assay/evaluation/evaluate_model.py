@@ -287,6 +287,7 @@ def _evaluate(
         loop.save()
     if early is not None:
         early.end()
+    ranks.note(loop.position, "reporting")
     ranks.meet()
     if companions is not None:
         check_outputs(ranks.gather(companions.outputs))
@@ -345,8 +346,7 @@ def _join(preparation: _Preparation, introductions: Sequence[_Hello], ranks: Ran
     forward.guarded = not place.communicates
     if not place.communicates:
         return None
-    if own.links.has_distributed_tensors:
-        forward.members = place.members
+    forward.members = place.members
     groups = groups_of(preparation.inputs.model, options.mesh, options.data_group)
     return Companions(place, ranks.store, options.rank_timeout_s, groups)
 

@@ -118,7 +118,7 @@ def own_share(arguments: Mapping[str, Any], takes_labels: bool) -> tuple[dict[st
             expected = "one that is sharded over samples, Shard(0), or replicated" + (
                 "; over classes only where each metric takes the class with the highest score" if others == [1] else ""
             )
-            do = "Pass preds.redistribute(placements=[...]); perplexity takes logits that are sharded over words or tokens"
+            do = "Pass preds.redistribute(placements=[...]); perplexity takes logits sharded over words or tokens"
             raise ConfigError(describe("preds", got, expected, do))
         groups = part.sharded[1]
         preds = first_largest(preds, part.start[1], 1, groups)
@@ -174,7 +174,7 @@ def first_largest(scores: Tensor, start: int, dimension: int, groups: Sequence[A
 
 
 def losses_at(logits: Tensor, start: int, target: Tensor, groups: Sequence[Any]) -> Tensor:
-    """`-log softmax(logits)[target]` of rows whose classes lie on several processes, in two reductions of 8 and 16 bytes.
+    """`-log softmax(logits)[target]` where classes lie on several processes: two reductions of 8 and 16 bytes a row.
 
     Args:
         logits: the part of this process, `(N, C)`.

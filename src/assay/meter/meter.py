@@ -141,7 +141,7 @@ class Meter:
         Metrics of raw samples take lists for `preds` and `target`, as their descriptions state. They are encoded at
         once: on the CPU, or boxes on their device. Functions and networks of the caller are called at once, too.
 
-        Of a `DTensor` each process counts its own samples (`Shard(0)`), or one of those that have the same (`Replicate`);
+        Of a `DTensor` each process counts its own samples (`Shard(0)`), or one of those with the same (`Replicate`);
         scores that are sharded over classes are counted where each metric takes the class with the highest one. All
         processes of its mesh must call this, and `sync` before values are computed. A target that is a plain tensor has
         the samples of all processes or of this one.

@@ -104,6 +104,7 @@ class Loop:
             for unit in units:
                 if ranks.lost:
                     ranks.check()
+                ranks.note(self.position, "loading")
                 rows = self._one(unit) if self.companions is None else self._shared(unit, self.companions)
                 self.position += unit.own
                 if watcher is not None:

@@ -56,8 +56,7 @@ class Forward:
     Attributes:
         takes_images: whether the first batch had images; None before that.
         guarded: the first batch raises if it communicates with other processes.
-        members: where parameters of the model are of type `DTensor`, and so its outputs may be, the processes that are
-            given the same samples.
+        members: where other processes have parts of the model, and so of its outputs, those with the same samples.
         stage: how far the last batch came: "before", "inside" or "behind" the model.
 
     Raises:

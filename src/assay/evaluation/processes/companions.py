@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.devices.placement import to_host
-from assay.errors import ConfigError, describe
+from assay.errors import ConfigError, SyncError, describe
 from assay.evaluation.nested_batch import digest
 from assay.evaluation.processes.links import Group
 from assay.evaluation.processes.place import Place
@@ -199,6 +199,8 @@ def _mark(preds: Tensor) -> Tensor:
 
 def is_of_a_collective(error: BaseException) -> bool:
     """Whether an error says that other processes did not come, or are gone."""
+    if isinstance(error, SyncError):
+        return error.__cause__ is not None and is_of_a_collective(error.__cause__)
     kinds = tuple(kind for kind in (getattr(dist, "DistError", None),) if kind is not None)
     return isinstance(error, kinds) or (isinstance(error, RuntimeError) and bool(_OF_A_COLLECTIVE.search(str(error))))
 

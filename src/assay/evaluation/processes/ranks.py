@@ -26,14 +26,15 @@ from assay.devices.collective import collective_device
 from assay.devices.placement import to_host
 from assay.errors import AssayError, describe
 from assay.evaluation.errors import RankError
+from assay.evaluation.processes.companions import is_of_a_collective
 from assay.evaluation.processes.place import apart
 
 T = TypeVar("T")
 
 BEAT_S = 0.5
 TIMEOUT_S = 60.0
-PHASES = ("loading", "comparing", "predicting", "counting")
-"""What a rank does with a batch of a model that it shares with others."""
+PHASES = ("loading", "comparing", "predicting", "counting", "reporting")
+"""What a rank does with a batch."""
 
 _FAILED, _BEAT, _READY, _AT = "failed", "beat", "ready", "at"
 _calls = 0
@@ -117,11 +118,18 @@ class Ranks:
     ) -> None:
         if self._thread is None:
             return
-        if error is not None and not isinstance(error, RankError):
+        alone = None
+        if isinstance(error, RankError):
+            pass
+        elif isinstance(error, Exception) and is_of_a_collective(error):
+            alone = self.left_alone(error)
+        elif error is not None:
             with suppress(Exception):
                 self._store.set(f"{_FAILED}/{self.own}", f"{type(error).__name__}: {error}"[:2000])
         self._stop.set()
         self._thread.join(2 * BEAT_S)
+        if alone is not None:
+            raise alone from error
 
     def check(self) -> None:
         """Raise when another rank is gone.
@@ -151,7 +159,8 @@ class Ranks:
         batch, doing = self._position
         got = self.lost
         if not got:
-            positions = {rank: self._position_of(rank) for rank in self.place.step if rank != self.own}
+            others = self.place.step if len(self.place.step) > 1 else range(self.count)
+            positions = {rank: self._position_of(rank) for rank in others if rank != self.own}
             behind = min(positions, key=lambda rank: positions[rank])
             where = f"in batch {positions[behind][0]}" if positions[behind][0] >= 0 else "of which nothing was heard"
             got = f"batch {batch} ({doing}), to which other ranks did not come; rank {behind} is the last, {where}"
