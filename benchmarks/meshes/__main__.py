@@ -25,12 +25,12 @@ PACKAGES = {
 }
 HEAD = """# One number under every parallelism
 
-Tiny models whose parts lie on several processes, on gloo and the CPU; `python -m benchmarks.meshes` writes this page, and
-`--check` fails where something is not right. Targets are the model's own predictions, every fifth of them replaced, so the
-right value is known without any library. Right means that every process returned the same report with the right value
-(perplexity: to 1e-6, as a sharded forward rounds otherwise), or, where there is no value, an error that says what was
-found. A process that is killed or sleeps must end all others with a `RankError`. Nothing of it was run on GPUs. What the
-names mean is in [evaluate.md](evaluate.md#models-that-are-shared-among-processes).
+Tiny models whose parts lie on several processes, on gloo and the CPU. `python -m benchmarks.meshes` writes this page,
+and `--check` fails where something is not right. Targets are the model's own predictions, every fifth of them replaced,
+so the right value is known without any library. Right means that every process returned the same report with the right
+value (perplexity: to 1e-6, as a sharded forward rounds otherwise), or, where there is no value, an error that says
+what was found. A process that is killed or sleeps must end all others with a `RankError`. Nothing of it was run on
+GPUs. What the names mean is in [evaluate.md](evaluate.md#models-that-are-shared-among-processes).
 """
 SAME = 1e-6  # perplexity: the forward of a sharded model rounds otherwise
 
@@ -84,8 +84,8 @@ def page(verdicts: dict[str, str], others: dict[str, dict[str, str]]) -> str:
             "",
             "## Other libraries",
             "",
-            f"The same models and samples, in loops as their documentation has them: {versions}. Models are given as they",
-            "are, not through each library's own ways to shard. Composer was not installed.",
+            f"The same models and samples, in loops as their documentation has them: {versions}.",
+            "Models are given as they are, not through each library's own ways to shard. Composer was not installed.",
             "",
             "| processes | configuration, samples/batch | right | " + " | ".join(OTHERS) + " |",
             "|--:|---|--:|" + "---|" * len(OTHERS),

@@ -151,26 +151,30 @@ class LastLogits(nn.Module):
         return self.inner(x).logits[:, -1]
 
 
-def llama(folder: Path, plan: str | None = "auto", **options: Any) -> nn.Module:
+def llama(folder: Path, **options: Any) -> nn.Module:
     from transformers import LlamaForCausalLM
 
-    return LlamaForCausalLM.from_pretrained(_transformers_folder(folder), tp_plan=plan, **options).eval()
+    return LlamaForCausalLM.from_pretrained(_transformers_folder(folder), **options).eval()
 
 
 def llama_samples(folder: Path, count: int):
     x = torch.randint(CLASSES, (count, 6), generator=torch.Generator().manual_seed(3))
     with torch.no_grad():
-        y = LastLogits(llama(folder, None))(x).argmax(1)
+        y = LastLogits(llama(folder))(x).argmax(1)
     y[::5] = (y[::5] + 1) % CLASSES
     return TensorDataset(x, y)
 
 
-def of_transformers(size: int, count: int, name: str = "", **options: Callable[[], Any]):
-    def act(rank: int, folder: Path) -> Any:
-        model = LastLogits(llama(folder, **{key: make() for key, make in options.items()}))
-        return evaluated(model, llama_samples(folder, count))
+def of_transformers(name: str, size: int, count: int, **sizes: int):
+    """A Llama that transformers has shared among processes by its own plan."""
 
-    return Configuration(f'transformers, tp_plan="auto"{name}, {count}/{BATCH}', size, act, right(count))
+    def act(rank: int, folder: Path) -> Any:
+        from transformers.distributed import DistributedConfig
+
+        options = {"distributed_config": DistributedConfig(**sizes)} if sizes else {"tp_plan": "auto"}
+        return evaluated(LastLogits(llama(folder, **options)), llama_samples(folder, count))
+
+    return Configuration(f"transformers, {name}, {count}/{BATCH}", size, act, right(count))
 
 
 def streams(name: str, model: Callable[[], Any], *parts: tuple[int, int], sharded: bool = True):
@@ -183,11 +187,19 @@ def streams(name: str, model: Callable[[], Any], *parts: tuple[int, int], sharde
     return Configuration(f"{name}, streams of {sizes} batches", len(parts), act, right(101))
 
 
-def broken(name: str, size: int, model: Callable[[], Any], act: Callable[[Any, Any], Any], right_: Any, **more: Any):
+def broken(
+    name: str,
+    size: int,
+    model: Callable[[], Any],
+    act: Callable[[Any, Any], Any],
+    right_: Any,
+    at: int = 20,
+    **more: Any,
+):
     """Something happens when a sample is loaded."""
 
     def run(rank: int, folder: Path) -> Any:
-        return evaluated(model(), Broken(20, act), on_error="skip")
+        return evaluated(model(), Broken(at, act), on_error="skip")
 
     return Configuration(name, size, run, right_, **more)
 
@@ -337,6 +349,10 @@ def sharded_and_parallel(shape: tuple[int, ...], names: str, over: str, along: s
     return fully_sharded(on[tuple(over.split())] if " " in over else on[over], tensor_parallel(on[along]))
 
 
+def parallel_on_two() -> nn.Module:
+    return tensor_parallel(mesh((2,), "tp"))
+
+
 TWO = (
     simple("whole model", 2, network, 64),
     simple("whole model", 2, network, 101),
@@ -347,8 +363,8 @@ TWO = (
     simple("FSDP2", 2, fully_sharded, 64),
     simple("FSDP2", 2, fully_sharded, 5, 2),
     simple("FSDP2", 2, fully_sharded, 101),
-    simple("TP", 2, lambda: tensor_parallel(mesh((2,), "tp")), 64),
-    simple("TP", 2, lambda: tensor_parallel(mesh((2,), "tp")), 101),
+    simple("TP", 2, parallel_on_two, 64),
+    simple("TP", 2, parallel_on_two, 101),
     simple("TP, logits sharded over classes", 2, lambda: vocabulary_parallel(mesh((2,), "tp")), 101),
     Configuration(
         "TP, padded sampler, 101/8",
@@ -361,12 +377,12 @@ TWO = (
     ),
     streams("FSDP2", fully_sharded, (0, 9), (9, 13)),
     streams("FSDP2", fully_sharded, (0, 13), (13, 13)),
-    streams("TP", lambda: tensor_parallel(mesh((2,), "tp")), (0, 13), (0, 13), sharded=False),
+    streams("TP", parallel_on_two, (0, 13), (0, 13), sharded=False),
     broken("FSDP2, a batch that cannot be loaded", 2, fully_sharded, fails, 73 / 93),
-    broken("TP, a batch that cannot be loaded", 2, lambda: tensor_parallel(mesh((2,), "tp")), fails, 73 / 93),
-    broken("TP, random augmentation", 2, lambda: tensor_parallel(mesh((2,), "tp")), is_other, "other samples on rank"),
-    of_transformers(2, 64),
-    of_transformers(2, 101),
+    broken("TP, a batch that cannot be loaded", 2, parallel_on_two, fails, 73 / 93),
+    broken("TP, random augmentation", 2, parallel_on_two, is_other, "other samples on rank"),
+    of_transformers('tp_plan="auto"', 2, 64),
+    of_transformers('tp_plan="auto"', 2, 101),
     Configuration(
         "written by hand, nothing said, 101/8",
         2,
@@ -424,7 +440,7 @@ FOUR = (
     said("nothing said, 2 × 2", (2, 2), lambda columns: {}, "HandWritten.group, a ProcessGroup"),
     said("data_group=, 2 × 2", (2, 2), lambda columns: {"data_group": columns}),
     said('mesh="dp=2,tp=2"', (2, 2), lambda columns: {"mesh": "dp=2,tp=2"}),
-    of_transformers(4, 101, ", 2 × 2", device_mesh=lambda: mesh((2, 2), "dp tp")["tp"]),
+    of_transformers("FSDP2 × TP 2 × 2", 4, 101, fsdp_size=2, tp_size=2),
     simple("DP × pipeline 2 × 2", 4, lambda: pipeline(mesh((2, 2), "dp pp")["pp"]), 101),
     of_words("FSDP2 × tokens 2 × 2", 4, lambda: _words_on_two(), mesh="fsdp=2,cp=2"),
 )
@@ -456,12 +472,13 @@ RESUMED = (
     *resumed("whole model", 3, 2, lambda size: network()),
     *resumed("DP × TP", 4, 2, lambda size: tensor_parallel(mesh((size // 2, 2), "dp tp")["tp"])),
 )
+
 ENDED = (
     broken("FSDP2, rank 0 killed while loading", 2, fully_sharded, killed(0), "RankError", dies=(0,)),
     broken(
         "TP, rank 1 killed while loading",
         2,
-        lambda: tensor_parallel(mesh((2,), "tp")),
+        parallel_on_two,
         killed(1),
         "RankError",
         dies=(1,),
@@ -469,7 +486,7 @@ ENDED = (
     broken(
         "TP, rank 0 killed while loading",
         2,
-        lambda: tensor_parallel(mesh((2,), "tp")),
+        parallel_on_two,
         killed(0),
         "RankError",
         dies=(0,),
@@ -492,13 +509,14 @@ ENDED = (
         dies=(3,),
     ),
     Configuration("FSDP2, rank 1 killed while the report is made", 2, killed_in_report, "RankError", dies=(1,)),
-    broken("TP, rank 1 asleep", 2, lambda: tensor_parallel(mesh((2,), "tp")), asleep(1), "RankError", dies=(1,)),
+    broken("TP, rank 1 asleep", 2, parallel_on_two, asleep(1), "RankError", dies=(1,)),
     broken(
         "FSDP2 × TP 2 × 2, rank 2 asleep",
         4,
         lambda: sharded_and_parallel((2, 2), "dp tp", "dp", "tp"),
         asleep(2),
         "RankError",
+        at=12,
         dies=(2,),
     ),
 )

@@ -321,7 +321,7 @@ def refusals(rank, size):
     models = {"hidden": Hides(parallel), "hand-written": HandWritten(), "keeps": HandWritten(dist.group.WORLD)}
     models["compiled"] = torch.compile(HandWritten(), backend="aot_eager")
     return {name: evaluated(model, samples(9)) for name, model in models.items()} | {
-        "pipeline": evaluated(network(), samples(9), mesh=init_device_mesh("cpu", (size,), mesh_dim_names=("pp",))),
+        "no last stage": evaluated(lambda x: None, samples(9), mesh={"pp": size}),
         "no names": evaluated(network(), samples(9), mesh=init_device_mesh("cpu", (size,))),
         "word": evaluated(network(), samples(9), mesh="tp"),
         "size": evaluated(network(), samples(9), mesh={"dp": 2, "tp": 2}),
@@ -336,7 +336,7 @@ def test_a_model_whose_sharding_is_not_understood_is_refused_on_all_processes(tm
         assert "a forward that communicates with other processes (c10d.allreduce_.default)" in texts["hand-written"]
         assert "a forward that communicates with other processes (_c10d_functional.all_reduce" in texts["compiled"]
         assert "got HandWritten.group, a ProcessGroup" in texts["keeps"]
-        assert "mesh: got a pipeline (pp)" in texts["pipeline"]
+        assert "outputs of the model: got None" in texts["no last stage"]
         assert "mesh: got dimensions without names" in texts["no names"]
         assert "mesh: got {'tp': ''}, expected a DeviceMesh with named dimensions" in texts["word"]
         assert "mesh: got 2 x 2 = 4 processes, expected as many as there are: 2" in texts["size"]

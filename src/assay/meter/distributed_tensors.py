@@ -62,7 +62,7 @@ def local_part(value: Any, name: str) -> LocalPart:
     """
     mesh, place = value.device_mesh, value.device_mesh.get_coordinate()
     known = ("Shard", "Replicate")
-    if place is None or any(type(each).__name__ not in known for each in value.placements):
+    if place is None or not value.ndim or any(type(each).__name__ not in known for each in value.placements):
         got = f"a DTensor with the placements {', '.join(map(str, value.placements))}"
         do = f"Pass {name}.redistribute(placements=[...]) with Replicate() or Shard(0)"
         raise ConfigError(describe(name, got, "parts that are sharded or replicated, on every process", do))
@@ -94,12 +94,12 @@ def plain(value: Any) -> Tensor:
     return tensor.wait() if type(tensor).__name__ == "AsyncCollectiveTensor" else tensor
 
 
-def own_share(arguments: Mapping[str, Any], takes_labels: bool) -> tuple[dict[str, Any], frozenset[int]]:
+def own_share(arguments: Mapping[str, Any], classes: int | None) -> tuple[dict[str, Any], frozenset[int]]:
     """What this process counts of an update with `DTensor`: its samples, or none where another one counts them.
 
     Args:
         arguments: `preds`, which is a `DTensor`, target, weights and columns by name.
-        takes_labels: all metrics count the class with the highest score.
+        classes: where all metrics count the class with the highest score, how many there are; else None.
 
     Returns:
         The arguments as plain tensors, and the processes that together have all of them.
@@ -113,10 +113,10 @@ def own_share(arguments: Mapping[str, Any], takes_labels: bool) -> tuple[dict[st
     rows, stop = len(preds), part.start[0] + len(preds)
     others = sorted(set(part.sharded) - {0})
     if others:
-        if others != [1] or not takes_labels or not preds.is_floating_point():
+        if others != [1] or arguments["preds"].shape[1] != classes or not preds.is_floating_point():
             got = f"a DTensor that is sharded over dimension {', '.join(map(str, others))}"
             expected = "one that is sharded over samples, Shard(0), or replicated" + (
-                "; over classes only where each metric takes the class with the highest score" if others == [1] else ""
+                "; over the classes of metrics that take the one with the highest score" if others == [1] else ""
             )
             do = "Pass preds.redistribute(placements=[...]); perplexity takes logits sharded over words or tokens"
             raise ConfigError(describe("preds", got, expected, do))

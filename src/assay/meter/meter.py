@@ -154,7 +154,7 @@ class Meter:
         """
         if type(preds) is not Tensor and is_distributed(preds):
             given = {"preds": preds, "target": target, "weights": weights, **columns}
-            own, ranks = own_share(given, self.plan.takes_labels)
+            own, ranks = own_share(given, self.plan.label_classes)
             preds, target, weights = (own.pop(name, None) for name in ("preds", "target", "weights"))
             columns, self.shared_by = own, self.shared_by | ranks
         self.count(self._arguments(preds, target, weights, columns))

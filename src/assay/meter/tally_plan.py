@@ -22,6 +22,7 @@ from assay.metrics.parsing import as_text
 from assay.tally.base import BatchLayout, State, Tally
 from assay.tally.composite import CompositeTally, components
 from assay.tally.inputs import as_tensor, check_inputs, layout, match_shapes
+from assay.tally.labels.labels import Labels
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,14 @@ class TallyPlan:
             raise ConfigError(describe("Meter", got, expected, do))
 
     @property
-    def takes_labels(self) -> bool:
-        """Whether all that is counted of scores is the class with the highest one, so labels are counted as well."""
-        return all(getattr(tally, "decision", None) == Argmax() for tally in self.tallies)
+    def label_classes(self) -> int | None:
+        """Of how many scores just the class with the highest one is counted; None where more is counted of them."""
+        labels = [getattr(tally, "labels", None) for tally in self.tallies]
+        known = {
+            each.num_classes if isinstance(each, Labels) and each.decision == Argmax() and not each.num_labels else None
+            for each in labels
+        }
+        return known.pop() if len(known) == 1 else None
 
     @property
     def uses_target(self) -> bool:

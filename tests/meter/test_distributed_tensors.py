@@ -1,0 +1,145 @@
+"""Updates with `DTensor`: each sample once, whoever has parts of it; what does not add up is refused by name."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+
+from assay import Accuracy, ConfusionMatrix, Meter
+from assay.language.losses import sharded_losses
+from assay.meter.distributed_tensors import first_largest
+from assay.metrics import Mean
+from ranks import processes
+
+ROWS, CLASSES = 11, 5
+
+
+def scores(dtype=torch.float32):
+    """With ties, infinities and zeros of either sign."""
+    x = torch.randn(ROWS, CLASSES, generator=torch.Generator().manual_seed(0))
+    x[0], x[1], x[2, 3:], x[3, 2:] = 0.5, -torch.inf, torch.inf, x[3].max() + 1
+    x[4], x[4, 1::2] = -0.0, 0.0
+    return x.to(dtype)
+
+
+def target():
+    return torch.arange(ROWS) % CLASSES
+
+
+def right():
+    return (scores().argmax(1) == target()).double().mean().item()
+
+
+def told(act):
+    try:
+        return act()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def counted(mesh, placements, y=None, group=None, **more):
+    """The value of all processes, and how many samples there were."""
+
+    def act():
+        meter = Meter(acc=Accuracy(num_classes=CLASSES), matrix=ConfusionMatrix(num_classes=CLASSES), **more)
+        meter.update(distribute_tensor(scores(), mesh, placements), target() if y is None else y)
+        total = pickle.loads(pickle.dumps(meter)).sync(group)
+        return [total.compute()["acc"].item(), total.rows, int(total.compute()["matrix"].sum())]
+
+    return told(act)
+
+
+def found_and_right(mesh, dtype):
+    """Whether the largest scores and the losses are those of one process."""
+    x, words = scores(dtype), torch.cat([torch.randn(ROWS, CLASSES), scores(torch.float32)]).to(dtype)
+    x[5, 2] = torch.nan
+    part = distribute_tensor(x, mesh, [Shard(1)])
+    start = -(-CLASSES // mesh.size()) * mesh.get_local_rank()
+    best = first_largest(part.to_local(), start, 1, [mesh.get_group()])
+    words = words.view(2, ROWS, CLASSES)[:, 5:]
+    labels = torch.arange(2 * (ROWS - 5)).view(2, -1) % CLASSES
+    expected = -words.double().log_softmax(2).gather(2, labels[..., None])[..., 0]
+    losses = [
+        sharded_losses(distribute_tensor(words, mesh, [placement]), labels)
+        for placement in (Shard(2), Shard(1), Shard(0), Replicate())
+    ]
+    return [
+        torch.equal(best, x.argmax(1)),
+        all(torch.allclose(each.double(), expected, rtol=1e-6, atol=1e-6) for each in losses),
+        all(torch.equal(each, losses[0]) for each in losses),
+    ]
+
+
+def on_two(rank, size):
+    mesh = init_device_mesh("cpu", (size,), mesh_dim_names=("tp",))
+    own = dist.new_group([0]) if rank == 0 else dist.new_group([0])
+    half = scores().tensor_split([6])[rank], target().tensor_split([6])[rank]
+    unsynced = Meter(acc=Accuracy(num_classes=CLASSES))
+    unsynced.update(distribute_tensor(scores(), mesh, [Shard(0)]), target())
+
+    def partial():
+        meter = Meter(mean=Mean())
+        meter.update(DTensor.from_local(torch.ones(4), mesh, [Partial()], run_check=False))
+
+    def top_two():
+        meter = Meter(acc=Accuracy(num_classes=CLASSES, top_k=2))
+        meter.update(distribute_tensor(scores(), mesh, [Shard(1)]), target())
+
+    def of_parts():
+        meter = Meter(acc=Accuracy(num_classes=CLASSES))
+        meter.update(distribute_tensor(scores(), mesh, [Shard(0)]), half[1])
+        return meter.sync().compute()["acc"].item()
+
+    return {
+        "samples": counted(mesh, [Shard(0)]),
+        "replicated": counted(mesh, [Replicate()]),
+        "classes": counted(mesh, [Shard(1)]),
+        "both": counted(mesh, [Shard(0)], distribute_tensor(target(), mesh, [Shard(0)])),
+        "over mesh": counted(mesh, [Shard(0)], group=mesh),
+        "own target": told(of_parts),
+        "other placements": counted(mesh, [Shard(0)], distribute_tensor(target(), mesh, [Replicate()])),
+        "partial": told(partial),
+        "top 2": told(top_two),
+        "unsynced": told(unsynced.compute),
+        "too few": told(lambda: unsynced.sync(own)) if rank == 0 else None,
+        **{str(dtype): found_and_right(mesh, dtype) for dtype in (torch.float32, torch.bfloat16, torch.float64)},
+    }
+
+
+def on_four(rank, size):
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    part = functools.partial(counted, mesh)
+    return {
+        "samples x classes": part([Shard(0), Shard(1)]),
+        "samples x samples": part([Shard(0), Shard(0)]),
+        "samples x replicated": part([Shard(0), Replicate()], group=mesh),
+        "of a part": part([Shard(0), Replicate()], group=mesh["dp"]),
+        "on its own mesh": counted(mesh["tp"], [Shard(1)], group=mesh["tp"]),
+    }
+
+
+def test_each_sample_of_a_distributed_tensor_is_counted_once(tmp_path):
+    for found in processes(on_two, 2, tmp_path):
+        for name in ("samples", "replicated", "classes", "both", "over mesh"):
+            assert found[name] == [right(), ROWS, ROWS], name
+        assert found["own target"] == right()
+        assert all(found[str(dtype)] == [True] * 3 for dtype in (torch.float32, torch.bfloat16, torch.float64))
+        assert "target: got a DTensor with the placements R, expected the samples of preds" in found["other placements"]
+        assert "preds: got a DTensor with the placements P(sum)" in found["partial"]
+        assert "preds: got a DTensor that is sharded over dimension 1" in found["top 2"]
+        assert "StateError: compute: got a part of the samples of ranks 0, 1" in found["unsynced"]
+        assert found["too few"] is None or "got ranks 0, without 1, expected all of ranks 0, 1" in found["too few"]
+
+
+@pytest.mark.exhaustive
+def test_dimensions_of_a_mesh_add_up(tmp_path):
+    for found in processes(on_four, 4, tmp_path):
+        for name in ("samples x classes", "samples x samples", "samples x replicated", "on its own mesh"):
+            assert found[name] == [right(), ROWS, ROWS], name
+        assert "expected all of ranks 0, 1, 2, 3, which counted parts of the same DTensor" in found["of a part"]
