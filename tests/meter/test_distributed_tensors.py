@@ -78,7 +78,7 @@ def found_and_right(mesh, dtype):
 
 def on_two(rank, size):
     mesh = init_device_mesh("cpu", (size,), mesh_dim_names=("tp",))
-    own = dist.new_group([0]) if rank == 0 else dist.new_group([0])
+    own = dist.new_group([0])
     half = scores().tensor_split([6])[rank], target().tensor_split([6])[rank]
     unsynced = Meter(acc=Accuracy(num_classes=CLASSES))
     unsynced.update(distribute_tensor(scores(), mesh, [Shard(0)]), target())

@@ -81,7 +81,8 @@ def sharded_losses(logits: Any, labels: Tensor) -> Tensor:
         losses, logits.device_mesh, placements, run_check=False, shape=labels.shape, stride=(labels.shape[1], 1)
     )
     whole = spread.full_tensor()
-    return whole.wait() if type(whole).__name__ == "AsyncCollectiveTensor" else whole
+    gathered: Tensor = whole.wait() if type(whole).__name__ == "AsyncCollectiveTensor" else whole
+    return gathered
 
 
 def check_vocabulary(largest: int, size: int) -> None:

@@ -90,8 +90,9 @@ def local_part(value: Any, name: str) -> LocalPart:
 
 def plain(value: Any) -> Tensor:
     """The tensor of this process."""
-    tensor = value.to_local()
-    return tensor.wait() if type(tensor).__name__ == "AsyncCollectiveTensor" else tensor
+    tensor: Any = value.to_local()
+    result: Tensor = tensor.wait() if type(tensor).__name__ == "AsyncCollectiveTensor" else tensor
+    return result
 
 
 def own_share(arguments: Mapping[str, Any], classes: int | None) -> tuple[dict[str, Any], frozenset[int]]:
@@ -230,24 +231,26 @@ def _from_ordered(ordered: Tensor) -> Tensor:
     return torch.where(torch.eq(ordered, most), torch.nan, values)
 
 
-def groups_of(group: Any) -> tuple[list[Any], frozenset[int]]:
-    """The process groups over which one after the other is summed up, and all their processes.
+def groups_of(group: Any) -> list[Any]:
+    """The process groups over which one after the other is summed up, for a group, a `DeviceMesh` or None."""
+    return list(group.get_all_groups()) if type(group).__name__ == "DeviceMesh" else [group]
+
+
+def check_shares(shared: frozenset[int], group: Any) -> None:
+    """Raise where processes have counted parts of tensors that are not all added up.
 
     Args:
+        shared: processes that have counted parts of the same tensors.
         group: a process group, a `DeviceMesh`, or None for all processes.
-    """
-    if type(group).__name__ == "DeviceMesh":
-        return group.get_all_groups(), frozenset(group.mesh.flatten().tolist())
-    return [group], frozenset(dist.get_process_group_ranks(group or dist.group.WORLD))
-
-
-def check_shares(shared: frozenset[int], ranks: frozenset[int]) -> None:
-    """Raise where processes have counted parts of tensors that are not all added up.
 
     Raises:
         SyncError: names them.
     """
-    missing = sorted(shared - ranks)
+    if not shared:
+        return
+    is_mesh = type(group).__name__ == "DeviceMesh"
+    ranks = group.mesh.flatten().tolist() if is_mesh else dist.get_process_group_ranks(group or dist.group.WORLD)
+    missing = sorted(shared - set(ranks))
     if missing:
         got = f"ranks {', '.join(map(str, sorted(ranks)))}, without {', '.join(map(str, missing))}"
         expected = f"all of ranks {', '.join(map(str, sorted(shared)))}, which counted parts of the same DTensor"

@@ -392,14 +392,13 @@ class Meter:
         """
         if not (dist.is_available() and dist.is_initialized()):
             return self.fresh().merge(self)
-        groups, ranks = groups_of(group)
 
         def checked() -> tuple[Sequence[State], int]:
-            check_shares(self.shared_by, ranks)
+            check_shares(self.shared_by, group)
             return self.counts.canonical()
 
         counted: Callable[[], tuple[Sequence[State], int]] = checked
-        for each in groups:
+        for each in groups_of(group):
             total = self.fresh()
             total.counts.add(synced(self.plan, counted, each))
             counted = total.counts.canonical

@@ -157,7 +157,7 @@ class Loop:
         batch = new
         try:
             with self._answered("predicting"):
-                predicted = self.forward(batch) if companions.place.has_outputs else self.forward.repeat(batch)
+                predicted = self._predicted(batch, companions)
         except Exception as error:
             return self._failed_together(index, batch, error)
         self._last = batch
@@ -170,6 +170,13 @@ class Loop:
             rows = self._witness(index, batch, self._rows(index, batch) if predicted is None else predicted.rows)
         self.ranks.note(self.position + 1, "loading")
         return rows
+
+    def _predicted(self, batch: Any, companions: Companions) -> Predicted | None:
+        """The predictions of a batch; None on a process that has no outputs of the model."""
+        if companions.place.has_outputs:
+            return self.forward(batch)
+        self.forward.repeat(batch)
+        return None
 
     def _repeat(self, batch: Any = None) -> int:
         """Call the model once more where another process calls it with samples that this one does not have.

@@ -105,7 +105,8 @@ def links_of(modules: Sequence[nn.Module], roles: Mapping[str, str] | None = Non
             ranks = tuple(sorted(dist.get_process_group_ranks(module.process_group)))
             dimensions.add(_Dimension("DistributedDataParallel", STEP, ranks))  # a forward broadcasts them
         elif type(module).__name__ == "PipelineModel":
-            dimensions.add(_Dimension("pipeline", SAME, tuple(sorted(dist.get_process_group_ranks(module.group)))))
+            stages: Any = module.group
+            dimensions.add(_Dimension("pipeline", SAME, tuple(sorted(dist.get_process_group_ranks(stages)))))
             has_outputs = has_outputs and bool(module.has_outputs)
         for name, tensor in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):
             if is_distributed(tensor):
