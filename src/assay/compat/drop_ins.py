@@ -40,17 +40,37 @@ QUERY_FUNCTIONS = {
 }
 """The functions of TorchMetrics of one query, and the class that measures what each does."""
 
-IGNITE_SCORES = ("AveragePrecision", "PrecisionRecallCurve", "ROC_AUC")
-"""Names of Ignite of metrics of scores of one class or of several labels."""
+IGNITE_COUNTED = {
+    **dict.fromkeys(("CommonObjectDetectionMetrics", "ObjectDetectionAvgPrecisionRecall"), "MeanAveragePrecision"),
+    **dict.fromkeys(("IoU", "JaccardIndex", "mIoU"), "JaccardIndex"),
+    **dict.fromkeys(("DiceCoefficient", "MultiLabelConfusionMatrix"), "ConfusionMatrix"),
+    **{name: name for name in ("CalinskiHarabaszScore", "DaviesBouldinScore", "SilhouetteScore")},
+    **{name: name for name in ("DemographicParityDifference", "Entropy", "HSIC", "InceptionScore")},
+    **{name: name for name in ("MaximumMeanDiscrepancy", "MutualInformation", "SelectionRate")},
+    "ClassificationReport": "F1Score",
+    "Fbeta": "FBetaScore",
+    "GeometricAverage": "GeometricMean",
+    "HitRate": "RetrievalHitRate",
+    "Loss": "Mean",
+    "MeanAveragePrecision": "AveragePrecision",
+    "NDCG": "RetrievalNormalizedDCG",
+    "PSNR": "PeakSignalNoiseRatio",
+    "SSIM": "StructuralSimilarityIndexMeasure",
+    "SubgroupAccuracyDifference": "AccuracyDifference",
+    "SubgroupDifference": "GroupDifference",
+    "SubgroupMetric": "ByGroup",
+    "cmAccuracy": "Accuracy",
+    "cmPrecision": "Precision",
+    "cmRecall": "Recall",
+}
+"""Names of Ignite that assay counts, though the code that `assay migrate` writes is not the same; and what each is."""
 
 IGNITE_GENERAL = (
-    *("Average", "BatchFiltered", "BatchWise", "EpochMetric", "EpochWise", "Frequency", "GeometricAverage", "GpuInfo"),
-    *("Loss", "Metric", "MetricGroup", "MetricUsage", "MetricsLambda", "RunningAverage", "RunningBatchWise"),
-    *("RunningEpochWise", "SingleEpochRunningBatchWise", "VariableAccumulation"),
+    *("BatchFiltered", "BatchWise", "EpochMetric", "EpochWise", "Frequency", "GpuInfo", "Metric", "MetricGroup"),
+    *("MetricUsage", "MetricsLambda", "RunningAverage", "RunningBatchWise", "RunningEpochWise"),
+    *("SingleEpochRunningBatchWise", "VariableAccumulation"),
 )
 """Names of Ignite that are no metrics of predictions, and work beside these as they are."""
-
-_CLASSES_UNKNOWN = "its labels do not say how many classes there are: as_ignite(metric(num_classes=...))"
 
 
 @dataclass(frozen=True)
@@ -97,8 +117,6 @@ def _of_torchmetrics() -> dict[str, DropIn]:
 def _of_ignite() -> dict[str, DropIn]:
     table = library("ignite")
     found = {name: DropIn(name, instead=instead) for name, instead in table.without.items()}
-    for name, entry in table.entries.items():
-        unclear = entry.assay in ("CohenKappa", "MatthewsCorrCoef")
-        instead = _CLASSES_UNKNOWN if unclear else "" if name in IGNITE_SCORES else entry.unsure
-        found[name] = DropIn(name, "" if instead else entry.assay, instead)
+    found |= {name: DropIn(name, entry.assay) for name, entry in table.entries.items()}
+    found |= {name: DropIn(name, assay) for name, assay in IGNITE_COUNTED.items()}
     return found | {name: DropIn(name) for name in IGNITE_GENERAL}
