@@ -183,7 +183,7 @@ def test_without_samples_there_is_no_value_where_ignite_has_none():
     ):
         metric = getattr(ignite.metrics, name)(**given)
         metric.update(batch)
-        with pytest.raises(NotComputableError, match=name):
+        with pytest.raises(NotComputableError, match="must have at least one example"):
             metric.compute()
     assert ignite.metrics.regression.CanberraMetric().compute() == 0
     precision = Precision(average="micro")

@@ -127,7 +127,9 @@ class CompatibleIgniteMetric(IgniteMetric):
         return placed(self._value(meter), self._double_dtype, self._device)
 
     def _without_data(self) -> Any:
-        raise NotComputableError(f"{self.name} must have at least one example before it can be computed.")
+        """The value that Ignite has without a sample; most raise."""
+        args, kwargs = self._given
+        return self.original(*args, **kwargs).compute()
 
     def completed(self, engine: Any, name: str) -> None:
         """Put the value into `engine.state.metrics`, as Ignite does."""

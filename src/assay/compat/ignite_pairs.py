@@ -32,9 +32,6 @@ _OF_SCORES = ("AveragePrecision", "PrecisionRecallCurve", "ROC_AUC")
 _OVER_ROWS = ("MeanAbsoluteError", "MeanSquaredError", "RootMeanSquaredError")
 """Names of metrics that divide the sum over all numbers by the number of rows."""
 
-_TOTALS = ("CanberraMetric", "WaveHedgesDistance")
-"""Names of sums, which are 0 without data."""
-
 
 class IgnitePair(CompatibleIgniteMetric):
     """A metric of predictions and targets, made from its row in the table of counterparts.
@@ -65,6 +62,7 @@ class IgnitePair(CompatibleIgniteMetric):
         classes = preds.shape[1] if preds.ndim > 1 else 1
         self._begin(classes, int(preds.ndim == target.ndim or classes == 1))
         self.meter.update(*self._batch(preds, target))
+        self._updated = True  # as Precision and Recall say of themselves
 
     def _meter_of(self, size: int, flag: int) -> Meter:
         return Meter(value=self._metric(size))
@@ -127,8 +125,6 @@ class IgnitePair(CompatibleIgniteMetric):
         return preds, target
 
     def _without_data(self) -> Any:
-        if self.name in _TOTALS:
-            return 0.0
         if self._layout is not None and self.name in ("Precision", "Recall"):
             return placed(self._value(self.meter.sync()), self._double_dtype, self._device)
         return super()._without_data()
@@ -247,11 +243,16 @@ OF_PAIRS = frozenset(
         *_OF_LABELS,
         *_OF_SCORES,
         *_OVER_ROWS,
-        *_TOTALS,
-        *("ConfusionMatrix", "FractionalAbsoluteError", "FractionalBias", "GeometricMeanAbsoluteError"),
+        *(
+            "CanberraMetric",
+            "ConfusionMatrix",
+            "FractionalAbsoluteError",
+            "FractionalBias",
+            "GeometricMeanAbsoluteError",
+        ),
         *("GeometricMeanRelativeAbsoluteError", "KendallRankCorrelation", "MaximumAbsoluteError", "MeanError"),
         *("MeanNormalizedBias", "MeanPairwiseDistance", "PearsonCorrelation", "R2Score", "SpearmanRankCorrelation"),
-        "TopKCategoricalAccuracy",
+        *("TopKCategoricalAccuracy", "WaveHedgesDistance"),
     )
 )
 """The names of these metrics."""

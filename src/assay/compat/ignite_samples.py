@@ -209,7 +209,10 @@ class _AllDetections(_Detections):
 
 def _renamed(image: Mapping[str, Tensor]) -> dict[str, Tensor]:
     names = {"bbox": "boxes", "scores": "scores", "labels": "labels", "iscrowd": "iscrowd"}
-    return {ours: image[name] for name, ours in names.items() if name in image}
+    found = {ours: image[name] for name, ours in names.items() if name in image}
+    if "iscrowd" in found:
+        found["iscrowd"] = found["iscrowd"].bool()
+    return {**found, "labels": labels_of(found["labels"])}  # a table of boxes has floats
 
 
 def _or_minus_1(values: Mapping[str, Tensor]) -> dict[str, float]:

@@ -109,9 +109,6 @@ class _ManhattanDistance(OneMetric):
         check_regression((preds, target))
         return column(preds, target)
 
-    def _without_data(self) -> Any:
-        return 0.0
-
     def _value(self, meter: Meter) -> Any:
         return float(total_of(meter))
 
