@@ -127,8 +127,11 @@ def _values(value: Any) -> dict[str, Any]:
 
 def _weighted_values(value: Any, weight: Any = None) -> dict[str, Any]:
     values = _floating(torch.as_tensor(value))
-    weights = torch.as_tensor(1 if weight is None else weight, dtype=values.dtype, device=values.device)
-    return {"preds": values.flatten(), "weights": weights.broadcast_to(values.shape).flatten()}
+    rows = values.flatten()
+    if weight is None:
+        return {"preds": rows, "weights": torch.ones_like(rows)}
+    weights = torch.as_tensor(weight, dtype=values.dtype, device=values.device)
+    return {"preds": rows, "weights": weights.broadcast_to(values.shape).flatten()}
 
 
 def _known_values(value: Any, weight: Any = None) -> dict[str, Any]:

@@ -262,7 +262,8 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
 
     def _batch(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """A batch as assay's metric takes it."""
-        args, kwargs = self.first(*args), dict(zip(kwargs, self.first(*kwargs.values()), strict=True))
+        if self._left is not None:
+            args, kwargs = self.first(*args), dict(zip(kwargs, self.first(*kwargs.values()), strict=True))
         batch = self._format(*args, **kwargs)
         preds = batch["preds"]
         if isinstance(preds, Tensor):

@@ -30,8 +30,8 @@ class PreparedAdds:
         """
         if self._adds is None and self._calls > 1:
             return False
-        preds, target = batch.tensors[:2]
-        if preds is None or not _is_as_read(preds) or (target is not None and not _is_as_read(target)):
+        preds, target, weights = batch.tensors[:3]
+        if preds is None or not all(each is None or _is_as_read(each) for each in (preds, target, weights)):
             return False
         if self._adds is None:
             self._calls += 1
@@ -39,16 +39,16 @@ class PreparedAdds:
             if self._adds is None:
                 return False
         for add in self._adds:
-            add(preds, target)
+            add(preds, target, weights)
         return True
 
 
 def _prepared(tallies: Sequence[Tally], states: Sequence[State], batch: Arguments) -> list[PreparedAdd] | None:
     """What counts batches like this one into these states; None where a tally has nothing for them."""
-    preds, target, *others = batch.tensors
+    preds, target, weights, *others = batch.tensors
     if preds is None or not states or batch.ragged or any(other is not None for other in others):
         return None
-    rows = Batch(preds, target, compiled=True)
+    rows = Batch(preds, target, weights, compiled=True)
     adds = (tally.prepare(state, rows) for tally, state in zip(tallies, states, strict=True))
     found = [add for add in adds if add is not None]
     return found if len(found) == len(tallies) else None

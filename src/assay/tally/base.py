@@ -100,8 +100,8 @@ class Batch:
         return self.target
 
 
-PreparedAdd = Callable[[Tensor, Tensor | None], None]
-"""Counts a batch of contiguous `preds` and `target`."""
+PreparedAdd = Callable[[Tensor, Tensor | None, Tensor | None], None]
+"""Counts a batch of contiguous `preds`, `target` and `weights`."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class Tally(ABC):
         """Count a batch into a state, in place, without synchronizing with the device."""
 
     def prepare(self, state: State, batch: Batch) -> PreparedAdd | None:
-        """A shorter `add` into this state for batches of `preds` and `target` like these, or None.
+        """A shorter `add` into this state for batches of `preds`, `target` and `weights` like these, or None.
 
         Two batches have one layout if their tensors have the same shapes and dtypes; all are contiguous in host memory.
         Tensors of the state stay where they are.

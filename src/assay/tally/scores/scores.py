@@ -164,11 +164,11 @@ class ScoreTally(Tally):
         return ScoreCells(self._histogram, ScoreKeeping(self._store, limit, self._keeps), self._columns)
 
     def prepare(self, state: State, batch: Batch) -> PreparedAdd | None:
-        if not (self._keeps and self.data.is_simple(batch)):
+        if not (self._keeps and self.data.is_simple(batch)) or batch.weights is not None:
             return None
         rows, count = batch.preds.numel(), state["count"].numpy()
 
-        def add(preds: Tensor, target: Tensor | None) -> None:
+        def add(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
             if target is None or not self._keeps_more(state, rows):
                 self.add(state, Batch(preds.detach(), target, compiled=True))
                 return

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -206,26 +207,41 @@ class Sums(Tally):
 
     def prepare(self, state: State, batch: Batch) -> PreparedAdd | None:
         factors = self._compiled[0]
-        tensors = [column(batch, name) for name in self.arguments]
+        tensors = [column(batch, name) for name in self._columns_read]
         drops_nan = self.nan_policy in ("warn", "ignore")
         known = self.nan_policy in ("propagate", "raise") or (drops_nan and self.arguments == ("preds",))
         plain = known and all(isinstance(each, ArgumentValue) for each in factors)
-        if not plain or self.weighted or self._outputs > 1 or not takes(*tensors, dtypes=DTYPES):
+        plain = plain and all(each.numel() == batch.preds.numel() for each in tensors)
+        if not plain or self._outputs > 1 or not batch.preds.numel() or not takes(*tensors, dtypes=DTYPES):
             return None
-        target = None if batch.target is None else batch.target.reshape(-1, 1)
-        columns = Batch(batch.preds.reshape(-1, 1), target)
+        target, weights = (None if each is None else each.reshape(-1, 1) for each in (batch.target, batch.weights))
+        columns = Batch(batch.preds.reshape(-1, 1), target, weights)
         rows, count = len(columns.preds), state["count"].numpy()
         nan_were_found = state["special"].numpy()[:, 0, 2]
         described = self._described(state, [factor.values(columns) for factor in factors])
         sums = PreparedSums(rows, *described, owners=list(state.values()))
-        of_target = [cast(ArgumentValue, factor).argument == "target" for factor in factors]
+        of_argument = [("preds", "target", "weights").index(cast(ArgumentValue, each).argument) for each in factors]
 
-        def add(preds: Tensor, target: Tensor | None) -> None:
+        def add(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+            if weights is not None and not weigh(preds, weights):
+                self.add(state, Batch(preds.detach(), target, weights.detach(), compiled=True))
+                return
             count[0] += rows
-            addresses = preds.data_ptr(), 0 if target is None else target.data_ptr()
-            sums.add([addresses[place] for place in of_target])
+            given = (preds, target, weights)
+            addresses = [0 if each is None else each.data_ptr() for each in given]
+            sums.add([addresses[place] for place in of_argument])
             if drops_nan and nan_were_found.any():
                 leave_out(int(preds.isnan().sum()))
+
+        def weigh(preds: Tensor, weights: Tensor) -> bool:
+            """Whether all weights are positive numbers, and nothing is left out."""
+            of_rows = weights.detach().numpy()
+            if np.count_nonzero((of_rows > 0) & (of_rows < math.inf)) < rows:  # NaN is neither
+                return False
+            if not drops_nan:
+                return True
+            values = preds.detach().numpy()
+            return not np.count_nonzero(values != values)
 
         def leave_out(nan: int) -> None:
             """Count NaN, which added nothing to the sums, as if they had been no values."""
@@ -372,7 +388,8 @@ class Sums(Tally):
 
     def _left_out_or_bad(self, state: State) -> list[InvalidValues]:
         """What the canonical state says of NaN that were left out, and of the weights."""
-        left_out = int(state["left_out"].sum()) if "left_out" in state else 0
+        counted = state.get("left_out")
+        left_out = int(counted.sum()) if counted is not None and exact.has_nonzero(counted) else 0
         return [
             *([InvalidValues(NAN_LEFT_OUT, left_out, fatal=False)] if left_out else []),
             *self.weight_problems(state),
