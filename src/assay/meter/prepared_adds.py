@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from assay.meter.arguments import Arguments
@@ -32,6 +33,8 @@ class PreparedAdds:
             return False
         preds, target, weights = batch.tensors[:3]
         if preds is None or not all(each is None or _is_as_read(each) for each in (preds, target, weights)):
+            return False
+        if torch.is_autocast_enabled(preds.device.type):  # which is turned off where batches are counted
             return False
         if self._adds is None:
             self._calls += 1

@@ -6,7 +6,6 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 import torch
@@ -210,26 +209,31 @@ class Sums(Tally):
         tensors = [column(batch, name) for name in self._columns_read]
         drops_nan = self.nan_policy in ("warn", "ignore")
         known = self.nan_policy in ("propagate", "raise") or (drops_nan and self.arguments == ("preds",))
-        plain = known and all(isinstance(each, ArgumentValue) for each in factors)
-        plain = plain and all(each.numel() == batch.preds.numel() for each in tensors)
-        if not plain or self._outputs > 1 or not batch.preds.numel() or not takes(*tensors, dtypes=DTYPES):
+        rows = batch.preds.numel()
+        are_computed = not all(isinstance(each, ArgumentValue) for each in factors)
+        if (are_computed and (drops_nan or rows > batch.cache_elements)) or not known or self._outputs > 1 or not rows:
             return None
-        target, weights = (None if each is None else each.reshape(-1, 1) for each in (batch.target, batch.weights))
-        columns = Batch(batch.preds.reshape(-1, 1), target, weights)
-        rows, count = len(columns.preds), state["count"].numpy()
+        if not takes(*tensors, dtypes=DTYPES) or any(each.numel() != rows for each in tensors):
+            return None
+        columns, count = _as_columns(batch.preds, batch.target, batch.weights), state["count"].numpy()
         nan_were_found = state["special"].numpy()[:, 0, 2]
-        described = self._described(state, [factor.values(columns) for factor in factors])
+        described = self._described(state, [factor.values(columns).contiguous() for factor in factors])
         sums = PreparedSums(rows, *described, owners=list(state.values()))
-        of_argument = [("preds", "target", "weights").index(cast(ArgumentValue, each).argument) for each in factors]
+        names = [each.argument for each in factors if isinstance(each, ArgumentValue)]
+        of_argument = [("preds", "target", "weights").index(name) for name in names]
 
         def add(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
             if weights is not None and not weigh(preds, weights):
                 self.add(state, Batch(preds.detach(), target, weights.detach(), compiled=True))
                 return
             count[0] += rows
-            given = (preds, target, weights)
-            addresses = [0 if each is None else each.data_ptr() for each in given]
-            sums.add([addresses[place] for place in of_argument])
+            if are_computed:
+                columns = _as_columns(preds, target, weights)
+                values = [factor.values(columns).contiguous() for factor in factors]
+                sums.add([each.data_ptr() for each in values])
+            else:
+                addresses = [0 if each is None else each.data_ptr() for each in (preds, target, weights)]
+                sums.add([addresses[place] for place in of_argument])
             if drops_nan and nan_were_found.any():
                 leave_out(int(preds.isnan().sum()))
 
@@ -429,6 +433,12 @@ class Sums(Tally):
                 name = term.left if self.weighted and isinstance(term, Product) and term.right == WEIGHTS else term
                 places[name] = SumPlace(order, k, self._index(_decisive(term)))
         return SumLayout(self._outputs, places)
+
+
+def _as_columns(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> Batch:
+    """A batch of one output."""
+    target, weights = (None if each is None else each.detach().reshape(-1, 1) for each in (target, weights))
+    return Batch(preds.detach().reshape(-1, 1), target, weights)
 
 
 def _uncounted(columns: Batch, left_out: Tensor | None) -> Tensor | None:

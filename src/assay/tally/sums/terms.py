@@ -186,6 +186,9 @@ class SignOfDifference(Factor):
 
     def values(self, batch: Batch) -> Tensor:
         left, right = column(batch, self.left), column(batch, self.right)
+        if left.dtype == right.dtype and left.dtype.is_floating_point:
+            above, below = torch.empty_like(left), torch.empty_like(left)
+            return torch.gt(left, right, out=above).sub_(torch.lt(left, right, out=below))
         return sign_of_difference(left, right).to(left.dtype)
 
 
