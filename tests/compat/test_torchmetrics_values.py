@@ -20,11 +20,8 @@ from migrate.test_table import theirs
 from migrate.test_values import ran_with
 from thinning import every_third
 
-ENTRIES = [
-    entry
-    for entry in library("torchmetrics").entries.values()
-    if not entry.tasks and entry.name not in drop_ins.OTHER_ARGUMENTS
-]
+OTHERS = {*drop_ins.OTHER_ARGUMENTS, *drop_ins.FAMILIES, *drop_ins.FAMILIES.values()}
+ENTRIES = [entry for entry in library("torchmetrics").entries.values() if not entry.tasks and entry.name not in OTHERS]
 
 DIFFERENT = {
     "AveragePrecision": "without thresholds, whether a class has targets is asked of class 1 there",

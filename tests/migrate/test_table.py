@@ -96,7 +96,7 @@ def theirs(library_name: str, name: str):
     modules = {
         "torchmetrics": (
             *("aggregation", "classification", "clustering", "nominal", "regression", "retrieval", "text"),
-            "segmentation",
+            *("segmentation", "image", "audio", "detection", "shape", "multimodal"),
         ),
         "ignite": ("metrics", "metrics.regression"),
         "torcheval": ("metrics", "metrics.functional"),

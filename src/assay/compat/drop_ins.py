@@ -7,17 +7,40 @@ from dataclasses import dataclass
 
 from assay.migrate.table import library
 
-_MASKS = "with masks of labels, or input_format='one-hot'"
+FAMILIES = {
+    "ComplexScaleInvariantSignalNoiseRatio": "complex_scale_invariant_signal_noise_ratio",
+    "DiceScore": "dice_score",
+    "ErrorRelativeGlobalDimensionlessSynthesis": "error_relative_global_dimensionless_synthesis",
+    "GeneralizedDiceScore": "generalized_dice_score",
+    "HausdorffDistance": "hausdorff_distance",
+    "MeanIoU": "mean_iou",
+    "MultiScaleStructuralSimilarityIndexMeasure": "multiscale_structural_similarity_index_measure",
+    "PeakSignalNoiseRatio": "peak_signal_noise_ratio",
+    "PermutationInvariantTraining": "",
+    "RelativeAverageSpectralError": "relative_average_spectral_error",
+    "RootMeanSquaredErrorUsingSlidingWindow": "root_mean_squared_error_using_sliding_window",
+    "ScaleInvariantSignalDistortionRatio": "scale_invariant_signal_distortion_ratio",
+    "ScaleInvariantSignalNoiseRatio": "scale_invariant_signal_noise_ratio",
+    "SignalDistortionRatio": "signal_distortion_ratio",
+    "SignalNoiseRatio": "signal_noise_ratio",
+    "SourceAggregatedSignalDistortionRatio": "source_aggregated_signal_distortion_ratio",
+    "SpatialCorrelationCoefficient": "spatial_correlation_coefficient",
+    "SpectralAngleMapper": "spectral_angle_mapper",
+    "StructuralSimilarityIndexMeasure": "structural_similarity_index_measure",
+    "TotalVariation": "total_variation",
+    "UniversalImageQualityIndex": "universal_image_quality_index",
+    "VisualInformationFidelity": "visual_information_fidelity",
+}
+"""Names of TorchMetrics whose arguments are others in assay, and which are counted all the same: classes and functions.
+
+The function is empty where it stays TorchMetrics' own.
+"""
 
 OTHER_ARGUMENTS = {
-    "DiceScore": f"MeanDice(num_classes=...) {_MASKS}",
-    "MeanIoU": f"MeanIoU(num_classes=...) {_MASKS}",
     "ROUGEScore": "one ROUGEScore(rouge, measure) for each value of the dictionary",
     "SQuAD": "SQuAD('f1') and SQuAD('exact_match'), fractions of predictions and questions in the same order",
 }
 OTHER_ARGUMENTS |= {
-    "dice_score": OTHER_ARGUMENTS["DiceScore"],
-    "mean_iou": OTHER_ARGUMENTS["MeanIoU"],
     "rouge_score": OTHER_ARGUMENTS["ROUGEScore"],
     "squad": OTHER_ARGUMENTS["SQuAD"],
 }
@@ -111,6 +134,8 @@ def _of_torchmetrics() -> dict[str, DropIn]:
         found[name] = DropIn(name, "" if instead else entry.assay, instead, entry.tasks)
     for name, kind in QUERY_FUNCTIONS.items():
         found[name] = DropIn(name, table.entries[kind].assay)
+    for name, function in FAMILIES.items():
+        found |= {each: DropIn(each, name) for each in (name, function) if each}
     return found
 
 

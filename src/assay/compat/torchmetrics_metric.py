@@ -57,6 +57,8 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
     entry: ClassVar[Counterpart]
     original: ClassVar[Any]
     updates: ClassVar[inspect.Signature]
+    size_field: ClassVar[str] = "num_outputs"
+    """Of the metric: what the first batch decides, where `entry.by_shape`."""
     _has_float64 = False  # the last batch
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -127,8 +129,16 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
 
     def _follow(self, metric: Any) -> None:
         """Count as many outputs as this metric has, where data say how many there are and none were counted."""
-        if self.entry.by_shape and not self.meter.rows and self._metric.num_outputs != metric.num_outputs:
+        if self.entry.by_shape and not self.meter.rows and self._metric != metric:
             self.meter = self._meter_of(metric)
+
+    def _of_size(self, size: int) -> Any:
+        """The metric of so many outputs, or of another size that data say."""
+        return replace(self._metric, **{self.size_field: size})
+
+    def _size_of(self, preds: Tensor) -> int:
+        """The size that a batch says."""
+        return preds.shape[1] if preds.ndim == 2 else 1
 
     def __getattr__(self, name: str) -> Any:
         if name not in self.__dict__.get("_states_there", ()):
@@ -270,7 +280,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
             # setattr of a module is slow
             self.__dict__.update(_device=preds.device, _has_float64=preds.dtype == torch.float64)
             if self.entry.by_shape and preds.ndim <= 2:
-                self._follow(replace(self._metric, num_outputs=preds.shape[1] if preds.ndim == 2 else 1))
+                self._follow(self._of_size(self._size_of(preds)))
         return batch
 
     def counts_alone(self) -> bool:
@@ -310,7 +320,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
         if self.entry.by_shape:
             description, _ = described(state, "state_dict")
             (found,) = description.made((type(metric),), "state_dict").values()
-            metric = replace(metric, num_outputs=found.num_outputs)  # type: ignore[attr-defined]
+            metric = self._of_size(getattr(found, self.size_field))
         meter = self.meter.fresh({_VALUE: metric})
         meter.load_state_dict(state)
         return meter
@@ -323,7 +333,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
         if self.entry.by_shape:
             if not meter.rows:
                 return
-            self._follow(replace(self._metric, num_outputs=meter.metrics[_VALUE].num_outputs))  # type: ignore[attr-defined]
+            self._follow(self._of_size(getattr(meter.metrics[_VALUE], self.size_field)))
         if not self.counts_alone():
             self.meter, self._name = self._own_counts(), _VALUE
         self.meter.merge(meter)

@@ -18,6 +18,9 @@ from torch import Tensor
 from assay.compat.drop_ins import QUERY_FUNCTIONS
 from assay.compat.errors_of_others import error_as_there
 from assay.compat.modules import SignatureOfOwner
+from assay.compat.torchmetrics_families import CompatibleFamily, Family, entry_of
+from assay.compat.torchmetrics_images import OF_IMAGES
+from assay.compat.torchmetrics_masks import OF_MASKS
 from assay.compat.torchmetrics_metric import (
     TABLE,
     CompatibleAggregate,
@@ -29,6 +32,7 @@ from assay.compat.torchmetrics_metric import (
     require_gradient,
 )
 from assay.compat.torchmetrics_retrieval import CompatibleRetrieval
+from assay.compat.torchmetrics_signals import OF_SIGNALS
 from assay.errors import InputError
 from assay.integrations.optional_packages import import_package
 from assay.meter.batch_values import Reused, is_plain, leaves_traces
@@ -39,6 +43,9 @@ _checks: Any = import_package("torchmetrics.utilities.checks", "metrics of its n
 ClassificationTask: Any = import_package("torchmetrics.utilities.enums", "metrics").ClassificationTask
 
 
+FAMILIES: Mapping[str, Family] = {**OF_IMAGES, **OF_MASKS, **OF_SIGNALS}
+"""How assay counts classes whose arguments are others in assay."""
+
 _PLAIN = (bool, float, int, str, type(None))
 _OPTIONS = ("num_classes", "zero_division")
 """What classes take although their constructors do not name it."""
@@ -47,7 +54,8 @@ _OPTIONS = ("num_classes", "zero_division")
 @functools.cache
 def compatible_class(original: Any) -> type:
     """The class in the place of one of TorchMetrics that has a counterpart."""
-    entry = TABLE.entries[original.__name__]
+    name, family = original.__name__.removeprefix("_"), FAMILIES.get(original.__name__.removeprefix("_"))
+    entry = TABLE.entries[name] if family is None else entry_of(name, family)
     home = ".".join(original.__module__.split(".")[:2])
     body: dict[str, Any] = {"__doc__": original.__doc__, "__module__": f"assay.compat.{home}"}
     if entry.tasks:
@@ -64,10 +72,13 @@ def compatible_class(original: Any) -> type:
         base = CompatibleAggregate
     if entry.name.startswith("Retrieval"):
         base = CompatibleRetrieval
+    if family is not None:
+        base = CompatibleFamily
+        body |= {"family": family, "size_field": family.by_shape}
     body |= {"entry": entry, "original": original, "updates": updates}
     body["__signature__"] = SignatureOfOwner(inspect.signature(original))
     body |= {name: getattr(original, name) for name in ("higher_is_better", "is_differentiable")}
-    return type(original.__name__, (base, original), body)
+    return type(name, (base, original), body)
 
 
 def _signature_of_constructor(original: Any) -> SignatureOfOwner:
@@ -136,6 +147,61 @@ def compatible_function(original: Callable[..., Any]) -> Callable[..., Any]:
 
     value.__module__ = f"assay.compat.{original.__module__}"
     return value
+
+
+@functools.cache
+def compatible_family_function(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The function in the place of one of TorchMetrics that measures what a class of a family does.
+
+    Args:
+        original: the function.
+        name: of the class.
+    """
+    signature = inspect.signature(original)
+    home = ".".join(["torchmetrics", original.__module__.split(".")[2]])
+    kind: Any = getattr(import_module(home), name)
+    data = list(inspect.signature(kind.update).parameters)[1:]
+    settings = _parameters(kind)
+    others = {each.name: each.default for each in signature.parameters.values() if each.name not in settings}
+
+    @functools.wraps(original)
+    def value(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        unknown = any(given[each] != default for each, default in others.items() if each not in data)
+        if unknown or (require_gradient(given.values()) and has_gradient(kind)):
+            return original(*args, **kwargs)
+        try:
+            found = _value_of(kind, given, [given[each] for each in data])
+        except InputError as error:
+            raise error_as_there(error, lambda: original(*args, **kwargs)) from error
+        return original(*args, **kwargs) if found is None else found
+
+    value.__module__ = f"assay.compat.{original.__module__}"
+    return value
+
+
+@functools.cache
+def with_defaults_of(deprecated: Any, kind: Any) -> Any:
+    """A compatible class or function with the defaults of its copy at the root of TorchMetrics, where it has others."""
+    signature = inspect.signature(deprecated)
+    defaults = {each.name: each.default for each in signature.parameters.values()}
+    if defaults == {each.name: each.default for each in inspect.signature(kind).parameters.values()}:
+        return kind
+    is_class = isinstance(kind, type)
+
+    @functools.wraps(kind.__init__ if is_class else kind)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args[is_class:], **kwargs)
+        bound.apply_defaults()
+        options = bound.arguments.pop("kwargs", {})
+        return (kind.__init__ if is_class else kind)(*args[:is_class], **bound.arguments, **options)
+
+    if not is_class:
+        return call
+    body = {"__init__": call, "__signature__": SignatureOfOwner(signature), "__doc__": kind.__doc__}
+    return type(kind)(kind.__name__, (kind,), {**body, "__module__": "assay.compat.torchmetrics"})
 
 
 _REUSED: Reused[str, CompatibleMetric] = Reused()

@@ -199,8 +199,12 @@ class StructuralSimilarity(ImageTerm):
 
     def measure(self, preds: Tensor, target: Tensor) -> Tensor:
         x, y, middle = centred(preds, target)
-        light, structure = self.similarity(x + y, x - y, middle)
+        light, structure = self.similarity(self.windows(x + y), self.windows(x - y), middle)
         return fixed_mean(light.mul_(structure), 1)
+
+    def windows(self, x: Tensor) -> Tensor:
+        """The image that the windows lie in."""
+        return x
 
 
 @dataclass(frozen=True)
@@ -222,6 +226,8 @@ class MultiscaleSimilarity(ImageTerm):
         logs, fine = None, None
         last = len(self.betas) - 1
         for k, beta in enumerate(self.betas):
+            if k == last:
+                total, error = self.coarsest(total), self.coarsest(error)
             light, structure = self.similarity(total, error, middle, luminance=k == last)
             mean = fixed_mean(light.mul_(structure) if k == last else structure, 1)
             known = mean != UNDEFINED
@@ -234,6 +240,10 @@ class MultiscaleSimilarity(ImageTerm):
         assert fine is not None
         value = (logs * 2.0**MEAN_BITS).round_().to(torch.int64)
         return torch.where(fine, value, UNDEFINED)
+
+    def coarsest(self, x: Tensor) -> Tensor:
+        """The image of the coarsest scale that the windows lie in."""
+        return x
 
 
 def _halved(x: Tensor) -> Tensor:
@@ -445,18 +455,23 @@ class HighPassCorrelation(ImageTerm):
 
     def measure(self, preds: Tensor, target: Tensor) -> Tensor:
         x, y, _ = centred(preds, target)
-        neighbours, dims = Window(3), range(2, x.ndim)
-        pixels = 3 ** len(dims)
-        x, y = (_inner(side) - neighbours.means(side, dims) for side in (x, y))
-        scale = pixels  # the filter has 8 in the middle of -1
-        x, y = x * scale, y * scale
-        mean_x, mean_y = self.window.means(x, dims), self.window.means(y, dims)
-        xx, yy = (
-            central(self.window.means(side * side, dims), mean * mean) for side, mean in ((x, mean_x), (y, mean_y))
-        )
-        xy = self.window.means(x * y, dims) - mean_x * mean_y
-        size = xx.sqrt_() * yy.sqrt_()
-        return fixed_mean(torch.where(size == 0, 0, xy / size).clamp_(-1, 1), 1)
+        return correlation_in_windows(high_pass(x), high_pass(y), self.window)
+
+
+def high_pass(x: Tensor) -> Tensor:
+    """Inner pixels behind a Laplace filter: as many times the pixel as the window has pixels, less their sum."""
+    dims = range(2, x.ndim)
+    return (_inner(x) - Window(3).means(x, dims)) * float(3 ** len(dims))
+
+
+def correlation_in_windows(x: Tensor, y: Tensor, window: Window) -> Tensor:
+    """The fixed-point mean over windows of the correlation in each; 0 where one of both is constant."""
+    dims = range(2, x.ndim)
+    mean_x, mean_y = window.means(x, dims), window.means(y, dims)
+    xx, yy = (central(window.means(side * side, dims), mean * mean) for side, mean in ((x, mean_x), (y, mean_y)))
+    xy = window.means(x * y, dims) - mean_x * mean_y
+    size = xx.sqrt_() * yy.sqrt_()
+    return fixed_mean(torch.where(size == 0, 0, xy / size).clamp_(-1, 1), 1)
 
 
 def _inner(x: Tensor) -> Tensor:

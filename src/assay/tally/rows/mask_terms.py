@@ -75,8 +75,8 @@ class OverlapTerm(RowTerm):
         wrong = torch.zeros(len(preds), dtype=torch.bool, device=preds.device)
         for side in (preds, target):
             if side.dtype != torch.bool:
-                flat = side.flatten(1)
-                wrong = wrong | (flat.amax(1) > highest) | (flat.amin(1) < 0)
+                low, high = _ends(side.flatten(1), batch.compiled)
+                wrong = wrong | (high > highest) | (low < 0)
         values, defined = self.measure(*self._counts(preds, target))
         return RowValues(values, defined.to(torch.int64), counted=~wrong, invalid=[wrong])
 
@@ -102,6 +102,14 @@ class OverlapTerm(RowTerm):
             return values, defined
         present = defined.sum(1, keepdim=True)
         return values.sum(1, keepdim=True).div(present.clamp(min=1), rounding_mode="floor"), present > 0
+
+
+def _ends(rows: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
+    """The smallest and the largest number of each row; in host memory by one operator, as `amin` is slow."""
+    if compiled:
+        low, high = rows.aminmax(dim=1)
+        return low, high
+    return rows.amin(1), rows.amax(1)
 
 
 def _holding(mask: Tensor, highest: int) -> Tensor:

@@ -1,0 +1,272 @@
+"""Images, masks and signals: classes and functions under TorchMetrics' names give its values, shapes and dtypes."""
+
+from __future__ import annotations
+
+import pickle
+from importlib import import_module
+
+import pytest
+import torch
+import torchmetrics.functional.audio as audio
+
+from assay.compat import torchmetrics
+from assay.compat.drop_ins import FAMILIES
+from assay.compat.torchmetrics_families import CompatibleFamily
+from assay.errors import AssayWarning
+from assay.metrics import RelativeAverageSpectralError
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Metric `:UserWarning",  # of buffers
+    "ignore:The `reduction=sum:UserWarning",
+    "ignore:dice_score metric:UserWarning",
+    "ignore:DiceScore metric:UserWarning",
+)
+
+IMAGES = (3, 2, 24, 22)
+MASKS = (5, 9, 9)
+TWICE = {"kernel_size": 5, "sigma": 0.5}
+
+
+def images(generator, shape=IMAGES, alone=False):
+    target = torch.rand(shape, generator=generator)
+    preds = (target + 0.2 * torch.randn(shape, generator=generator)).clamp(0.01, 1)
+    return (preds,) if alone else (preds, target)
+
+
+def large(generator):
+    return images(generator, (2, 2, 44, 42))
+
+
+def volumes(generator):
+    return images(generator, (2, 1, 12, 13, 14))
+
+
+def alone(generator):
+    return images(generator, alone=True)
+
+
+def indices(generator):
+    return tuple(torch.randint(4, MASKS, generator=generator) for _ in range(2))
+
+
+def one_hot(generator):
+    return tuple(torch.randint(2, (5, 4, 9, 9), generator=generator) for _ in range(2))
+
+
+def mixed(generator):
+    return indices(generator)[0], one_hot(generator)[1]
+
+
+def logits(generator):
+    return torch.randn(5, 4, 9, 9, generator=generator), one_hot(generator)[1]
+
+
+def signals(*shape):
+    def made(generator):
+        target = torch.randn(shape, generator=generator)
+        return target + 0.3 * torch.randn(shape, generator=generator), target
+
+    return made
+
+
+FORMATS = {"index": indices, "one-hot": one_hot, "mixed": mixed}
+DICE = [{"average": a, "aggregation_level": b} for a in ("macro", "weighted", "none") for b in ("samplewise", "global")]
+
+CASES = [
+    ("image", "PeakSignalNoiseRatio", {"data_range": 1.0}, images),
+    ("image", "PeakSignalNoiseRatio", {"data_range": (0.2, 0.8), "base": 2.0}, images),
+    ("image", "PeakSignalNoiseRatio", {"data_range": 1.0, "dim": (1, 2, 3)}, images),
+    ("image", "PeakSignalNoiseRatio", {"data_range": 1.0, "dim": (1, 2, 3), "reduction": "sum"}, images),
+    ("image", "StructuralSimilarityIndexMeasure", {}, images),
+    ("image", "StructuralSimilarityIndexMeasure", {"data_range": 1.0, "reduction": "sum"}, images),
+    ("image", "StructuralSimilarityIndexMeasure", {"data_range": 1.0}, volumes),
+    (
+        "image",
+        "StructuralSimilarityIndexMeasure",
+        {"data_range": (0.0, 0.7), "gaussian_kernel": False, "kernel_size": 7},
+        images,
+    ),
+    (
+        "image",
+        "MultiScaleStructuralSimilarityIndexMeasure",
+        {"data_range": 1.0, "betas": (0.3, 0.7), **TWICE},
+        images,
+    ),
+    ("image", "UniversalImageQualityIndex", {}, images),
+    ("image", "UniversalImageQualityIndex", {"reduction": "sum", "kernel_size": (7, 7)}, images),
+    ("image", "SpectralAngleMapper", {}, images),
+    ("image", "SpectralAngleMapper", {"reduction": "sum"}, images),
+    ("image", "ErrorRelativeGlobalDimensionlessSynthesis", {"ratio": 2}, images),
+    ("image", "RootMeanSquaredErrorUsingSlidingWindow", {}, images),
+    ("image", "RootMeanSquaredErrorUsingSlidingWindow", {"window_size": 5}, images),
+    ("image", "SpatialCorrelationCoefficient", {}, images),
+    ("image", "SpatialCorrelationCoefficient", {"window_size": 5}, images),
+    ("image", "TotalVariation", {}, alone),
+    ("image", "TotalVariation", {"reduction": "mean"}, alone),
+    ("image", "VisualInformationFidelity", {}, large),
+    *[
+        ("segmentation", "DiceScore", {**options, "input_format": name, "include_background": name != "mixed"}, draw)
+        for options in DICE
+        for name, draw in FORMATS.items()
+    ],
+    ("segmentation", "DiceScore", {"average": "micro"}, logits),
+    ("segmentation", "DiceScore", {"average": "micro", "aggregation_level": "global"}, one_hot),
+    *[
+        ("segmentation", kind, {"per_class": per_class, "input_format": name, "include_background": per_class}, draw)
+        for kind in ("GeneralizedDiceScore", "MeanIoU")
+        for per_class in (True, False)
+        for name, draw in FORMATS.items()
+    ],
+    ("segmentation", "GeneralizedDiceScore", {"weight_type": "linear"}, one_hot),
+    ("segmentation", "GeneralizedDiceScore", {"weight_type": "simple"}, one_hot),
+    ("segmentation", "MeanIoU", {"num_classes": None, "per_class": True}, one_hot),
+    ("segmentation", "MeanIoU", {"num_classes": None}, logits),
+    *[("segmentation", "HausdorffDistance", {"input_format": name}, draw) for name, draw in FORMATS.items()],
+    ("segmentation", "HausdorffDistance", {"directed": True, "spacing": [1.0, 2.0]}, one_hot),
+    ("audio", "SignalNoiseRatio", {}, signals(2, 3, 50)),
+    ("audio", "SignalNoiseRatio", {"zero_mean": True}, signals(50)),
+    ("audio", "ScaleInvariantSignalDistortionRatio", {"zero_mean": True}, signals(2, 3, 50)),
+    ("audio", "ScaleInvariantSignalNoiseRatio", {}, signals(4, 50)),
+    ("audio", "SourceAggregatedSignalDistortionRatio", {}, signals(2, 3, 50)),
+    ("audio", "SourceAggregatedSignalDistortionRatio", {"scale_invariant": False}, signals(3, 50)),
+    ("audio", "ComplexScaleInvariantSignalNoiseRatio", {}, signals(2, 3, 10, 2)),
+    ("audio", "SignalDistortionRatio", {"filter_length": 16}, signals(2, 2, 400)),
+    ("audio", "PermutationInvariantTraining", {"metric_func": audio.signal_noise_ratio}, signals(3, 2, 40)),
+    (
+        "audio",
+        "PermutationInvariantTraining",
+        {"metric_func": audio.scale_invariant_signal_distortion_ratio, "zero_mean": True, "eval_func": "min"},
+        signals(3, 3, 40),
+    ),
+    (
+        "audio",
+        "PermutationInvariantTraining",
+        {"metric_func": audio.source_aggregated_signal_distortion_ratio, "mode": "permutation-wise"},
+        signals(3, 3, 40),
+    ),
+]
+IDS = [f"{name}-{k}" for k, (_, name, _, _) in enumerate(CASES)]
+
+
+def both(path: str, name: str):
+    return getattr(import_module(f"torchmetrics.{path}"), name), getattr(
+        import_module(f"assay.compat.torchmetrics.{path}"), name
+    )
+
+
+def options_of(family, options):
+    return {"num_classes": 4, **options} if family == "segmentation" else options
+
+
+def same(found, expected):
+    if isinstance(expected, dict):
+        assert list(found) == list(expected)
+        found, expected = list(found.values()), list(expected.values())
+    if isinstance(expected, list | tuple):
+        for one, two in zip(found, expected, strict=True):
+            same(one, two)
+        return
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4, equal_nan=True)
+
+
+@pytest.mark.parametrize(("family", "name", "options", "draw"), CASES, ids=IDS)
+def test_a_class_and_its_function_have_the_values_of_torchmetrics(family, name, options, draw):
+    generator = torch.Generator().manual_seed(4)
+    options = options_of(family, options)
+    original, kind = both(family, name)
+    there, here = original(**options), kind(**options)
+    assert isinstance(here, CompatibleFamily)
+    batches = [draw(generator) for _ in range(2)]
+    for batch in batches:
+        same(here(*batch), there(*batch))
+    same(here.compute(), there.compute())
+    parts = [kind(**options) for _ in range(2)]
+    for part, batch in zip(parts, batches, strict=True):
+        part.update(*batch)
+    parts[0].merge_state(parts[1])
+    assert torch.equal(parts[0].compute(), here.compute())  # exactly
+    assert torch.equal(pickle.loads(pickle.dumps(here)).compute(), here.compute())
+    here.persistent(True)
+    loaded = kind(**options)
+    loaded.load_state_dict(here.state_dict())
+    assert torch.equal(loaded.compute(), here.compute())
+    here.reset()
+    here.update(*batches[0])
+    there.reset()
+    there.update(*batches[0])
+    same(here.compute(), there.compute())
+    if FAMILIES[name]:
+        function_there, function = both(f"functional.{family}", FAMILIES[name])
+        same(function(*batches[0], **options), function_there(*batches[0], **options))
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "options"),
+    [
+        ("image", "PeakSignalNoiseRatio", {"data_range": 1.0, "dim": 1}),
+        ("image", "StructuralSimilarityIndexMeasure", {"reduction": "none"}),
+        ("image", "StructuralSimilarityIndexMeasure", {"return_full_image": True}),
+        ("image", "MultiScaleStructuralSimilarityIndexMeasure", {}),
+        ("image", "TotalVariation", {"reduction": None}),
+        ("segmentation", "HausdorffDistance", {"distance_metric": "taxicab"}),
+        ("audio", "PermutationInvariantTraining", {"metric_func": lambda preds, target: preds}),
+    ],
+)
+def test_an_argument_without_counterpart_gives_the_metric_of_torchmetrics(family, name, options):
+    original, kind = both(family, name)
+    with pytest.warns(AssayWarning, match=f"^{name}: TorchMetrics itself computes it"):
+        metric = kind(**options_of(family, options))
+    assert type(metric) is original
+
+
+def test_the_errors_are_those_of_torchmetrics():
+    preds = torch.rand(2, 3, 16, 16)
+    angle = torchmetrics.image.SpectralAngleMapper()
+    with pytest.raises(TypeError, match="same data type"):
+        angle.update(preds, preds.double())
+    with pytest.raises(ValueError, match="BxCxHxW"):
+        angle.update(preds[0], preds[0])
+    ratio = torchmetrics.audio.SignalNoiseRatio()
+    with pytest.raises(RuntimeError, match="same shape"):
+        ratio.update(preds, preds[..., 1:])
+    dice = torchmetrics.segmentation.DiceScore(num_classes=2, input_format="index")
+    with pytest.raises(RuntimeError, match="same shape"):
+        dice.update(torch.zeros(2, 4, dtype=torch.long), torch.zeros(2, 3, dtype=torch.long))
+
+
+def test_an_image_of_another_size_weighs_its_pixels():
+    generator = torch.Generator().manual_seed(2)
+    for name in ("SpectralAngleMapper", "UniversalImageQualityIndex"):
+        original, kind = both("image", name)
+        there, here = original(), kind()
+        for side in (16, 30):
+            batch = images(generator, (2, 3, side, side))
+            there.update(*batch)
+            here.update(*batch)
+        same(here.compute(), there.compute())
+
+
+def test_known_wrong_numbers_are_right():
+    generator = torch.Generator().manual_seed(3)
+    batch = images(generator)
+    found = torchmetrics.image.RelativeAverageSpectralError()(*batch)
+    torch.testing.assert_close(found, RelativeAverageSpectralError()(*batch).float())
+    offset = tuple(each + 1e4 for each in batch)
+    metric = torchmetrics.image.StructuralSimilarityIndexMeasure(data_range=1.0)
+    torch.testing.assert_close(metric(*offset), metric(*(each.double() for each in offset)), atol=2e-3, rtol=0)
+    wide = torch.zeros(1, 1, 4, 40, dtype=torch.long)
+    left, right = wide.clone(), wide.clone()
+    left[..., 1:3, 1:3], right[..., 1:3, 31:33] = 1, 1
+    distance = torchmetrics.segmentation.HausdorffDistance(num_classes=1, include_background=True)
+    assert distance(left, right) == 30
+
+
+def test_functions_keep_the_dtype_of_the_batch():
+    generator = torch.Generator().manual_seed(6)
+    for name in ("error_relative_global_dimensionless_synthesis", "spectral_angle_mapper"):
+        there, here = both("functional.image", name)
+        batch = tuple(each.double() for each in images(generator))
+        found, expected = here(*batch), there(*batch)
+        assert found.dtype == torch.float64
+        torch.testing.assert_close(found, expected, rtol=1e-9, atol=0)
