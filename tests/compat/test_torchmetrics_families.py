@@ -69,9 +69,67 @@ def signals(*shape):
     return made
 
 
+def points(generator):
+    return torch.randn(30, 4, generator=generator), 3 * torch.randint(4, (30,), generator=generator)
+
+
+def ratings(generator):
+    scores = torch.randint(3, (12, 5), generator=generator)
+    return (torch.nn.functional.one_hot(scores, 3).sum(1),)
+
+
+def votes(generator):
+    return (torch.randn(12, 4, 4, generator=generator),)
+
+
+def faces(generator):
+    return torch.randn(5, 6, 3, generator=generator), torch.randn(7, 6, 3, generator=generator)
+
+
+def clouds(generator):
+    return tuple(torch.randn(5, 6, 3, generator=generator) for _ in range(2))
+
+
+def grouped(generator):
+    labels = (torch.randint(high, (40,), generator=generator) for high in (2, 3))
+    return (torch.rand(40, generator=generator), *labels)
+
+
+def scored(generator):
+    return torch.rand(30, generator=generator), torch.randint(2, (30,), generator=generator)
+
+
+def segments(generator):
+    ids = [torch.randint(high, (2, 8, 8), generator=generator) for high in (4, 3, 5, 3)]
+    return torch.stack(ids[:2], -1), torch.stack(ids[2:], -1)
+
+
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "while", "dogs", "ran", "home.", "it", "was", "late"]
+
+
+def texts(generator, count=4):
+    drawn = torch.randint(len(WORDS), (count, 9), generator=generator).tolist()
+    return [" ".join(WORDS[k] for k in each) for each in drawn]
+
+
+def summaries(generator):
+    return texts(generator), [list(each) for each in zip(texts(generator), texts(generator), strict=True)]
+
+
+def answers(generator):
+    found, right = texts(generator), texts(generator)
+    preds = [{"prediction_text": text[:20], "id": str(k)} for k, text in enumerate(found)]
+    target = [
+        {"answers": {"answer_start": [1], "text": [text[:12], found[k][:20]][: 1 + k % 2]}, "id": str(k)}
+        for k, text in enumerate(right)
+    ]
+    return preds, target[::-1]
+
+
 FORMATS = {"index": indices, "one-hot": one_hot, "mixed": mixed}
 DICE = [{"average": a, "aggregation_level": b} for a in ("macro", "weighted", "none") for b in ("samplewise", "global")]
 
+CATEGORIES = {"things": {0, 2}, "stuffs": {1, 3}}
 CASES = [
     ("image", "PeakSignalNoiseRatio", {"data_range": 1.0}, images),
     ("image", "PeakSignalNoiseRatio", {"data_range": (0.2, 0.8), "base": 2.0}, images),
@@ -144,6 +202,25 @@ CASES = [
         {"metric_func": audio.source_aggregated_signal_distortion_ratio, "mode": "permutation-wise"},
         signals(3, 3, 40),
     ),
+    ("clustering", "CalinskiHarabaszScore", {}, points),
+    ("clustering", "DaviesBouldinScore", {}, points),
+    ("clustering", "DunnIndex", {"p": 1}, points),
+    ("nominal", "FleissKappa", {}, ratings),
+    ("nominal", "FleissKappa", {"mode": "probs"}, votes),
+    ("multimodal", "LipVertexError", {"mouth_map": [0, 3, 4]}, faces),
+    ("shape", "ProcrustesDisparity", {}, clouds),
+    ("classification", "BinaryGroupStatRates", {"num_groups": 3}, grouped),
+    ("classification", "BinaryFairness", {"num_groups": 3}, grouped),
+    ("classification", "BinaryFairness", {"num_groups": 3, "task": "equal_opportunity"}, grouped),
+    ("text", "ROUGEScore", {"rouge_keys": ("rouge1", "rouge2", "rougeL")}, summaries),
+    ("text", "ROUGEScore", {"rouge_keys": "rouge1", "use_stemmer": True}, summaries),
+    ("text", "SQuAD", {}, answers),
+    *[
+        ("detection", "PanopticQuality", {**CATEGORIES, "return_per_class": one, "return_sq_and_rq": two}, segments)
+        for one in (True, False)
+        for two in (True, False)
+    ],
+    ("detection", "ModifiedPanopticQuality", CATEGORIES, segments),
 ]
 IDS = [f"{name}-{k}" for k, (_, name, _, _) in enumerate(CASES)]
 
@@ -185,12 +262,11 @@ def test_a_class_and_its_function_have_the_values_of_torchmetrics(family, name, 
     for part, batch in zip(parts, batches, strict=True):
         part.update(*batch)
     parts[0].merge_state(parts[1])
-    assert torch.equal(parts[0].compute(), here.compute())  # exactly
-    assert torch.equal(pickle.loads(pickle.dumps(here)).compute(), here.compute())
     here.persistent(True)
     loaded = kind(**options)
     loaded.load_state_dict(here.state_dict())
-    assert torch.equal(loaded.compute(), here.compute())
+    for each in (parts[0], loaded, pickle.loads(pickle.dumps(here))):
+        torch.testing.assert_close(each.compute(), here.compute(), rtol=0, atol=0, equal_nan=True)
     here.reset()
     here.update(*batches[0])
     there.reset()
@@ -233,6 +309,51 @@ def test_the_errors_are_those_of_torchmetrics():
     dice = torchmetrics.segmentation.DiceScore(num_classes=2, input_format="index")
     with pytest.raises(RuntimeError, match="same shape"):
         dice.update(torch.zeros(2, 4, dtype=torch.long), torch.zeros(2, 3, dtype=torch.long))
+
+
+@pytest.mark.parametrize("thresholds", [None, 7])
+@pytest.mark.parametrize("task", ["Binary", "Multiclass", "Multilabel"])
+def test_the_equal_error_rate_is_that_of_torchmetrics(task, thresholds):
+    generator = torch.Generator().manual_seed(1)
+    several = torch.randn(40, 3, generator=generator), torch.randint(2, (40, 3), generator=generator)
+    batch, size = {
+        "Binary": (scored(generator), {}),
+        "Multiclass": ((several[0], several[1].sum(1) % 3), {"num_classes": 3}),
+        "Multilabel": (several, {"num_labels": 3}),
+    }[task]
+    options = {**size, "thresholds": thresholds}
+    original, kind = both("classification", f"{task}EER")
+    there, here = original(**options), kind(**options)
+    same(here(*batch), there(*batch))
+    same(here.compute(), there.compute())
+    assert type(torchmetrics.classification.EER(task=task.lower(), **options)) is kind
+    for name, named in ((f"{task.lower()}_eer", {}), ("eer", {"task": task.lower()})):
+        function_there, function = both("functional.classification", name)
+        same(function(*batch, **named, **options), function_there(*batch, **named, **options))
+
+
+def test_functions_of_groups_find_out_how_many_there_are():
+    preds, target, groups = grouped(torch.Generator().manual_seed(9))
+    for name in ("binary_fairness", "equal_opportunity"):
+        there, here = both("functional.classification", name)
+        same(here(preds, target, groups), there(preds, target, groups))
+    there, here = both("functional.classification", "demographic_parity")
+    same(here(preds, groups), there(preds, groups))
+
+
+def test_points_of_one_cluster_are_an_error_as_there():
+    for name in ("CalinskiHarabaszScore", "DaviesBouldinScore"):
+        metric = getattr(torchmetrics.clustering, name)()
+        metric.update(torch.rand(4, 2), torch.zeros(4, dtype=torch.long))
+        with pytest.raises(ValueError, match="detected clusters"):
+            metric.compute()
+
+
+def test_an_unanswered_question_counts_as_wrong():
+    target = [{"answers": {"answer_start": [1], "text": ["1976"]}, "id": k} for k in "ab"]
+    with pytest.warns(UserWarning, match="Unanswered question b"):
+        found = torchmetrics.text.SQuAD()([{"prediction_text": "1976", "id": "a"}], target)
+    assert found == {"exact_match": 50, "f1": 50}
 
 
 def test_an_image_of_another_size_weighs_its_pixels():

@@ -12,7 +12,7 @@ from assay.compat.torchmetrics.classification import BinaryAccuracy, BinaryStatS
 from matplotlib import pyplot
 
 from assay.compat import torchmetrics
-from assay.compat.drop_ins import OTHER_ARGUMENTS
+from assay.compat.drop_ins import FAMILIES
 from assay.compat.torchmetrics_subclasses import _states
 from assay.errors import AssayWarning
 from assay.integrations import AssayMetric
@@ -148,7 +148,7 @@ def test_a_state_that_is_read_from_outside_is_named():
 @pytest.mark.filterwarnings("ignore")
 def test_the_states_of_each_class_are_known():
     for name, entry in library("torchmetrics").entries.items():
-        if entry.function or entry.tasks or name in OTHER_ARGUMENTS:
+        if entry.function or entry.tasks or name in FAMILIES:
             continue
         kind, given = theirs("torchmetrics", name), Drawn(entry, 0).given
         needed = {each.name for each in entry.takes if each.default is None or each.name == entry.needs}

@@ -20,7 +20,7 @@ from migrate.test_table import theirs
 from migrate.test_values import ran_with
 from thinning import every_third
 
-OTHERS = {*drop_ins.OTHER_ARGUMENTS, *drop_ins.FAMILIES, *drop_ins.FAMILIES.values()}
+OTHERS = {*drop_ins.FAMILIES, *drop_ins.FAMILY_FUNCTIONS}
 ENTRIES = [entry for entry in library("torchmetrics").entries.values() if not entry.tasks and entry.name not in OTHERS]
 
 DIFFERENT = {

@@ -8,17 +8,29 @@ from dataclasses import dataclass
 from assay.migrate.table import library
 
 FAMILIES = {
+    "BinaryFairness": "",
+    "BinaryGroupStatRates": "binary_groups_stat_rates",
+    "CalinskiHarabaszScore": "calinski_harabasz_score",
     "ComplexScaleInvariantSignalNoiseRatio": "complex_scale_invariant_signal_noise_ratio",
+    "DaviesBouldinScore": "davies_bouldin_score",
     "DiceScore": "dice_score",
+    "DunnIndex": "dunn_index",
     "ErrorRelativeGlobalDimensionlessSynthesis": "error_relative_global_dimensionless_synthesis",
+    "FleissKappa": "fleiss_kappa",
     "GeneralizedDiceScore": "generalized_dice_score",
     "HausdorffDistance": "hausdorff_distance",
+    "LipVertexError": "lip_vertex_error",
     "MeanIoU": "mean_iou",
+    "ModifiedPanopticQuality": "modified_panoptic_quality",
     "MultiScaleStructuralSimilarityIndexMeasure": "multiscale_structural_similarity_index_measure",
+    "PanopticQuality": "panoptic_quality",
     "PeakSignalNoiseRatio": "peak_signal_noise_ratio",
     "PermutationInvariantTraining": "",
+    "ProcrustesDisparity": "procrustes_disparity",
+    "ROUGEScore": "rouge_score",
     "RelativeAverageSpectralError": "relative_average_spectral_error",
     "RootMeanSquaredErrorUsingSlidingWindow": "root_mean_squared_error_using_sliding_window",
+    "SQuAD": "squad",
     "ScaleInvariantSignalDistortionRatio": "scale_invariant_signal_distortion_ratio",
     "ScaleInvariantSignalNoiseRatio": "scale_invariant_signal_noise_ratio",
     "SignalDistortionRatio": "signal_distortion_ratio",
@@ -31,20 +43,21 @@ FAMILIES = {
     "UniversalImageQualityIndex": "universal_image_quality_index",
     "VisualInformationFidelity": "visual_information_fidelity",
 }
-"""Names of TorchMetrics whose arguments are others in assay, and which are counted all the same: classes and functions.
+"""Classes of TorchMetrics whose arguments are others in assay, and their functions; empty where none is counted."""
 
-The function is empty where it stays TorchMetrics' own.
-"""
+EQUAL_ERROR_RATES = {f"{task}EER": f"{task}ROC" for task in ("Binary", "Multiclass", "Multilabel")}
+"""Classes of TorchMetrics that read the curve of another one, which assay counts."""
 
-OTHER_ARGUMENTS = {
-    "ROUGEScore": "one ROUGEScore(rouge, measure) for each value of the dictionary",
-    "SQuAD": "SQuAD('f1') and SQuAD('exact_match'), fractions of predictions and questions in the same order",
+FAMILY_FUNCTIONS = {function: name for name, function in FAMILIES.items() if function} | {
+    "binary_eer": "BinaryEER",
+    "binary_fairness": "BinaryFairness",
+    "demographic_parity": "BinaryFairness",
+    "eer": "EER",
+    "equal_opportunity": "BinaryFairness",
+    "multiclass_eer": "MulticlassEER",
+    "multilabel_eer": "MultilabelEER",
 }
-OTHER_ARGUMENTS |= {
-    "rouge_score": OTHER_ARGUMENTS["ROUGEScore"],
-    "squad": OTHER_ARGUMENTS["SQuAD"],
-}
-"""Names of TorchMetrics whose metrics have other arguments or values in assay, and what assay has."""
+"""The functions of TorchMetrics whose classes are in `FAMILIES` or `EQUAL_ERROR_RATES`, and these classes."""
 
 ADAPTED = ("MetricCollection", "Running")
 """Names of TorchMetrics that are no metrics of their own, and are changed for those on assay's counts."""
@@ -130,13 +143,13 @@ def _of_torchmetrics() -> dict[str, DropIn]:
     table = library("torchmetrics")
     found = {name: DropIn(name, instead=instead) for name, instead in table.without.items()}
     for name, entry in table.entries.items():
-        instead = OTHER_ARGUMENTS.get(name, "")
-        found[name] = DropIn(name, "" if instead else entry.assay, instead, entry.tasks)
+        found[name] = DropIn(name, entry.assay, tasks=entry.tasks)
     for name, kind in QUERY_FUNCTIONS.items():
         found[name] = DropIn(name, table.entries[kind].assay)
-    for name, function in FAMILIES.items():
-        found |= {each: DropIn(each, name) for each in (name, function) if each}
-    return found
+    found |= {name: DropIn(name, name) for name in FAMILIES}
+    found |= {name: DropIn(name, "ROC") for name in EQUAL_ERROR_RATES}
+    found["EER"] = DropIn("EER", tasks=tuple(EQUAL_ERROR_RATES))
+    return found | {function: DropIn(function, name) for function, name in FAMILY_FUNCTIONS.items()}
 
 
 def _of_ignite() -> dict[str, DropIn]:

@@ -62,6 +62,7 @@ class Family:
         size: that field, from `preds` of a batch in its format and the arguments.
         rows: for functions that give a number of each sample: makes these of the metric, the arguments, a batch in its
             format, and the arguments of the function that are data.
+        dtype: that of values, where it is always the same.
     """
 
     assay: str
@@ -72,6 +73,7 @@ class Family:
     by_shape: str = ""
     size: Callable[[Any, Arguments], int] = _columns
     rows: Callable[[Any, Arguments, Mapping[str, Any], Sequence[Any]], Any] | None = None
+    dtype: torch.dtype | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +155,7 @@ class CompatibleFamily(CompatibleMetric):
         return Meter(weighted=self.family.weighted, value=metric)
 
     def _converted(self, value: Any) -> Any:
-        return placed(self.family.value(value, self._all), self._dtype, self._device)
+        return placed(self.family.value(value, self._all), self.family.dtype or self._dtype, self._device)
 
     def _batch(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         args, kwargs = self.first(*args), dict(zip(kwargs, self.first(*kwargs.values()), strict=True))

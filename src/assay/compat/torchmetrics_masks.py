@@ -269,10 +269,12 @@ def _of_images(metric: Any, arguments: Arguments, batch: Mapping[str, Any], give
     values, defined = rows.values
     numbers: Tensor = (values.float() * 2.0**-QUOTIENT_BITS).masked_fill(defined == 0, torch.nan)
     if metric.mean == "pairs" and not metric.per_class:
-        return numbers.nansum(1) / defined.sum(1)
-    if metric.measure == "iou":
-        return numbers.nan_to_num(-1.0)
-    return numbers if metric.per_class else numbers[:, 0]
+        numbers = numbers.nansum(1) / defined.sum(1)
+    elif metric.measure == "iou":
+        numbers = numbers.nan_to_num(-1.0)
+    elif not metric.per_class:
+        numbers = numbers[:, 0]
+    return numbers
 
 
 def _hausdorff(arguments: Arguments) -> Metric:

@@ -30,6 +30,7 @@ from assay.errors import (
     taken_warnings,
     warn,
 )
+from assay.integrations.optional_packages import import_package
 from assay.integrations.torchmetrics import AssayMetric, squeezed, torchmetrics
 from assay.meter import Meter
 from assay.meter.file import described
@@ -39,6 +40,8 @@ from assay.metrics.classification.ranking import ROC
 from assay.metrics.text.translation import CHRFScore
 from assay.migrate.table import Counterpart, library
 from assay.tally.base import NAN_LEFT_OUT
+
+_eer_compute: Any = import_package("torchmetrics.functional.classification.eer", "metrics of its names")._eer_compute
 
 TABLE = library("torchmetrics")
 
@@ -453,6 +456,14 @@ class CompatibleR2(CompatibleMetric):
             warn(f"{why} adjusted r2 score. Falls back to standard r2 score.", NoDataWarning)
             return found
         return {name: 1 - (1 - value) * (rows - 1) / free for name, value in found.items()}
+
+
+class CompatibleEqualErrorRate(CompatibleMetric):
+    """The rate where false positives and false negatives are nearest, on the curve that assay counts."""
+
+    def _converted(self, value: Any) -> Any:
+        fpr, tpr, _ = super()._converted(value)
+        return _eer_compute(fpr, tpr)
 
 
 class CompatibleOperatingPoint(CompatibleMetric):

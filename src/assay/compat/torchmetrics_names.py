@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
@@ -15,15 +16,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.compat.drop_ins import QUERY_FUNCTIONS
+from assay.compat.drop_ins import EQUAL_ERROR_RATES, QUERY_FUNCTIONS
 from assay.compat.errors_of_others import error_as_there
 from assay.compat.modules import SignatureOfOwner
+from assay.compat.torchmetrics_dictionaries import OF_DICTIONARIES
 from assay.compat.torchmetrics_families import CompatibleFamily, Family, entry_of
 from assay.compat.torchmetrics_images import OF_IMAGES
 from assay.compat.torchmetrics_masks import OF_MASKS
 from assay.compat.torchmetrics_metric import (
     TABLE,
     CompatibleAggregate,
+    CompatibleEqualErrorRate,
     CompatibleMetric,
     CompatibleOperatingPoint,
     CompatibleR2,
@@ -31,6 +34,7 @@ from assay.compat.torchmetrics_metric import (
     has_gradient,
     require_gradient,
 )
+from assay.compat.torchmetrics_points import OF_POINTS
 from assay.compat.torchmetrics_retrieval import CompatibleRetrieval
 from assay.compat.torchmetrics_signals import OF_SIGNALS
 from assay.errors import InputError
@@ -43,7 +47,7 @@ _checks: Any = import_package("torchmetrics.utilities.checks", "metrics of its n
 ClassificationTask: Any = import_package("torchmetrics.utilities.enums", "metrics").ClassificationTask
 
 
-FAMILIES: Mapping[str, Family] = {**OF_IMAGES, **OF_MASKS, **OF_SIGNALS}
+FAMILIES: Mapping[str, Family] = {**OF_IMAGES, **OF_MASKS, **OF_SIGNALS, **OF_POINTS, **OF_DICTIONARIES}
 """How assay counts classes whose arguments are others in assay."""
 
 _PLAIN = (bool, float, int, str, type(None))
@@ -55,7 +59,12 @@ _OPTIONS = ("num_classes", "zero_division")
 def compatible_class(original: Any) -> type:
     """The class in the place of one of TorchMetrics that has a counterpart."""
     name, family = original.__name__.removeprefix("_"), FAMILIES.get(original.__name__.removeprefix("_"))
-    entry = TABLE.entries[name] if family is None else entry_of(name, family)
+    if name == "EER":
+        entry = replace(TABLE.entries["ROC"], name=name, tasks=tuple(EQUAL_ERROR_RATES))
+    elif name in EQUAL_ERROR_RATES:
+        entry = replace(TABLE.entries[EQUAL_ERROR_RATES[name]], name=name)
+    else:
+        entry = TABLE.entries[name] if family is None else entry_of(name, family)
     home = ".".join(original.__module__.split(".")[:2])
     body: dict[str, Any] = {"__doc__": original.__doc__, "__module__": f"assay.compat.{home}"}
     if entry.tasks:
@@ -66,6 +75,8 @@ def compatible_class(original: Any) -> type:
     base: type[CompatibleMetric] = CompatibleRate if hasattr(original, "_final_state") else CompatibleMetric
     if entry.assay in ("SensitivityAtSpecificity", "SpecificityAtSensitivity"):
         base = CompatibleOperatingPoint
+    if name in EQUAL_ERROR_RATES:
+        base = CompatibleEqualErrorRate
     if entry.assay == "R2Score":
         base = CompatibleR2
     if "nan_strategy" in entry.defaults() and issubclass(original, _aggregation.BaseAggregator):
@@ -149,6 +160,18 @@ def compatible_function(original: Callable[..., Any]) -> Callable[..., Any]:
     return value
 
 
+_MEANT: Mapping[str, Mapping[str, Any]] = {
+    "demographic_parity": {"task": "demographic_parity", "target": None},
+    "equal_opportunity": {"task": "equal_opportunity"},
+}
+"""What functions mean that do not take it."""
+
+
+def _updated(kind: Any) -> list[str]:
+    """The names of what `update` of a class takes."""
+    return list(inspect.signature(kind.update).parameters)[1:]
+
+
 @functools.cache
 def compatible_family_function(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The function in the place of one of TorchMetrics that measures what a class of a family does.
@@ -160,15 +183,17 @@ def compatible_family_function(original: Callable[..., Any], name: str) -> Calla
     signature = inspect.signature(original)
     home = ".".join(["torchmetrics", original.__module__.split(".")[2]])
     kind: Any = getattr(import_module(home), name)
-    data = list(inspect.signature(kind.update).parameters)[1:]
     settings = _parameters(kind)
+    data = ["preds", "target"] if "task" in settings and name == "EER" else _updated(kind)
     others = {each.name: each.default for each in signature.parameters.values() if each.name not in settings}
 
     @functools.wraps(original)
     def value(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        given = bound.arguments
+        given = {**bound.arguments, **_MEANT.get(original.__name__, {})}
+        if "num_groups" in settings and "num_groups" not in given:
+            given["num_groups"] = len(given["groups"].unique())
         unknown = any(given[each] != default for each, default in others.items() if each not in data)
         if unknown or (require_gradient(given.values()) and has_gradient(kind)):
             return original(*args, **kwargs)
@@ -186,8 +211,8 @@ def compatible_family_function(original: Callable[..., Any], name: str) -> Calla
 def with_defaults_of(deprecated: Any, kind: Any) -> Any:
     """A compatible class or function with the defaults of its copy at the root of TorchMetrics, where it has others."""
     signature = inspect.signature(deprecated)
-    defaults = {each.name: each.default for each in signature.parameters.values()}
-    if defaults == {each.name: each.default for each in inspect.signature(kind).parameters.values()}:
+    own = inspect.signature(kind).parameters
+    if all(each.default == own[name].default for name, each in signature.parameters.items() if name in own):
         return kind
     is_class = isinstance(kind, type)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from assay.compat.drop_ins import FAMILIES, QUERY_FUNCTIONS, DropIn, drop_ins
+from assay.compat.drop_ins import FAMILIES, FAMILY_FUNCTIONS, QUERY_FUNCTIONS, DropIn, drop_ins
 from assay.compat.modules import others_own, stand_for
 from assay.compat.torchmetrics_collection import MetricCollection as CompatibleCollection
 from assay.compat.torchmetrics_names import (
@@ -25,7 +25,6 @@ from assay.integrations.optional_packages import import_package
 
 _GENERAL = ("torchmetrics.aggregation", "torchmetrics.collections", "torchmetrics.metric", "torchmetrics.wrappers")
 _DROP_INS = drop_ins("torchmetrics")
-_CLASSES = {function: name for name, function in FAMILIES.items() if function}
 
 
 def replace(original: Any) -> Any:
@@ -35,7 +34,7 @@ def replace(original: Any) -> Any:
     """
     current = _current(original)
     name = getattr(current, "__name__", "")
-    if current is not original and (name in FAMILIES or name in _CLASSES):
+    if current is not original and (name in FAMILIES or name in FAMILY_FUNCTIONS):
         return with_defaults_of(original, replace(current))
     for kind in (CompatibleCollection, CompatibleRunning):
         if original is kind.__base__:
@@ -43,8 +42,8 @@ def replace(original: Any) -> Any:
     found = _DROP_INS.get(name, DropIn(name))
     if name in QUERY_FUNCTIONS:
         return compatible_query_function(current)
-    if name in _CLASSES:
-        return compatible_family_function(current, _CLASSES[name])
+    if name in FAMILY_FUNCTIONS:
+        return compatible_family_function(current, FAMILY_FUNCTIONS[name])
     if found.assay or found.tasks:
         return compatible_class(current) if isinstance(current, type) else compatible_function(current)
     if not found.instead or original.__module__.startswith(_GENERAL) or found.instead.startswith("keep it"):
