@@ -33,7 +33,9 @@ def ranking_document(ranking: RunRanking) -> Document:
 
 def _chapter(metric: MetricRanking) -> Chapter:
     untested = f"; {metric.untested:,} could not be tested, and count as not told apart" if metric.untested else ""
-    notes = (f"{metric.apart:,} of {plural(metric.pairs, 'pair')} told apart, corrected by Holm{untested}.",)
+    notes: tuple[str, ...] = (
+        f"{metric.apart:,} of {plural(metric.pairs, 'pair')} told apart, corrected by Holm{untested}.",
+    )
     notes += metric.methods
     grid = DataGrid(_COLUMNS, tuple(map(_row, metric.places)), notes=notes)
     better = "higher" if metric.higher_is_better else "lower"
