@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from assay.render.plots import Bars, ConfusionPlot, Curve, Curves, Distribution, Plot, Reliability, Residuals, Series
 from assay.render.points import Point, Points
+from assay.report.adjusted import controlled, stratified
 from assay.report.comparing import compare
 from assay.report.comparison import ChangedSample, Changes, Comparison, Delta, Flips, Unmatched
 from assay.report.gate_result import Gate, GateCheck, GateRule
@@ -70,8 +71,10 @@ __all__ = [
     "WorstQueries",
     "compare",
     "compare_training_runs",
+    "controlled",
     "gate",
     "history",
     "power",
     "rank",
+    "stratified",
 ]

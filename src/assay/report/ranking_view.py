@@ -33,11 +33,8 @@ def ranking_document(ranking: RunRanking) -> Document:
 
 def _chapter(metric: MetricRanking) -> Chapter:
     untested = f"; {metric.untested:,} could not be tested, and count as not told apart" if metric.untested else ""
-    notes: tuple[str, ...] = (
-        f"{metric.apart:,} of {plural(metric.pairs, 'pair')} told apart, corrected by Holm{untested}.",
-    )
-    notes += metric.methods
-    grid = DataGrid(_COLUMNS, tuple(map(_row, metric.places)), notes=notes)
+    told = f"{metric.apart:,} of {plural(metric.pairs, 'pair')} told apart, corrected by Holm{untested}."
+    grid = DataGrid(_COLUMNS, tuple(map(_row, metric.places)), notes=(told, *metric.methods))
     better = "higher" if metric.higher_is_better else "lower"
     return Chapter(f"{metric.section}/{metric.metric} ({better} is better)", (grid, Figures((behind(metric),), True)))
 

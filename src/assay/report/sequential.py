@@ -68,7 +68,7 @@ class SequentialIntervals:
         for each, side in ((a, "the baseline"), (b, "the run")):
             if why := self._why_not(each):
                 return Evidence(note=f"{why} ({side})")
-        same = _on_the_same_samples(a, b)
+        same = on_the_same_samples(a, b)
         if isinstance(same, str):
             return Evidence(note=f"not paired: {same}")
         pairs = self._pairs(*same)
@@ -119,7 +119,7 @@ class SequentialIntervals:
         return low, high, terms
 
 
-def _on_the_same_samples(a: MeasuredValue, b: MeasuredValue) -> tuple[MeasuredValue, MeasuredValue] | str:
+def on_the_same_samples(a: MeasuredValue, b: MeasuredValue) -> tuple[MeasuredValue, MeasuredValue] | str:
     """Both values on the samples of the second, in their order; or why that is not possible."""
     first, second = _chosen(a), _chosen(b)
     if len(first) and len(second) and first.ids.is_text != second.ids.is_text:
