@@ -7,11 +7,22 @@ interval is beside ``2 × 1.96`` standard deviations of the values.
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 import numpy as np
 
-from assay.metrics import F1Score, JaccardIndex, Precision, Recall, Specificity
-from assay.metrics.classification.ratio_metric import RatioMetric
+from assay.metrics import (
+    BalancedAccuracy,
+    CohenKappa,
+    F1Score,
+    JaccardIndex,
+    MatthewsCorrCoef,
+    Precision,
+    Recall,
+    Specificity,
+)
+from assay.metrics.classification.agreement import AgreementMetric
+from assay.metrics.classification.label_metrics import LabelMetric
 from assay.stats.intervals import Array
 from assay.tally.labels.confusion import Counts
 
@@ -29,10 +40,17 @@ def matrix(priors: Array, right: float) -> Array:
     return priors[:, None] * (right * np.eye(classes) + (1 - right) * wrong / wrong.sum(1, keepdims=True))
 
 
-def measured(metric: RatioMetric, chances: Array, size: int, draws: int) -> tuple[float, float, float]:
+def true_value(metric: LabelMetric, chances: Array) -> float:
+    """The value of probabilities in the place of counts."""
+    if isinstance(metric, BalancedAccuracy):
+        return float(np.mean(chances.diagonal() / chances.sum(1)))
+    return (metric.slopes if isinstance(metric, AgreementMetric) else metric._slopes)(chances)[0]  # type: ignore
+
+
+def measured(metric: LabelMetric, chances: Array, size: int, draws: int) -> tuple[float, float, float]:
     """The share that is covered, the width, and the share that has an interval."""
     random = np.random.default_rng(0)
-    truth = metric._slopes(chances)[0]
+    truth = true_value(metric, chances)
     values, ends = [], []
     for _ in range(draws):
         counts = Counts(random.multinomial(size, chances.ravel()).reshape(1, *chances.shape))
@@ -49,20 +67,27 @@ def measured(metric: RatioMetric, chances: Array, size: int, draws: int) -> tupl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--only", default="", help="metrics with this in their name")
     options = parser.parse_args()
     sizes = (100, 1000, 10000)
     print("| metric | classes | right | " + " | ".join(f"n = {size:,}" for size in sizes) + " |")
     print("|---|---|--:|" + "--:|" * len(sizes))
-    kinds = (F1Score, Precision, Recall, JaccardIndex, Specificity)
-    for kind, average in [(kind, "macro") for kind in kinds] + [(F1Score, "weighted")]:
+    averages = (F1Score, Precision, Recall, JaccardIndex, Specificity)
+    kinds = [(f"macro {kind.__name__}", partial(kind, average="macro")) for kind in averages]
+    kinds += [("weighted F1Score", partial(F1Score, average="weighted"))]
+    kinds += [(kind.__name__, partial(kind)) for kind in (MatthewsCorrCoef, CohenKappa, BalancedAccuracy)]
+    kinds += [("quadratic CohenKappa", partial(CohenKappa, weights="quadratic"))]
+    for title, kind in kinds:
+        if options.only not in title:
+            continue
         for name, priors in PRIORS.items():
-            metric = kind(num_classes=len(priors), average=average)  # type: ignore[arg-type]
+            metric = kind(num_classes=len(priors))
             for right in (0.7, 0.95):
                 cells = []
                 for size in sizes:
                     covered, width, known = measured(metric, matrix(priors, right), size, options.draws)
                     cells.append("-" if known < 50 else f"{covered:.1f}, {width:.2f}")
-                print(f"| {average} {kind.__name__} | {name} | {right} | {' | '.join(cells)} |", flush=True)
+                print(f"| {title} | {name} | {right} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

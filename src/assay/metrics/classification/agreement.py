@@ -2,28 +2,74 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from math import nan
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import CORRELATION, number
 from assay.metrics.classification.label_metrics import LabelMetric
+from assay.metrics.classification.ratio_metric import FEWEST_OF_CLASS_FOR_INTERVAL
 from assay.metrics.exact_arithmetic import over_root, rounded
+from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Tally
 from assay.tally.labels.confusion import ClassTotals, Confusion, Counts
 
 __all__ = ["CohenKappa", "MatthewsCorrCoef"]
 
 KappaWeights = Literal["linear", "quadratic"]
+_Slopes: TypeAlias = tuple[float, NDArray[np.float64]]
+
+
+class AgreementMetric(LabelMetric):
+    """A function of the confusion matrix from -1 to 1, with its interval where each class has some samples."""
+
+    @abstractmethod
+    def slopes(self, matrix: NDArray[np.float64]) -> _Slopes:
+        """The value of a confusion matrix, and how far a sample in each cell moves it; NaN for 0 / 0."""
+
+    @property
+    def closed_form(self) -> str:
+        is_of_one = self.num_labels is None and self.ignore_index is None
+        return "delta method on the confusion matrix" if is_of_one else ""
+
+    @property
+    def needs_many(self) -> bool:
+        return True
+
+    def interval(self, counts: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
+        """The interval by the delta method, symmetric on the scale of ``atanh``.
+
+        Half a sample is shared out to each class, over its row, so that no mistake is no proof that there are none.
+
+        Source: Fleiss, Cohen & Everitt, Psychological Bulletin 72 (1969), 323-327.
+        """
+        if not isinstance(counts, Counts) or not self.closed_form or counts.values.sum() > rows:
+            return None
+        counted = counts.values[0].astype(np.float64)
+        if min(counted.sum(0).min(), counted.sum(1).min()) < FEWEST_OF_CLASS_FOR_INTERVAL:
+            return None
+        matrix = counted + 0.5 / len(counted)
+        (value, slopes), size = self.slopes(matrix), matrix.sum()
+        variance = float(np.sum(matrix * slopes**2) - np.sum(matrix * slopes) ** 2 / size) * size / (size - 1)
+        if not abs(value) < 1:
+            return None
+        plain = self.slopes(counted)[0]
+        ends = fisher_z(value, max(0.0, variance) / (1 - value**2) ** 2, confidence_level)
+        return None if ends is None else (min(ends[0], plain), max(ends[1], plain))
+
+    def without_interval(self, counts: Any) -> str:
+        return f"a class has fewer than {FEWEST_OF_CLASS_FOR_INTERVAL} samples or predictions"
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatthewsCorrCoef(LabelMetric):
+class MatthewsCorrCoef(AgreementMetric):
     """The Matthews correlation coefficient: the correlation of predicted and true class.
 
     With `s` samples, `c` of them right, and `t_k`, `p_k` of class `k` in target and preds:
@@ -58,9 +104,19 @@ class MatthewsCorrCoef(LabelMetric):
         spread = (size * size - (predicted * predicted).sum()) * (size * size - (target * target).sum())
         return number(over_root(Fraction(covariance), Fraction(spread)) if spread else 0.0)
 
+    def slopes(self, matrix: NDArray[np.float64]) -> _Slopes:
+        size, hits = matrix.sum(), matrix.trace()
+        target, predicted = matrix.sum(1)[:, None], matrix.sum(0)
+        covariance = hits * size - float(target[:, 0] @ predicted)
+        of_target, of_predicted = size**2 - float(np.sum(target**2)), size**2 - float(predicted @ predicted)
+        root = np.sqrt(of_target * of_predicted)
+        moved = size * np.eye(len(matrix)) + hits - predicted[:, None] - target.T
+        spread = (size - predicted) / of_predicted + (size - target) / of_target
+        return covariance / root, (moved - covariance * spread) / root
+
 
 @dataclass(frozen=True, kw_only=True)
-class CohenKappa(LabelMetric):
+class CohenKappa(AgreementMetric):
     """Cohen's kappa: the agreement of predicted and true class beyond what chance gives.
 
     `1 - sum(w_ij O_ij) / sum(w_ij E_ij)`, where `O` is the confusion matrix, `E` the one expected of independent labels
@@ -115,6 +171,16 @@ class CohenKappa(LabelMetric):
             observed = _by_distance(counts.values[0], 1 if self.weights == "linear" else 2)
             expected = (_linear if self.weights == "linear" else _quadratic)(target, predicted)
         return number(rounded(1 - Fraction(observed * size, expected)) if expected else nan)
+
+    def slopes(self, matrix: NDArray[np.float64]) -> _Slopes:
+        apart = np.abs(np.subtract.outer(np.arange(len(matrix)), np.arange(len(matrix)))).astype(np.float64)
+        weights = apart ** {None: 0, "linear": 1, "quadratic": 2}[self.weights] * (apart > 0)
+        size, observed = matrix.sum(), np.sum(weights * matrix)
+        target, predicted = matrix.sum(1), matrix.sum(0)
+        expected = float(target @ weights @ predicted)
+        moved = (weights @ predicted)[:, None] + target @ weights
+        value = 1 - size * observed / expected
+        return value, ((1 - value) * moved - observed - size * weights) / expected
 
 
 def _by_distance(matrix: np.ndarray, power: int) -> int:

@@ -6,10 +6,11 @@ counts as `w` samples.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite, nan
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from torch import Tensor
@@ -18,8 +19,10 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import SHARE, number
 from assay.metrics.classification.label_metrics import Answers, Average, LabelMetric, TopKField, bits_of, fixed, mean
 from assay.metrics.classification.ratio import Ratio
-from assay.metrics.classification.ratio_metric import RatioMetric
+from assay.metrics.classification.ratio_metric import FEWEST_OF_CLASS_FOR_INTERVAL, RatioMetric
 from assay.metrics.per_sample import SampleTerms
+from assay.stats.control_variates import stratified_interval
+from assay.stats.intervals import Ends, clopper_pearson, wilson
 from assay.tally.labels.confusion import ClassTotals, Counts
 
 __all__ = [
@@ -336,6 +339,37 @@ class BalancedAccuracy(LabelMetric):
         labels = [self._mean_recall(*each, bits) for each in zip(totals.hits, totals.target, strict=True)]
         values = [value for value in labels if value is not None]
         return number(mean(values, [1] * len(values), bits))
+
+    @property
+    def closed_form(self) -> str:
+        is_of_one = self.num_labels is None and self.ignore_index is None
+        return "Wilson's intervals of recalls, joined" if is_of_one else ""
+
+    @property
+    def needs_many(self) -> bool:
+        return True
+
+    def interval(self, counts: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
+        """The interval of a mean of independent shares, from Wilson's of each."""
+        return self._joined(counts, confidence_level, rows, wilson)
+
+    def safe_interval(self, counts: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
+        """The same from Clopper and Pearson's intervals."""
+        return self._joined(counts, confidence_level, rows, clopper_pearson)
+
+    def _joined(
+        self, counts: Counts | ClassTotals, confidence_level: float, rows: int, of_share: Callable[..., Ends]
+    ) -> Ends | None:
+        totals = counts.totals()
+        hits, target = (each[0].tolist() for each in (totals.hits, totals.target))
+        if not self.closed_form or min(target) < FEWEST_OF_CLASS_FOR_INTERVAL or sum(target) > rows:
+            return None
+        ends = [of_share(hit, size, confidence_level) for hit, size in zip(hits, target, strict=True)]
+        recalls = [hit / size for hit, size in zip(hits, target, strict=True)]
+        return stratified_interval([1 / len(recalls)] * len(recalls), recalls, ends)[1]
+
+    def without_interval(self, counts: Any) -> str:
+        return f"a class has fewer than {FEWEST_OF_CLASS_FOR_INTERVAL} samples"
 
     @staticmethod
     def _mean_recall(hits: np.ndarray, target: np.ndarray, bits: int) -> int | None:
