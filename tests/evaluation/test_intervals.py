@@ -20,7 +20,7 @@ Y = torch.multinomial(SCORES, 1, generator=GENERATOR)[:, 0]
 METRICS = {
     "acc": Accuracy(num_classes=3),
     "F1": F1Score(num_classes=3, average="macro"),
-    "MCC": MatthewsCorrCoef(num_classes=3),
+    "MCC": MatthewsCorrCoef(num_classes=3, ignore_index=-1),
     "loss": LogLoss(num_classes=3),
     "each": Recall(num_classes=3, average=None),
 }
