@@ -97,7 +97,8 @@ def test_totals_say_so():
 def binary(count, slices, **more):
     rng = np.random.default_rng(1)
     table = pa.table({"p": rng.random(count), "y": rng.integers(0, 2, count), "part": np.arange(count) % slices})
-    return score(table, {"mcc": MatthewsCorrCoef(ignore_index=-1), "acc": Accuracy()}, preds="p", target="y", slices=["part"], **more)
+    metrics = {"mcc": MatthewsCorrCoef(ignore_index=-1), "acc": Accuracy()}
+    return score(table, metrics, preds="p", target="y", slices=["part"], **more)
 
 
 def test_slices_of_too_few_samples_say_so():
