@@ -6,7 +6,7 @@ import ast
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
@@ -42,7 +42,7 @@ class Counterpart:
     """What becomes of one name."""
 
     name: str
-    takes: tuple[Parameter, ...]  # its parameters
+    signature: str  # its parameters, as source
     assay: str  # the name of assay's metric
     rules: Mapping[str, str]  # what becomes of each argument, as the head of the TOML says
     values: Mapping[str, Mapping[str, str]]  # for an argument, what is written in the place of a value
@@ -53,6 +53,11 @@ class Counterpart:
     tasks: tuple[str, ...]  # the names that `task=` chooses from
     updates: int  # how many tensors an update takes
     by_shape: bool  # whether it takes the number of outputs from the shape of the data
+
+    @cached_property
+    def takes(self) -> tuple[Parameter, ...]:
+        """Its parameters."""
+        return parameters(self.signature)
 
     @property
     def function(self) -> bool:
@@ -91,7 +96,7 @@ def library(name: str) -> LibraryTable:
 def _entry(name: str, about: Mapping[str, Any], raw: Mapping[str, Any]) -> Counterpart:
     return Counterpart(
         name,
-        parameters(about["takes"]),
+        about["takes"],
         about["assay"],
         {**raw["arguments"], **about.get("arguments", {})},
         {**raw.get("values", {}), **about.get("values", {})},
