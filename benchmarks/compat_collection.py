@@ -1,9 +1,10 @@
-"""A collection of twelve metrics of labels by the names of TorchMetrics: TorchMetrics itself, and `assay.compat`."""
+"""Metrics by the names of TorchMetrics, twelve of labels together and single ones: TorchMetrics, and `assay.compat`."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -15,6 +16,19 @@ from benchmarks.update_cost import Batch, classes, library_candidate
 SIZES = ((10, 32), (10, 1_024), (1_000, 32), (1_000, 1_024))
 PACKAGES = {"torchmetrics": "torchmetrics", "assay": "assay.compat.torchmetrics"}
 UPDATES = 30
+ALONE = {
+    **dict.fromkeys(("MeanMetric", "SumMetric", "MaxMetric", "MinMetric"), "number"),
+    **dict.fromkeys(
+        ("MeanSquaredError", "MeanAbsoluteError", "MeanAbsolutePercentageError", "LogCoshError"), "numbers"
+    ),
+    "R2Score": "numbers",
+    "PearsonCorrCoef": "numbers",
+    "KLDivergence": "distributions",
+    **dict.fromkeys(("classification.BinaryAccuracy", "classification.BinaryHingeLoss"), "scores"),
+    **dict.fromkeys(("classification.MulticlassAccuracy", "classification.MulticlassF1Score"), "classes"),
+    "classification.MulticlassConfusionMatrix": "classes",
+}
+"""Single metrics, and what each takes."""
 
 
 def update(collection: Any, batches: list[Batch]) -> Candidate:
@@ -54,6 +68,60 @@ def members(collection: Any) -> list[Any]:
 WORK: dict[str, Callable[[Any, list[Batch]], Candidate]] = {"update": update, "forward": forward, "compute": compute}
 
 
+def batch_of(kind: str, rows: int) -> tuple[torch.Tensor, ...]:
+    """A batch for a single metric."""
+    if kind == "number":
+        return (torch.rand(()),)
+    if kind == "classes":
+        return classes(rows, 10)
+    if kind == "distributions":
+        return torch.rand(rows, 10).softmax(1), torch.rand(rows, 10).softmax(1)
+    return torch.rand(rows) + 0.1, torch.randint(2, (rows,)) if kind == "scores" else torch.rand(rows) + 0.1
+
+
+def alone(raw: dict[str, Any]) -> Table:
+    """`forward` of single metrics for batches of several sizes, and `compute`."""
+    sizes = (32, 256, 4_096)
+    header = ["metric", *(f"forward, batch {rows:,}" for rows in sizes), "compute"]
+    table = Table(titled("Single metrics by the names of TorchMetrics: assay.compat / TorchMetrics"), header)
+    for name, kind in ALONE.items():
+        place, _, last = f".{name}".rpartition(".")
+        homes = {each: import_module(f"{package}{place}") for each, package in PACKAGES.items()}
+        options = {"num_classes": 10} if kind == "classes" else {}
+        ratios = []
+        for rows in (*sizes[:1], *(sizes[1:] if kind != "number" else ())):
+            torch.manual_seed(0)
+            batches = [batch_of(kind, rows) for _ in range(4)]
+            made = {each: getattr(home, last)(**options) for each, home in homes.items()}
+            costs = measure({each: single_forward(metric, batches) for each, metric in made.items()})
+            raw[f"{name}, forward @ {rows}"] = {each: cost.rounds for each, cost in costs.items()}
+            ratios.append(f"{costs['assay'].over(costs['torchmetrics']):.2f}")
+        costs = measure({each: single_compute(metric) for each, metric in made.items()})
+        raw[f"{name}, compute"] = {each: cost.rounds for each, cost in costs.items()}
+        ratios += ["-"] * (len(sizes) - len(ratios))
+        table.rows.append([f"`{last}`", *ratios, f"{costs['assay'].over(costs['torchmetrics']):.2f}"])
+        print(*table.rows[-1], sep=" | ", flush=True)
+    table.notes.append(
+        "Aggregates take one number. `compute` follows `forward`; nothing is counted between two of them."
+    )
+    return table
+
+
+def single_forward(metric: Any, batches: list[Any]) -> Candidate:
+    """The value of one batch after the other, each of which is counted."""
+    return Candidate(lambda k: metric(*batches[k % len(batches)]))
+
+
+def single_compute(metric: Any) -> Candidate:
+    """The value of what was counted."""
+
+    def step(_: int) -> None:
+        metric.__dict__["_computed"] = None  # as an update leaves it
+        metric.compute()
+
+    return Candidate(step)
+
+
 def main() -> None:
     header = ["work", "classes", "batch", "TorchMetrics, µs", "assay.compat, µs", "times as fast"]
     table, raw = Table(titled("Twelve metrics by the names of TorchMetrics"), header), {}
@@ -74,7 +142,9 @@ def main() -> None:
         f"TorchMetrics has its compute groups and validate_args=False. `compute` follows {UPDATES} updates; counting "
         "what assay staged is part of its updates."
     )
-    save("compat_collection", [table], raw)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        save("compat_collection", [table, alone(raw)], raw)
 
 
 if __name__ == "__main__":
