@@ -24,6 +24,8 @@ __all__ = ["Max", "Mean", "Min", "Sum", "Variance"]
 
 
 _MEAN = QuotientOfSums(SumOf(PREDS), SumOf())
+_SUM = QuotientOfSums(SumOf(PREDS) * SumOf(), SumOf())
+"""The sum by compiled code, which computes quotients."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,10 @@ class Sum(Aggregate):
         return self._sums(weighted, PREDS)
 
     def compute(self, counts: Totals) -> Tensor:
-        return number(rounded(counts[PREDS][0]) if counts.count[0] else math.nan)
+        quotients = counts.quotients(_SUM)
+        if quotients is None or quotients.doubtful:
+            return number(rounded(counts[PREDS][0]) if counts.count[0] else math.nan)
+        return quotients.values
 
 
 @dataclass(frozen=True)
