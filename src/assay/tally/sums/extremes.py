@@ -6,12 +6,14 @@ import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from assay.errors import DtypeError, ShapeError, describe
+from assay.native.library import takes
 from assay.tally.base import NAN_LEFT_OUT, Batch, BatchLayout, InvalidValues, NanPolicy, Rule, State, Tally
 from assay.tally.layout_checks import check_weights
 
@@ -69,6 +71,8 @@ class Extremes(Tally):
         if not len(values):
             return
         weightless = elements_without_weight(batch)
+        if weightless is None and batch.compiled and self._add_on_host(state, values):
+            return
         state["count"] += len(values) if weightless is None else len(values) - weightless.sum()
         if values.dtype.is_floating_point:
             kind, ends = self._add_floats(state, values, weightless)
@@ -78,6 +82,20 @@ class Extremes(Tally):
             ends = ends.masked_fill(weightless.all(), _NONE)
         row = state["extremes"][_KINDS.index(kind)]
         torch.maximum(row, ends, out=row)
+
+    def _add_on_host(self, state: State, values: Tensor) -> bool:
+        """Count floats in host memory by NumPy, which takes less time; false where nothing was counted."""
+        if isinstance(self.nan_policy, float) or not takes(values, dtypes=(torch.float32, torch.float64)):
+            return False
+        numbers = values.numpy()
+        if np.count_nonzero(numbers != numbers):
+            return False
+        bits: np.ndarray[Any, np.dtype[np.int64]] = numbers.view(f"int{8 * numbers.itemsize}")
+        order = bits ^ ((bits >> (8 * bits.itemsize - 1)) & np.iinfo(bits.dtype).max)  # as `keys` has it
+        row = state["extremes"].numpy()[_KINDS.index(numbers.dtype.name)]
+        np.maximum(row, (order.max(), ~order.min()), out=row)  # the key of a negative is the complement
+        state["count"].numpy()[0] += len(numbers)
+        return True
 
     def _add_floats(self, state: State, values: Tensor, weightless: Tensor | None) -> tuple[str, Tensor]:
         values = values if values.dtype == torch.float64 else values.float()
