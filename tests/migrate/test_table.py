@@ -98,7 +98,13 @@ def theirs(library_name: str, name: str):
             *("aggregation", "classification", "clustering", "nominal", "regression", "retrieval", "text"),
             *("segmentation", "image", "audio", "detection", "shape", "multimodal"),
         ),
-        "ignite": ("metrics", "metrics.regression"),
+        "ignite": (
+            *("metrics", "metrics.regression", "metrics.confusion_matrix", "metrics.nlp", "metrics.rec_sys"),
+            *("metrics.clustering.silhouette_score", "metrics.clustering.calinski_harabasz_score"),
+            *("metrics.clustering.davies_bouldin_score", "metrics.fairness.base"),
+            *("metrics.fairness.accuracy_difference", "metrics.fairness.demographic_parity"),
+            "metrics.vision.object_detection_average_precision_recall",
+        ),
         "torcheval": ("metrics", "metrics.functional"),
     }[library_name]
     tried = [f"{library_name}.{each}" for each in modules]

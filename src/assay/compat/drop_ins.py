@@ -101,6 +101,12 @@ IGNITE_COUNTED = {
 }
 """Names of Ignite that assay counts, though the code that `assay migrate` writes is not the same; and what each is."""
 
+IGNITE_ON_COUNTS = (
+    *("DiceCoefficient", "IoU", "JaccardIndex", "SubgroupDifference", "SubgroupMetric"),
+    *("cmAccuracy", "cmPrecision", "cmRecall", "mIoU"),
+)
+"""Those of them that are Ignite's own code for metrics that it is given, which assay counts."""
+
 IGNITE_GENERAL = (
     *("BatchFiltered", "BatchWise", "EpochMetric", "EpochWise", "Frequency", "GpuInfo", "Metric", "MetricGroup"),
     *("MetricUsage", "MetricsLambda", "RunningAverage", "RunningBatchWise", "RunningEpochWise"),
