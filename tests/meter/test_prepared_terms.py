@@ -1,0 +1,72 @@
+"""Batches that are counted by prepared calls: weighted ones, and those whose terms are computed by torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from assay import Mean, MeanAbsoluteError, Meter
+from assay.errors import InvalidValuesError
+from assay.metrics import LogCoshError, MeanAbsolutePercentageError
+
+GENERATOR = torch.Generator().manual_seed(7)
+ODD = {
+    "plain": None,
+    "weight 0": lambda values, weights: weights.__setitem__(2, 0),
+    "NaN": lambda values, weights: values.__setitem__(1, torch.nan),
+    "infinite": lambda values, weights: values.__setitem__(1, torch.inf),
+}
+
+
+def same(first, second):
+    """Whether meters have the same states, to the bit."""
+    states = zip(first.states(), second.states(), strict=True)
+    return all(torch.equal(a[name], b[name]) for a, b in states for name in a)
+
+
+@pytest.mark.filterwarnings("ignore::assay.errors.InvalidValuesWarning")
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("weight_dtype", [torch.float32, torch.float64, torch.int64], ids=str)
+@pytest.mark.parametrize("nan_policy", ["propagate", "warn"])
+def test_weighted_batches_are_counted_as_others_are(nan_policy, weight_dtype, odd):
+    metric = Mean(nan_policy=nan_policy)
+    prepared, plain = Meter(weighted=True, v=metric), Meter(weighted=True, v=metric)
+    for k in range(5):
+        values = torch.randn(7, generator=GENERATOR)
+        weights = (torch.rand(7, generator=GENERATOR) * 5 + 1).to(weight_dtype)
+        if k == 3 and ODD[odd] is not None:
+            ODD[odd](values, weights)
+        value = prepared.forward(values, weights=weights)["v"]
+        alone = Meter(weighted=True, v=metric)
+        alone.update(values, weights=weights)
+        torch.testing.assert_close(value, alone.compute()["v"], rtol=0, atol=0, equal_nan=True)
+        plain.update(values, weights=weights)
+    assert same(prepared, plain)
+
+
+def test_bad_weights_of_a_later_batch_raise():
+    meter = Meter(weighted=True, v=Mean())
+    for _ in range(4):
+        meter.forward(torch.ones(3), weights=torch.ones(3))
+    with pytest.raises(InvalidValuesError, match="weights"):
+        meter.forward(torch.ones(3), weights=torch.tensor([1.0, -1.0, torch.nan]))
+    assert meter.rows == 12
+
+
+@pytest.mark.filterwarnings("ignore::assay.errors.InvalidValuesWarning")
+@pytest.mark.parametrize("metric", [MeanAbsoluteError(), LogCoshError(), MeanAbsolutePercentageError()], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_terms_that_torch_computes_are_counted_as_others_are(metric, dtype):
+    prepared, plain = Meter(v=metric), Meter(v=metric)
+    for k in range(6):
+        preds, target = (torch.rand(5, 3, generator=GENERATOR, dtype=dtype) + 0.5 for _ in range(2))
+        if k == 4:
+            preds[0, 0] = torch.inf
+        preds.requires_grad_(k == 3)
+        alone = Meter(v=metric)
+        alone.update(preds, target)
+        with torch.autocast("cpu", enabled=k == 5):
+            value = prepared.forward(preds, target)["v"]
+        torch.testing.assert_close(value, alone.compute()["v"], rtol=0, atol=0, equal_nan=True)
+        plain.update(preds, target)
+    assert same(prepared, plain)
