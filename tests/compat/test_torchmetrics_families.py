@@ -11,9 +11,10 @@ import torchmetrics.functional.audio as audio
 
 from assay.compat import torchmetrics
 from assay.compat.drop_ins import FAMILIES
+from assay.compat.torchmetrics_boxes import OF_BOXES, PairsAndMisses
 from assay.compat.torchmetrics_families import CompatibleFamily
 from assay.errors import AssayWarning
-from assay.metrics import RelativeAverageSpectralError
+from assay.metrics import IntersectionOverUnion, RelativeAverageSpectralError, RootMeanSquaredErrorUsingSlidingWindow
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Metric `:UserWarning",  # of buffers
@@ -155,8 +156,6 @@ CASES = [
     ("image", "SpectralAngleMapper", {}, images),
     ("image", "SpectralAngleMapper", {"reduction": "sum"}, images),
     ("image", "ErrorRelativeGlobalDimensionlessSynthesis", {"ratio": 2}, images),
-    ("image", "RootMeanSquaredErrorUsingSlidingWindow", {}, images),
-    ("image", "RootMeanSquaredErrorUsingSlidingWindow", {"window_size": 5}, images),
     ("image", "SpatialCorrelationCoefficient", {}, images),
     ("image", "SpatialCorrelationCoefficient", {"window_size": 5}, images),
     ("image", "TotalVariation", {}, alone),
@@ -287,6 +286,7 @@ def test_a_class_and_its_function_have_the_values_of_torchmetrics(family, name, 
         ("image", "TotalVariation", {"reduction": None}),
         ("segmentation", "HausdorffDistance", {"distance_metric": "taxicab"}),
         ("audio", "PermutationInvariantTraining", {"metric_func": lambda preds, target: preds}),
+        ("text", "ROUGEScore", {"accumulate": "avg", "rouge_keys": "rouge1"}),
     ],
 )
 def test_an_argument_without_counterpart_gives_the_metric_of_torchmetrics(family, name, options):
@@ -356,6 +356,71 @@ def test_an_unanswered_question_counts_as_wrong():
     assert found == {"exact_match": 50, "f1": 50}
 
 
+def boxes(generator, low, high):
+    """The boxes of an image, some of which are found."""
+    count, found = torch.randint(low, high, (2,), generator=generator).tolist()
+    start = 50 * torch.rand(count + 4, 2, generator=generator)
+    every = torch.cat([start, start + 5 + 40 * torch.rand(count + 4, 2, generator=generator)], 1)
+    labels = [torch.randint(2, (each,), generator=generator) for each in (found, count)]
+    moved = every[:found] + torch.randn(found, 1, generator=generator)
+    scores = torch.rand(found, generator=generator)
+    return {"boxes": moved, "scores": scores, "labels": labels[0]}, {"boxes": every[:count], "labels": labels[1]}
+
+
+EXACT = {"rec_thresholds": [k / 100 for k in range(101)], "iou_thresholds": [0.5, 0.75]}
+DETECTIONS = [
+    ("IntersectionOverUnion", {}, 0),
+    ("IntersectionOverUnion", {"class_metrics": True, "iou_threshold": 0.3}, 1),
+    ("GeneralizedIntersectionOverUnion", {"respect_labels": False}, 0),
+    ("DistanceIntersectionOverUnion", {}, 0),
+    ("CompleteIntersectionOverUnion", {}, 0),
+    ("MeanAveragePrecision", EXACT, 0),
+    ("MeanAveragePrecision", {**EXACT, "class_metrics": True}, 0),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "low"), DETECTIONS)
+def test_boxes_have_the_dictionaries_of_torchmetrics(name, options, low):
+    pytest.importorskip("torchvision")
+    generator = torch.Generator().manual_seed(5)
+    original, kind = both("detection", name)
+    there, here = original(**options), kind(**options)
+    for _ in range(2):
+        preds, target = zip(*(boxes(generator, low, 5) for _ in range(5)), strict=True)
+        same(here(list(preds), list(target)), there(list(preds), list(target)))
+    same(here.compute(), there.compute())
+
+
+def test_images_with_boxes_on_one_side_add_zeros():
+    box, none = torch.tensor([[0.0, 0.0, 2.0, 2.0]]), torch.empty(0, 4)
+    labels = [torch.tensor(each, dtype=torch.long) for each in ([1], [], [2, 2])]
+    preds = [{"boxes": box, "labels": labels[0]}, {"boxes": none, "labels": labels[1]}]
+    target = [{"boxes": box, "labels": labels[0]}, {"boxes": box.repeat(2, 1), "labels": labels[2]}]
+    options = OF_BOXES["IntersectionOverUnion"].metric(
+        {"box_format": "xyxy", "iou_threshold": None, "class_metrics": True, "respect_labels": True}
+    )
+    found = {name: value.item() for name, value in options(preds, target).items()}
+    assert found == {"iou": pytest.approx(1 / 3), "iou/cl_1": 1, "iou/cl_2": 0}
+    squares = PairsAndMisses(metric=IntersectionOverUnion(respect_labels=False))(preds, target)
+    assert squares["iou"].item() == pytest.approx(1 / 5)
+    nothing = [{"boxes": none, "labels": labels[1]}]
+    assert PairsAndMisses(metric=IntersectionOverUnion())(nothing, nothing)["iou"] == 0
+
+
+def test_an_average_precision_that_is_undefined_is_minus_1():
+    family = OF_BOXES["MeanAveragePrecision"]
+    options = dict.fromkeys(("iou_thresholds", "rec_thresholds", "max_detection_thresholds"))
+    options |= {"extended_summary": False, "iou_type": ("bbox",), "box_format": "xyxy", "average": "macro"}
+    preds, target = boxes(torch.Generator().manual_seed(5), 2, 3)
+    value = family.metric(options)([preds], [target])
+    for per_class in (True, False):
+        found = family.value(value, {"class_metrics": per_class})
+        assert found["map_large"] == -1
+        assert found["classes"].dtype == torch.int32
+        assert (found["map_per_class"].ndim == 1) == per_class
+    assert found["map_per_class"] == found["mar_100_per_class"] == -1
+
+
 def test_an_image_of_another_size_weighs_its_pixels():
     generator = torch.Generator().manual_seed(2)
     for name in ("SpectralAngleMapper", "UniversalImageQualityIndex"):
@@ -371,8 +436,9 @@ def test_an_image_of_another_size_weighs_its_pixels():
 def test_known_wrong_numbers_are_right():
     generator = torch.Generator().manual_seed(3)
     batch = images(generator)
-    found = torchmetrics.image.RelativeAverageSpectralError()(*batch)
-    torch.testing.assert_close(found, RelativeAverageSpectralError()(*batch).float())
+    for kind in (RelativeAverageSpectralError, RootMeanSquaredErrorUsingSlidingWindow):
+        found = getattr(torchmetrics.image, kind.__name__)()(*batch)
+        torch.testing.assert_close(found, kind()(*batch).float())
     offset = tuple(each + 1e4 for each in batch)
     metric = torchmetrics.image.StructuralSimilarityIndexMeasure(data_range=1.0)
     torch.testing.assert_close(metric(*offset), metric(*(each.double() for each in offset)), atol=2e-3, rtol=0)

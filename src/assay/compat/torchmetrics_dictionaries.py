@@ -66,6 +66,8 @@ def _rouge_metric(arguments: Arguments) -> Metric:
     for name in ("normalizer", "tokenizer"):
         if arguments[name] is not None:
             raise without_counterpart(name, arguments[name], "None")
+    if arguments["accumulate"] != "best":
+        raise without_counterpart("accumulate", arguments["accumulate"], "'best'")
     keys = _keys(arguments)
     pairs = [(key, measure) for key in keys for measure in _MEASURES]
     stems = bool(arguments["use_stemmer"])

@@ -186,7 +186,7 @@ def _one_size(name: str, value: Any) -> Any:
     """A number for all dimensions."""
     if not isinstance(value, Sequence):
         return value
-    if len(set(value)) != 1:
+    if len(value) not in (2, 3) or len(set(value)) != 1:
         raise without_counterpart(name, value, "one number for all dimensions")
     return value[0]
 
@@ -230,6 +230,9 @@ class SimilarityBatch:
 
 
 def _quality_index(arguments: Arguments) -> Metric:
+    for name in ("kernel_size", "sigma"):
+        if not isinstance(arguments[name], Sequence) or len(arguments[name]) != 2:
+            raise without_counterpart(name, arguments[name], "two equal numbers")
     size, sigma = (_one_size(name, arguments[name]) for name in ("kernel_size", "sigma"))
     if size % 2 == 0 or size <= 1 or sigma <= 0:
         raise without_counterpart("kernel_size, sigma", (size, sigma), "an odd number above 1, and one above 0")
@@ -251,7 +254,7 @@ def _with_channel(preds: Tensor, target: Tensor) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class WindowBatch:
-    """The pixels whose windows count: not those of the last row and column of windows."""
+    """Images in which a window fits."""
 
     window_size: int
 
@@ -261,9 +264,7 @@ class WindowBatch:
         if cut >= min(target.shape[2:]):
             got = f"is expected to be smaller than {min(target.shape[2:])} but got {cut}."
             raise ValueError(f"Parameter `round(window_size / 2)` {got}")
-        first, last = cut - self.window_size // 2, cut - (self.window_size - 1) // 2
-        rows, columns = (slice(first, size - last) for size in target.shape[2:])
-        return {"preds": preds[..., rows, columns], "target": target[..., rows, columns]}
+        return {"preds": preds, "target": target}
 
 
 def _image_alone(img: Tensor) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from torch import Tensor
 from assay.compat.drop_ins import EQUAL_ERROR_RATES, QUERY_FUNCTIONS
 from assay.compat.errors_of_others import error_as_there
 from assay.compat.modules import SignatureOfOwner
+from assay.compat.torchmetrics_boxes import OF_BOXES
 from assay.compat.torchmetrics_dictionaries import OF_DICTIONARIES
 from assay.compat.torchmetrics_families import CompatibleFamily, Family, entry_of
 from assay.compat.torchmetrics_images import OF_IMAGES
@@ -47,7 +48,7 @@ _checks: Any = import_package("torchmetrics.utilities.checks", "metrics of its n
 ClassificationTask: Any = import_package("torchmetrics.utilities.enums", "metrics").ClassificationTask
 
 
-FAMILIES: Mapping[str, Family] = {**OF_IMAGES, **OF_MASKS, **OF_SIGNALS, **OF_POINTS, **OF_DICTIONARIES}
+FAMILIES: Mapping[str, Family] = {**OF_IMAGES, **OF_MASKS, **OF_SIGNALS, **OF_POINTS, **OF_DICTIONARIES, **OF_BOXES}
 """How assay counts classes whose arguments are others in assay."""
 
 _PLAIN = (bool, float, int, str, type(None))

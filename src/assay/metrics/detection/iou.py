@@ -98,18 +98,24 @@ class PairMetric(BoxMetric):
 
     def compute(self, counts: RaggedArrays) -> Tensor | Mapping[str, Tensor]:
         images = self.images(counts)
-        classes, codes = np.unique(images.field(TRUTHS, "labels").astype(np.int64), return_inverse=True)
+        of_class, values = self.pairs(images)
+        mean = {self.title: _mean(values)}
+        if not self.class_metrics:
+            return mean[self.title]
+        classes = np.unique(images.field(TRUTHS, "labels").astype(np.int64))
+        return mean | {f"{self.title}/cl_{k}": _mean(values[of_class == k]) for k in classes}
+
+    def pairs(self, images: ImageBoxes) -> tuple[np.ndarray, np.ndarray]:
+        """The label of the truth and the number of each pair that counts."""
+        labels = images.field(TRUTHS, "labels").astype(np.int64)
         blocks: list[tuple[np.ndarray, np.ndarray]] = []
         for detections, truths in _pairs(images, self.respect_labels):
             both = images.boxes[DETECTIONS][detections], images.boxes[TRUTHS][truths]
             values = self.pair_values(BoxPairs((both[0][:, :2], both[1][:, :2]), (both[0][:, 2:], both[1][:, 2:])))
             inside = np.ones(len(values), bool) if self.iou_threshold is None else values >= self.iou_threshold
-            blocks.append((codes[truths[inside]], values[inside]))
-        of_class, values = (np.concatenate(each) for each in zip(*blocks, strict=True)) if blocks else (codes[:0],) * 2
-        mean = {self.title: _mean(values)}
-        if not self.class_metrics:
-            return mean[self.title]
-        return mean | {f"{self.title}/cl_{k}": _mean(values[of_class == code]) for code, k in enumerate(classes)}
+            blocks.append((labels[truths[inside]], values[inside]))
+        of_class, values = (np.concatenate(each) for each in zip(*blocks, strict=True)) if blocks else (labels[:0],) * 2
+        return of_class, values
 
 
 def _mean(values: np.ndarray) -> Tensor:
