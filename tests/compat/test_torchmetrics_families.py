@@ -421,6 +421,22 @@ def test_an_average_precision_that_is_undefined_is_minus_1():
     assert found["map_per_class"] == found["mar_100_per_class"] == -1
 
 
+def test_indices_in_two_dimensions_are_one_image_to_the_mean_iou():
+    masks = torch.tensor([[0, 1], [1, 0], [2, 2]])
+    original, kind = both("segmentation", "MeanIoU")
+    options = {"num_classes": 3, "per_class": True, "input_format": "index"}
+    same(kind(**options)(masks, masks), original(**options)(masks, masks))
+    assert torchmetrics.functional.segmentation.mean_iou(masks, masks, **options).tolist() == [[1, 1, 1]]
+
+
+def test_categories_are_in_increasing_order():
+    ids = torch.tensor([[0, 0], [0, 0], [10, 0], [10, 0], [10, 0], [2, 0]])[None]
+    found = torch.tensor([[0, 0], [0, 0], [10, 0], [10, 0], [2, 0], [2, 0]])[None]
+    options = {"things": [0, 10, 2], "stuffs": [], "return_per_class": True}
+    original, kind = both("detection", "PanopticQuality")
+    same(kind(**options)(ids, found), original(**options)(ids, found))
+
+
 def test_an_image_of_another_size_weighs_its_pixels():
     generator = torch.Generator().manual_seed(2)
     for name in ("SpectralAngleMapper", "UniversalImageQualityIndex"):

@@ -173,12 +173,9 @@ def _segments(preds: Tensor, target: Tensor) -> dict[str, Any]:
     return {"preds": preds, "target": target}
 
 
-def _in_their_order(value: Any, arguments: Arguments) -> Tensor:
+def _as_tensor(value: Any, arguments: Arguments) -> Tensor:
     """PQ, SQ and RQ of each category `(categories, 3)`, 0 for absent ones, or their means."""
-    things, stuffs = _panoptic._parse_categories(arguments["things"], arguments["stuffs"])
-    order = [sorted(things).index(each) for each in things]
-    order += [len(things) + sorted(stuffs).index(each) for each in stuffs]
-    each = torch.stack(list(value), 1)[order]
+    each = torch.stack(list(value), 1)
     if arguments["return_per_class"]:
         each = each.nan_to_num(0.0)
         return each if arguments["return_sq_and_rq"] else each[:, :1].T
@@ -200,7 +197,7 @@ OF_DICTIONARIES: Mapping[str, Family] = {
         lambda all: _segments,
         dtype=torch.float64,
     ),
-    "PanopticQuality": Family("PanopticQuality", _quality, lambda all: _segments, _in_their_order, dtype=torch.float64),
+    "PanopticQuality": Family("PanopticQuality", _quality, lambda all: _segments, _as_tensor, dtype=torch.float64),
     "ROUGEScore": Family("ROUGEScore", _rouge_metric, lambda all: SummaryBatch("rougeLsum" in _keys(all))),
     "SQuAD": Family(
         "SQuAD",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Literal
@@ -183,12 +183,16 @@ class MaskBatch:
     Args:
         num_classes: how many classes there are; None where one-hot masks say it.
         input_format: as TorchMetrics has it.
+        one_image: whether indices in two dimensions are one image, as `MeanIoU` takes them.
     """
 
     num_classes: int | None
     input_format: str
+    one_image: bool = False
 
     def __call__(self, preds: Tensor, target: Tensor) -> dict[str, Any]:
+        if self.one_image and self.input_format != "one-hot":
+            preds, target = (each[None] if each.ndim == 2 else each for each in map(torch.atleast_2d, (preds, target)))
         if self.input_format == "index":
             _utils._check_same_shape(preds, target)
             return {"preds": preds, "target": target}
@@ -225,6 +229,10 @@ def _layout(arguments: Arguments) -> dict[str, Any]:
 
 def _batch(arguments: Arguments) -> MaskBatch:
     return MaskBatch(arguments["num_classes"], arguments["input_format"])
+
+
+def _batch_of_iou(arguments: Arguments) -> MaskBatch:
+    return replace(_batch(arguments), one_image=True)
 
 
 def _iou(arguments: Arguments) -> Metric:
@@ -321,6 +329,12 @@ OF_MASKS: Mapping[str, Family] = {
         rows=_of_masks,
     ),
     "MeanIoU": Family(
-        "MeanIoU", _iou, _batch, _absent_is_minus_1, by_shape="num_classes", size=_classes_of_masks, rows=_of_images
+        "MeanIoU",
+        _iou,
+        _batch_of_iou,
+        _absent_is_minus_1,
+        by_shape="num_classes",
+        size=_classes_of_masks,
+        rows=_of_images,
     ),
 }
