@@ -13,7 +13,10 @@ import sys
 import torchmetrics
 from others_tests import OthersTests
 
-FAMILIES = ("classification", "clustering", "nominal", "regression", "retrieval", "text")
+FAMILIES = (
+    *("classification", "clustering", "nominal", "regression", "retrieval", "text"),
+    *("audio", "detection", "image", "multimodal", "segmentation", "shape"),
+)
 """Those of whose names assay counts some; the others are TorchMetrics' own."""
 
 WRAPPERS = ("bootstrapping", "classwise", "minmax", "multioutput", "multitask", "running", "tracker", "transformations")

@@ -9,10 +9,12 @@ import pytest
 import torch
 import torchmetrics.functional.audio as audio
 
+from assay import metrics
 from assay.compat import torchmetrics
-from assay.compat.drop_ins import FAMILIES
+from assay.compat.drop_ins import FAMILIES, drop_ins
 from assay.compat.torchmetrics_boxes import OF_BOXES, PairsAndMisses
 from assay.compat.torchmetrics_families import CompatibleFamily
+from assay.compat.torchmetrics_names import FAMILIES as COUNTED
 from assay.errors import AssayWarning
 from assay.metrics import IntersectionOverUnion, RelativeAverageSpectralError, RootMeanSquaredErrorUsingSlidingWindow
 
@@ -294,6 +296,12 @@ def test_an_argument_without_counterpart_gives_the_metric_of_torchmetrics(family
     with pytest.warns(AssayWarning, match=f"^{name}: TorchMetrics itself computes it"):
         metric = kind(**options_of(family, options))
     assert type(metric) is original
+
+
+def test_declarations_and_families_name_the_same_metrics():
+    declared = drop_ins("torchmetrics")
+    assert {name: declared[name].assay for name in FAMILIES} == {name: each.assay for name, each in COUNTED.items()}
+    assert all(hasattr(metrics, each.assay) for each in COUNTED.values())
 
 
 def test_the_errors_are_those_of_torchmetrics():

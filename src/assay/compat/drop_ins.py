@@ -50,6 +50,15 @@ FAMILIES = {
 }
 """Classes of TorchMetrics whose arguments are others in assay, and their functions; empty where none is counted."""
 
+_OTHER_NAMES = {
+    "BinaryFairness": "GroupStatRates",
+    "BinaryGroupStatRates": "GroupStatRates",
+    "DiceScore": "MeanDice",
+    "EER": "ROC",
+    **dict.fromkeys(("BinaryEER", "MulticlassEER", "MultilabelEER"), "ROC"),
+}
+"""The metrics of assay that count classes of other names."""
+
 EQUAL_ERROR_RATES = {f"{task}EER": f"{task}ROC" for task in ("Binary", "Multiclass", "Multilabel")}
 """Classes of TorchMetrics that read the curve of another one, which assay counts."""
 
@@ -157,10 +166,11 @@ def _of_torchmetrics() -> dict[str, DropIn]:
         found[name] = DropIn(name, entry.assay, tasks=entry.tasks)
     for name, kind in QUERY_FUNCTIONS.items():
         found[name] = DropIn(name, table.entries[kind].assay)
-    found |= {name: DropIn(name, name) for name in FAMILIES}
-    found |= {name: DropIn(name, "ROC") for name in EQUAL_ERROR_RATES}
+    classes = dict.fromkeys([*FAMILIES, *EQUAL_ERROR_RATES])
+    found |= {name: DropIn(name, _OTHER_NAMES.get(name, name)) for name in classes}
     found["EER"] = DropIn("EER", tasks=tuple(EQUAL_ERROR_RATES))
-    return found | {function: DropIn(function, name) for function, name in FAMILY_FUNCTIONS.items()}
+    functions = FAMILY_FUNCTIONS.items()
+    return found | {function: DropIn(function, _OTHER_NAMES.get(name, name)) for function, name in functions}
 
 
 def _of_ignite() -> dict[str, DropIn]:
