@@ -16,6 +16,7 @@ from assay.compat.torchmetrics_metric import CompatibleMetric
 from assay.compat.torchmetrics_values import placed
 from assay.devices.placement import can_read
 from assay.errors import ConfigError, describe
+from assay.integrations.optional_packages import import_package
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.metrics.exact_arithmetic import result, sums_or_means
@@ -23,6 +24,8 @@ from assay.migrate.table import Counterpart
 from assay.tally.base import Batch, BatchLayout, Tally, TensorLayout
 from assay.tally.rows.image_terms import MEAN_BITS
 from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals
+
+_eer_compute: Any = import_package("torchmetrics.functional.classification.eer", "metrics of its names")._eer_compute
 
 VALUE = "value"
 
@@ -177,6 +180,14 @@ class CompatibleFamily(CompatibleMetric):
             return super().value_of(*args)
         value = self.family.rows(self._metric, self._all, batch, args)
         return None if value is None else placed(value, self._dtype, self._device)
+
+
+class CompatibleEqualErrorRate(CompatibleMetric):
+    """The rate where false positives and false negatives are nearest, on the curve that assay counts."""
+
+    def _converted(self, value: Any) -> Any:
+        fpr, tpr, _ = super()._converted(value)
+        return _eer_compute(fpr, tpr)
 
 
 def entry_of(name: str, family: Family) -> Counterpart:

@@ -30,7 +30,6 @@ from assay.errors import (
     taken_warnings,
     warn,
 )
-from assay.integrations.optional_packages import import_package
 from assay.integrations.torchmetrics import AssayMetric, squeezed, torchmetrics
 from assay.meter import Meter
 from assay.meter.file import described
@@ -40,8 +39,6 @@ from assay.metrics.classification.ranking import ROC
 from assay.metrics.text.translation import CHRFScore
 from assay.migrate.table import Counterpart, library
 from assay.tally.base import NAN_LEFT_OUT
-
-_eer_compute: Any = import_package("torchmetrics.functional.classification.eer", "metrics of its names")._eer_compute
 
 TABLE = library("torchmetrics")
 
@@ -138,10 +135,6 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
     def _of_size(self, size: int) -> Any:
         """The metric of so many outputs, or of another size that data say."""
         return replace(self._metric, **{self.size_field: size})
-
-    def _size_of(self, preds: Tensor) -> int:
-        """The size that a batch says."""
-        return preds.shape[1] if preds.ndim == 2 else 1
 
     def __getattr__(self, name: str) -> Any:
         if name not in self.__dict__.get("_states_there", ()):
@@ -283,7 +276,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
             # setattr of a module is slow
             self.__dict__.update(_device=preds.device, _has_float64=preds.dtype == torch.float64)
             if self.entry.by_shape and preds.ndim <= 2:
-                self._follow(self._of_size(self._size_of(preds)))
+                self._follow(self._of_size(preds.shape[1] if preds.ndim == 2 else 1))
         return batch
 
     def counts_alone(self) -> bool:
@@ -456,14 +449,6 @@ class CompatibleR2(CompatibleMetric):
             warn(f"{why} adjusted r2 score. Falls back to standard r2 score.", NoDataWarning)
             return found
         return {name: 1 - (1 - value) * (rows - 1) / free for name, value in found.items()}
-
-
-class CompatibleEqualErrorRate(CompatibleMetric):
-    """The rate where false positives and false negatives are nearest, on the curve that assay counts."""
-
-    def _converted(self, value: Any) -> Any:
-        fpr, tpr, _ = super()._converted(value)
-        return _eer_compute(fpr, tpr)
 
 
 class CompatibleOperatingPoint(CompatibleMetric):

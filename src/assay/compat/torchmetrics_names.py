@@ -21,13 +21,12 @@ from assay.compat.errors_of_others import error_as_there
 from assay.compat.modules import SignatureOfOwner
 from assay.compat.torchmetrics_boxes import OF_BOXES
 from assay.compat.torchmetrics_dictionaries import OF_DICTIONARIES
-from assay.compat.torchmetrics_families import CompatibleFamily, Family, entry_of
+from assay.compat.torchmetrics_families import CompatibleEqualErrorRate, CompatibleFamily, Family, entry_of
 from assay.compat.torchmetrics_images import OF_IMAGES
 from assay.compat.torchmetrics_masks import OF_MASKS
 from assay.compat.torchmetrics_metric import (
     TABLE,
     CompatibleAggregate,
-    CompatibleEqualErrorRate,
     CompatibleMetric,
     CompatibleOperatingPoint,
     CompatibleR2,
