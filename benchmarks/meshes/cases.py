@@ -318,6 +318,12 @@ def pipeline(on: Any = None, batch: int = BATCH, microbatches: int = 2) -> Sched
     return ScheduleGPipe(stage, microbatches)
 
 
+def pipeline_of_words() -> ScheduleGPipe:
+    model, place = Language(), dist.get_rank()
+    layers = nn.Sequential(model.words, model.inner) if not place else nn.Sequential(nn.Tanh(), model.head)
+    return ScheduleGPipe(PipelineStage(layers, place, 2, torch.device("cpu")), 2)
+
+
 class SequenceParallel(nn.Module):
     """Each process predicts the tokens of its part of each sequence: logits are a `DTensor` sharded over tokens."""
 
@@ -402,6 +408,7 @@ TWO = (
     simple("pipeline", 2, pipeline, 101),
     of_words("whole model", 2, Language),
     of_words("FSDP2", 2, sharded_words),
+    of_words("pipeline", 2, pipeline_of_words),
     of_words("logits sharded over words", 2, lambda: words_parallel(mesh((2,), "tp"))),
     of_words("logits sharded over tokens", 2, lambda: SequenceParallel(mesh((2,), "cp")), mesh="cp=2"),
 )

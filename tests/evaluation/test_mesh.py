@@ -7,7 +7,10 @@ import functools
 import hashlib
 import os
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,6 +20,7 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.fsdp.wrap import always_wrap_policy
+from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 from torch.distributed.tensor import Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset, TensorDataset
@@ -28,6 +32,7 @@ from evaluation.stopping import Counters
 from ranks import PRELOADED, as_torchrun, processes
 from thinning import one_of_each
 
+ROOT = Path(__file__).parents[2]
 CLASSES = 3
 METRIC = Accuracy(num_classes=CLASSES)
 
@@ -39,6 +44,15 @@ def network():
 
 def tensor_parallel(mesh):
     return parallelize_module(network(), mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+
+
+def pipeline(rank):
+    """The network in two stages, whose shapes were found with another number of rows."""
+    layers = network()
+    stage = PipelineStage(layers[:2] if rank == 0 else layers[2:], rank, 2, torch.device("cpu"))
+    schedule = ScheduleGPipe(stage, 2)
+    schedule.eval(*([torch.zeros(6, 4)] if rank == 0 else []))
+    return schedule
 
 
 def samples(count):
@@ -194,6 +208,8 @@ def on_two(kept, rank, size):
         "tp unnamed": evaluated(tensor_parallel(unnamed), samples(101)),
         "tp augmented": evaluated(parallel, Augmented(-1)),
         "vocabulary": evaluated(vocabulary, samples(101)),
+        "pipeline": evaluated(pipeline(rank), samples(101)),
+        "pipeline of odd batches": evaluated(pipeline(rank), samples(101), batch_size=9),
         "fsdp1": evaluated(wrapped, samples(5), batch_size=2),
         "fsdp2 5": evaluated(sharded(), samples(5), batch_size=2),
         "fsdp2 101": evaluated(sharded(), samples(101)),
@@ -251,6 +267,8 @@ MEMBERS = {  # of each configuration the samples and the repeated batches
     "tp padded": (101, 0),
     "tp unnamed": (101, 0),
     "vocabulary": (101, 0),
+    "pipeline": (101, 0),
+    "pipeline of odd batches": (101, 0),
     "hand-written": (101, 0),
     "fsdp1": (5, 1),
     "fsdp2 5": (5, 1),
@@ -406,6 +424,12 @@ def test_a_process_that_does_not_come_ends_all_others_with_an_error_that_names_i
         assert "got a failure of rank 1 (BatchError: batch with the ids 24, 25," in text
     else:
         assert "no sign of life of rank 1 " in text or "ranks did not come; rank 1 is the last, " in text
+
+
+@pytest.mark.slow
+def test_all_configurations_of_the_table_are_right():
+    run = subprocess.run([sys.executable, "-m", "benchmarks.meshes", "--check"], cwd=ROOT, capture_output=True, text=True)
+    assert not run.returncode, run.stdout
 
 
 class LastLogits(nn.Module):

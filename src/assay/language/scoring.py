@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.evaluation import evaluate
-from assay.evaluation.model.pipelines import as_pipeline
+from assay.evaluation.model.pipelines import PipelineModel, as_pipeline
 from assay.evaluation.processes.ranks import TIMEOUT_S
 from assay.evaluation.resume.stable_digest import stable_digest
 from assay.language.causal import CausalModel, vocabulary_of
@@ -126,6 +126,8 @@ def perplexity(
     )
     (section,) = report.sections
     text = tokenizer or (ByteTokenizer() if isinstance(data, str) else None)
+    if isinstance(causal.model, PipelineModel):
+        text = None  # strips need the losses on every process
     if section.samples is not None and text is not None:
         (nats,) = section.values
         columns = nats.numerator, nats.denominator

@@ -32,7 +32,6 @@ class EvaluateCommand(SampleOptions, MeasurementOptions):
     preds: str = string("Take the predictions from this part of the outputs: a name or a position.", panel=MODEL)
     num_workers: int = option("Load data in this many processes.", default=0, panel=DATA)
     sharded: bool | None = option("State whether each process has its own data, or all have the same.", panel=DATA)
-    mesh: str = string("Describe the mesh of processes that share a model: dp=2,tp=4, or x=fsdp,y=tp.", panel=DATA)
     inputs: tuple[str, ...] = several(
         "Pass these parts of a sample to the model: names or positions, with commas.", panel=DATA, separator=","
     )
