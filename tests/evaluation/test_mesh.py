@@ -428,7 +428,9 @@ def test_a_process_that_does_not_come_ends_all_others_with_an_error_that_names_i
 
 @pytest.mark.slow
 def test_all_configurations_of_the_table_are_right():
-    run = subprocess.run([sys.executable, "-m", "benchmarks.meshes", "--check"], cwd=ROOT, capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-m", "benchmarks.meshes", "--check"], cwd=ROOT, capture_output=True, text=True
+    )
     assert not run.returncode, run.stdout
 
 
