@@ -86,7 +86,7 @@ def page(verdicts: dict[str, str], others: dict[str, dict[str, str]]) -> str:
             "",
             "The same models and samples, in loops as their documentation has them:",
             f"{versions}.",
-            "Models are given as they are, not through each library's own ways to shard them: Accelerate's and Trainer's",
+            "Models are given as they are, not through each library's own ways to shard: Accelerate's and Trainer's",
             "own tensor parallelism takes no CPU, and Lightning has `DDPStrategy`. Composer was not installed.",
             "",
             "| processes | configuration, samples/batch | right | " + " | ".join(OTHERS) + " |",
