@@ -115,6 +115,8 @@ class Sums(Tally):
         check_weights(layout.weights, tail)
 
     def zero(self, device: torch.device) -> State:
+        _ = self._layout, self._products  # found before an update is traced: torch.compile cannot take their locks
+
         def zeros(*shape: int) -> Tensor:
             return torch.zeros(shape, dtype=torch.int64, device=device)
 
