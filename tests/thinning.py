@@ -45,10 +45,13 @@ every_third = pytest.mark.one_of_each.with_args(None, TURNS)
 """Decorate a parametrized test, so that `make test` runs a third of its cases: with others in each test."""
 
 
-def every(cases: Sequence[Any], kind: Callable[[Any], Hashable] = attrgetter("kind")) -> Decorator:
-    """Parametrize a law with cases, of which `make test` runs one of every third `kind`; on each device in turn."""
+def every(cases: Sequence[Any], kind: Callable[[Any], Hashable] = attrgetter("kind"), turns: int = TURNS) -> Decorator:
+    """Parametrize a law with cases, of which `make test` runs one of every third `kind`; on each device in turn.
+
+    With `turns=1` it runs one of every kind: of laws that find what no other test does, as tests/mutations.py says.
+    """
     parametrized = pytest.mark.parametrize("case", cases, ids=str)
-    return lambda test: one_of_each(lambda case, **_: kind(case), TURNS)(parametrized(test))
+    return lambda test: one_of_each(lambda case, **_: kind(case), turns)(parametrized(test))
 
 
 def one_of_each_and_the_rest(cases: Sequence[Any]) -> Decorator:

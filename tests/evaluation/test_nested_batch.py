@@ -62,6 +62,7 @@ def test_structure_is_short():
     assert structure(TREE["pair"]) == "Pair{'a': int64 (6, 2), 'b': list of 6 int}"
     assert structure({str(k): k for k in range(20)}).endswith("…}")
     assert structure({"a": {"b": {"c": {"d": X}}}}) == "{'a': {'b': {'c': dict}}}"
+    assert structure([torch.zeros(2), 1]) == "[float32 (2,), int]"
 
 
 def test_a_digest_tells_values_apart_and_nothing_else():

@@ -96,7 +96,7 @@ def mean(found, scale=""):
     return torch.tensor(SCALES[scale].of(mean.numpy()))
 
 
-@every(CASES)
+@every(CASES, turns=1)
 def test_the_mean_of_contributions_is_the_value_or_there_is_a_reason(case, count_ops):
     data = case.data(7, COUNT)
     few = data.rows(slice(2))
@@ -120,7 +120,7 @@ def test_the_mean_of_contributions_is_the_value_or_there_is_a_reason(case, count
     told.check_terms(Samples.pack(range(COUNT), numbers))
 
 
-@every(CASES)
+@every(CASES, turns=1)
 def test_a_single_number_without_contributions_is_no_mean(case):
     """The mean over twice as many samples is the mean of the values of both halves."""
     if case.weighted or not states_no_mean(case.metric):

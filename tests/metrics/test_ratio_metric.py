@@ -178,6 +178,13 @@ def test_an_increasing_function_of_a_share_has_the_interval_of_that(ratio, share
     assert (interval.lower, interval.upper) == pytest.approx([function(end) for end in wilson(successes, among, 0.95)])
 
 
+def test_of_one_class_a_share_of_all_samples_may_be_stated():
+    correct = make(Ratio("tp + tn", "tp + fp + fn + tn"), samples_of_class=("correct", ""))
+    assert correct.samples_of_class == ("correct", "")
+    with pytest.raises(ConfigError, match="samples_of_class"):
+        make(Ratio("tp", "tp + fp"), samples_of_class=("correct", ""))
+
+
 def make(ratio, **stated):
     return dataclass(frozen=True, kw_only=True)(type("Own", (RatioMetric,), {"ratio": ratio, **stated}))
 

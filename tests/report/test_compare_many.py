@@ -7,7 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from assay.report import Report, Samples, Section, Value, compare
+from assay.report import Report, Samples, Section, Value, aligned_chunks, compare, packed_array, sample_files
+from assay.report import samples as samples_module
 from thinning import every_third
 
 ROWS = 500
@@ -20,8 +21,8 @@ def in_chunks(monkeypatch):
     def compared(*reports, **options):
         with monkeypatch.context() as patch:
             patch.setattr("assay.report.measured_value.IN_MEMORY", 100)
-            for module in ("packed_array", "aligned_chunks", "samples", "sample_files"):
-                patch.setattr(f"assay.report.{module}.CHUNK_ROWS", 90)
+            for module in (packed_array, aligned_chunks, samples_module, sample_files):
+                patch.setattr(module, "CHUNK_ROWS", 90)
             return compare(*reports, **options)
 
     return compared

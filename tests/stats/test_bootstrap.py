@@ -29,6 +29,12 @@ def test_the_interval_is_students_and_its_p_value_belongs_to_it():
     assert paired_bootstrap(0.12, replicates, 32, 1 - p)[0] == pytest.approx(0)
 
 
+def test_draws_are_of_a_poisson_distribution():
+    drawn = poisson_draws(400, 1000, seed=5)
+    shares = np.bincount(drawn.ravel(), minlength=12)[:12] / drawn.size
+    assert shares == pytest.approx(stats.poisson.pmf(range(12), 1), abs=0.003)
+
+
 def test_digests_tell_samples_apart_and_add_up_in_any_order():
     ids, targets = RNG.integers(-(2**62), 2**62, 500), row_numbers(RNG.normal(size=(500, 3)))
     whole, order = SampleDigest.of(ids, targets), RNG.permutation(500)

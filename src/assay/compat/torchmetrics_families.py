@@ -192,4 +192,4 @@ class CompatibleEqualErrorRate(CompatibleMetric):
 
 def entry_of(name: str, family: Family) -> Counterpart:
     """What stands for a class in the place of a row of the table of `migrate`."""
-    return Counterpart(name, (), family.assay, {}, {}, {}, "", "", (), (), 2, bool(family.by_shape))
+    return Counterpart(name, "", family.assay, {}, {}, {}, "", "", (), (), 2, bool(family.by_shape))

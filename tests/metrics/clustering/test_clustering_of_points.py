@@ -189,7 +189,7 @@ def test_features_that_are_not_finite_raise(kind, bad):
     metrics = [kind(num_features=2)]
     metrics += [kind(num_features=2, num_classes=2)] if kind is CalinskiHarabaszScore else []
     for metric in metrics:
-        with pytest.raises(InvalidValuesError, match=r"points are NaN or infinite"):
+        with pytest.raises(InvalidValuesError, match=r"got 1 of the points are NaN or infinite"):
             metric(torch.tensor([[0.0, 1.0], [bad, 2.0], [1.0, 1.0]]), torch.tensor([0, 1, 1]))
 
 
