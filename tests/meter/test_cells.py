@@ -33,7 +33,7 @@ def cells_of(rows: int) -> np.ndarray:
     return np.random.default_rng(rows).integers(0, CELLS - 1, rows)
 
 
-@every(TABLES, lambda case: (type(case.metric), type(case.tally)))  # batches of each layout are cut into cells
+@every(TABLES, lambda case: (type(case.metric), type(case.tally)), turns=1)  # batches of each layout are cut into cells
 def test_cells_are_counted_as_one_meter_a_cell_does(case: TallyCase):
     batches = [case.data(seed, rows) for seed, rows in ((1, 30), (2, 1), (3, 25))]
     counted, chosen = CellMeters(case.meter()), [cells_of(batch.count) for batch in batches]

@@ -106,7 +106,7 @@ IGNITE_COUNTED = {
     "NDCG": "RetrievalNormalizedDCG",
     "PSNR": "PeakSignalNoiseRatio",
     "SSIM": "StructuralSimilarityIndexMeasure",
-    "SubgroupAccuracyDifference": "AccuracyDifference",
+    "SubgroupAccuracyDifference": "SubgroupAccuracyDifference",
     "SubgroupDifference": "GroupDifference",
     "SubgroupMetric": "ByGroup",
     "cmAccuracy": "Accuracy",
@@ -154,7 +154,7 @@ def drop_ins(name: str) -> Mapping[str, DropIn]:
 
     Example:
         >>> drop_ins("torchmetrics")["BinaryF1Score"].assay, drop_ins("ignite")["Loss"].assay
-        ('F1Score', '')
+        ('F1Score', 'Mean')
     """
     return {"torchmetrics": _of_torchmetrics, "ignite": _of_ignite}[name]()
 

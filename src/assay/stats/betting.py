@@ -35,7 +35,7 @@ def log_wealth(values: Array, counts: Array, low: float, bound: float) -> float:
 
     Example:
         >>> round(log_wealth(np.array([0.0, 1.0]), np.array([5, 95]), 0.0, 0.8), 2)
-        5.91
+        6.71
 
     Source:
         Waudby-Smith & Ramdas 2024, Journal of the Royal Statistical Society B 86:1, section 4; the mixture: Cover 1991,
