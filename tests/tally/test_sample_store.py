@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import CapacityError, DtypeError, ShapeError
-from assay.tally.base import TensorLayout
+from assay.tally.base import BatchLayout, TensorLayout
 from assay.tally.stores import huge_pages, sample_store
 from assay.tally.stores.huge_pages import HUGE_PAGE, empty_bytes
+from assay.tally.stores.row_store import RowStore
 from assay.tally.stores.sample_store import ANY, SampleStore, _sorted_by, canonical, common_dtype
 from thinning import one_of_each
 
@@ -370,3 +371,11 @@ def test_memory_that_cannot_be_mapped_is_asked_of_torch(monkeypatch):
 
     monkeypatch.setattr(huge_pages.mmap, "mmap", refuse)
     assert huge_pages.empty_bytes(huge_pages.HUGE_PAGE).shape == (huge_pages.HUGE_PAGE,)
+
+
+@pytest.mark.parametrize("target", [None, TensorLayout(torch.float32, (3,))])
+def test_rows_have_the_shape_that_the_store_was_made_for(target):
+    preds = TensorLayout(torch.float32, (2,))
+    RowStore((2,), (2,)).check(BatchLayout(preds, preds, None))
+    with pytest.raises(ShapeError, match=r"target: got (nothing|shape \(N, 3\))"):
+        RowStore((2,), (2,)).check(BatchLayout(preds, target, None))
