@@ -7,6 +7,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from assay.pretend.errors import PretendError
+from thinning import every_third
 
 
 class OnDevice(Dataset):
@@ -57,6 +58,7 @@ def test_a_tensor_whose_storage_was_freed_raises(there):
     assert x.fill_(2).sum().item() == 2 << 16
 
 
+@every_third  # a process that ends by an error is waited for
 @pytest.mark.parametrize("collate", [None, first], ids=["collated", "one"])
 def test_a_worker_that_returns_tensors_of_the_device_raises(there, collate):
     loader = DataLoader(OnDevice(torch.ones(3, device=there.device)), 2, num_workers=1, collate_fn=collate, timeout=60)
