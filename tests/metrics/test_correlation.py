@@ -11,6 +11,7 @@ import torch
 
 from assay.errors import ConfigError, DtypeError, InvalidValuesWarning, NoDataWarning, ShapeError
 from assay.meter import Meter
+from assay.metrics.per_sample import per_sample_values
 from assay.metrics.regression.correlation import ConcordanceCorrCoef, CosineSimilarity, PearsonCorrCoef
 
 
@@ -115,6 +116,8 @@ def test_cosines_are_summed_or_averaged(dtype, tolerance):
     x, y = x.to(dtype), y.to(dtype)
     assert CosineSimilarity()(x, y).item() == pytest.approx(sum(expected), rel=tolerance)
     assert CosineSimilarity("mean")(x, y).item() == pytest.approx(sum(expected) / 30, rel=tolerance)
+    found = per_sample_values(CosineSimilarity("mean"), x, y)
+    assert found.terms["cosine"].tolist() == pytest.approx(expected, abs=1e-6)
     assert CosineSimilarity()(x, y, weights=w).item() == pytest.approx(total, rel=tolerance)
     assert CosineSimilarity("mean")(x, y, weights=w).item() == pytest.approx(total / (29 * 15), rel=tolerance)
 
