@@ -17,12 +17,7 @@ from benchmarks.meshes.groups import KILLED, NO_END, results
 from benchmarks.meshes.others import OTHERS, PRELOADED
 
 PAGE = Path("docs/meshes.md")
-PACKAGES = {
-    "Accelerate": "accelerate",
-    "Trainer": "transformers",
-    "Lightning": "lightning",
-    "TorchMetrics": "torchmetrics",
-}
+PACKAGES = ("accelerate", "transformers", "lightning", "torchmetrics")
 HEAD = """# One number under every parallelism
 
 Tiny models whose parts lie on several processes, on gloo and the CPU. `python -m benchmarks.meshes` writes this page,
@@ -65,9 +60,7 @@ def of_other(found: list[Any]) -> str:
 
 def page(verdicts: dict[str, str], others: dict[str, dict[str, str]]) -> str:
     """The page: one line for each configuration."""
-    versions = ", ".join(
-        f"{name} ({package} {importlib.metadata.version(package)})" for name, package in PACKAGES.items()
-    )
+    versions = ", ".join(f"{package} {importlib.metadata.version(package)}" for package in PACKAGES)
     right = sum(text.startswith("right") for text in verdicts.values())
     lines = [
         HEAD,
