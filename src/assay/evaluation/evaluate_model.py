@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from assay.devices.assign import DeviceAssignment, assign
-from assay.devices.modules import locations
 from assay.errors import ConfigError, describe
 from assay.evaluation.arguments.loop_inputs import Inputs, open_inputs
 from assay.evaluation.arguments.options import EvaluateOptions, Metrics, takes_options
@@ -25,7 +24,7 @@ from assay.evaluation.loop.equal_steps import one_by_one, up_to
 from assay.evaluation.loop.loop import Loop
 from assay.evaluation.loop.progress import EvaluationProgress
 from assay.evaluation.model.data_parallel import broadcast_buffers, buffers_of_rank_0
-from assay.evaluation.model.forward import Forward, ready
+from assay.evaluation.model.forward import Forward, homes, ready
 from assay.evaluation.model.pipelines import own_shapes
 from assay.evaluation.observe.clusters import ClustersByIndex, is_selector
 from assay.evaluation.observe.observers import Observer, Observers
@@ -322,7 +321,7 @@ def _prepare(inputs: Inputs, ranks: Ranks) -> _Preparation:
         shown=parse_shown(options.show),
         raw=meter_of_metrics.takes_raw,
     )
-    assigned = assign(options.device, locations(model), None if ranks.alone else local_rank())
+    assigned = assign(options.device, homes(model), None if ranks.alone else local_rank())
     diagnostics = choose_diagnostics(
         meter_of_metrics.metrics, meter_of_metrics.weighted, options.classes, options.diagnostics
     )

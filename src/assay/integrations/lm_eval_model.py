@@ -18,10 +18,9 @@ from torch import Tensor
 
 from assay import __version__
 from assay.devices.assign import assign
-from assay.devices.modules import locations
 from assay.devices.placement import to_host
 from assay.errors import AssayWarning, ConfigError, InputError, InvalidValuesWarning, describe, warn
-from assay.evaluation.model.forward import ready
+from assay.evaluation.model.forward import homes, ready
 from assay.evaluation.resume.identity import Identity
 from assay.evaluation.resume.termination import saves_on_sigterm
 from assay.integrations.lm_eval import read_lm_eval
@@ -85,7 +84,7 @@ class LmEvalModel(_BASE):  # type: ignore[misc]
         self.model, self.tokenizer = model, tokenizer or ByteTokenizer()
         self.max_length = max_length or positions or MAX_LENGTH
         self.batch_size = batch_size
-        self._device = assign(device, locations(model)).device.value
+        self._device = assign(device, homes(model)).device.value
         self.answers: AnswerStore | None = None
         """Where answers are kept, so that a run that is killed resumes; None to keep none."""
 

@@ -13,10 +13,9 @@ from torch import Tensor
 
 from assay.devices.assign import assign
 from assay.devices.cost import cost
-from assay.devices.modules import locations
 from assay.devices.placement import to_host
 from assay.errors import AssayError, ConfigError, InvalidValuesError, describe
-from assay.evaluation.model.forward import ready
+from assay.evaluation.model.forward import homes, ready
 from assay.language.causal import CausalModel, logits_of, positions_of, takes
 from assay.language.tokens import ByteTokenizer, Tokenizer
 
@@ -135,7 +134,7 @@ def generate(
     choose = _chooser(temperature, top_k, seed)
     ids = _ids_of(prompt, tokenizer)
     _check(ids, max_new_tokens, positions_of(model))
-    assigned = assign(device, locations(model)).device.value
+    assigned = assign(device, homes(model)).device.value
     new_ids: list[int] = []
     with ready(model, assigned), torch.inference_mode():
         logits = (_cached if takes(model, "past_key_values") else _whole)(model, list(ids), assigned)

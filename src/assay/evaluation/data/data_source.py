@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, IterableDataset, default_collate
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.data.coverage import Lists, SampleAssignment, assign_samples
 from assay.evaluation.data.mosaic_streaming import by_index
+from assay.evaluation.data.prepared_loaders import unprepared
 from assay.evaluation.data.stated_length import stated_length
 from assay.evaluation.errors import BatchError, loading_advice
 from assay.evaluation.nested_batch import digest, structure
@@ -160,6 +161,7 @@ def open_source(
     Raises:
         ConfigError: the data are nothing of that, or ranks cannot tell whether they have the same.
     """
+    data = unprepared(data, ranks, has_ids)
     given, data = data, by_index(data)
     if data is not given:
         sharded = None  # all processes read all samples of it by index, also where its iterator splits them

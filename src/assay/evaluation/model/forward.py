@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.devices.assign import DeviceAssignment
-from assay.devices.modules import evaluation_mode, in_training_mode, on_device
+from assay.devices.modules import evaluation_mode, in_training_mode, locations, on_device
 from assay.devices.placement import move
 from assay.devices.policies import can_hold
 from assay.errors import AssayWarning, ConfigError, describe, warn
@@ -23,6 +23,7 @@ from assay.evaluation.processes.links import Group
 from assay.evaluation.processes.outputs import whole
 
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_META = torch.device("meta")
 _NARROWER = {torch.float64: torch.float32, torch.complex128: torch.complex64}
 
 
@@ -164,9 +165,24 @@ def _check_mode(model: Any, except_for: Sequence[str]) -> None:
 
 @contextmanager
 def ready(model: Any, device: torch.device) -> Iterator[None]:
-    """A model in evaluation mode and on a device, and afterwards as and where it was, also after an error."""
-    with evaluation_mode(model), on_device(model, device):
+    """A model in evaluation mode and on a device, and afterwards as and where it was, also after an error.
+
+    One whose weights Accelerate has offloaded stays where it is: its hooks load them while it runs.
+
+    Raises:
+        ConfigError: its weights have no values.
+    """
+    is_moved = locations(model) != {_META}
+    if not is_moved and not any("_hf_hook" in vars(each) for each in model.modules()):
+        do = "Load the weights (to_empty and load_state_dict), or dispatch the model with Accelerate"
+        raise ConfigError(describe("model", "weights without values (device meta)", "weights that are loaded", do))
+    with evaluation_mode(model), on_device(model, device) if is_moved else nullcontext():
         yield
+
+
+def homes(model: Any) -> set[torch.device]:
+    """The devices where a model has values."""
+    return locations(model) - {_META}
 
 
 def autocast_dtype(precision: str | None, device: torch.device) -> torch.dtype | None:
