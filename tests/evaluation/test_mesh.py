@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
@@ -26,6 +27,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset, TensorDataset
 
 from assay import Accuracy, evaluate
+from assay.evaluation import evaluate_model
 from assay.evaluation.processes.guard import CommunicationGuard
 from assay.report import Report
 from evaluation.stopping import Counters
@@ -424,6 +426,39 @@ def test_a_process_that_does_not_come_ends_all_others_with_an_error_that_names_i
         assert "got a failure of rank 1 (BatchError: batch with the ids 24, 25," in text
     else:
         assert "no sign of life of rank 1 " in text or "ranks did not come; rank 1 is the last, " in text
+
+
+class Late(Breaks):
+    """The second process sleeps when it is asked how many samples there are."""
+
+    def __len__(self):
+        if dist.get_rank() == 1:
+            time.sleep(5)
+        return 64
+
+
+def late(rank, size):
+    """The errors where the second process sleeps before the loop, and after it."""
+    found = [evaluated(network(), Late("asleep"), rank_timeout_s=2.0)]
+    made = evaluate_model.build_report
+    dist.barrier()
+
+    def slow(*given):
+        time.sleep(5 if rank == 1 else 0)
+        return made(*given)
+
+    with mock.patch.object(evaluate_model, "build_report", slow):
+        found.append(evaluated(network(), samples(64), rank_timeout_s=2.0))
+    dist.barrier()
+    return found
+
+
+@pytest.mark.slow
+def test_a_process_that_sleeps_before_or_after_the_loop_ends_all_with_an_error_that_names_it(tmp_path):
+    first, second = processes(late, 2, tmp_path)
+    assert "got 2 s without rank 1 while the evaluation is prepared, expected 2 ranks that work" in first[0]
+    assert "got 2 s without rank 1 (last in batch 4, reporting) while the report is made" in first[1]
+    assert all(text.startswith("RankError: ranks: got ") for text in second)
 
 
 @pytest.mark.slow

@@ -35,5 +35,5 @@ def unprepared(data: Any, ranks: Ranks, has_ids: bool) -> Any:
     if ranks.alone or has_ids:
         return data
     got = f"a {type(data).__name__} of Accelerate without indices"
-    do = "Pass the data set, or the loader from before accelerator.prepare; or say with ids= which part of a batch has ids"
+    do = "Pass the data set, or the loader from before accelerator.prepare, or ids="
     raise ConfigError(describe("data", got, "samples that are known, as it repeats some in its last batch", do))

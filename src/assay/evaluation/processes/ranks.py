@@ -7,6 +7,7 @@ through the group's store, so that nobody waits for hours for a rank that is gon
 from __future__ import annotations
 
 import functools
+import math
 import os
 import threading
 import time
@@ -94,6 +95,7 @@ class Ranks:
         self._thread: threading.Thread | None = None
         self._store: Any = None
         self._meetings = 0
+        self._here: dict[int, float] = {}
 
     @property
     def store(self) -> Any:
@@ -181,6 +183,11 @@ class Ranks:
                 return int(batch), PHASES.index(doing)
         return -1, 0
 
+    def _place_text(self, rank: int) -> str:
+        """In words, where a rank was, as far as it said."""
+        batch, doing = self._position_of(rank)
+        return f" (last in batch {batch}, {PHASES[doing]})" if batch >= 0 else ""
+
     def gather(self, make: Callable[[], T]) -> list[T]:
         """What `make` gives on every rank, by rank; a failure of one is raised on all.
 
@@ -195,6 +202,7 @@ class Ranks:
             answer = ("", make())
         except Exception as error:
             failure, answer = error, (f"{type(error).__name__}: {error}", None)
+        self._arrive(self.timeout_s)
         everyone: list[Any] = [None] * self.count
         dist.all_gather_object(everyone, answer)
         if failure is not None:
@@ -272,15 +280,34 @@ class Ranks:
         Raises:
             RankError: a rank failed or is gone.
         """
-        if self.alone:
+        if not self.alone:
+            self._arrive(math.inf)
+
+    def _arrive(self, limit_s: float) -> None:
+        """Wait until all ranks are here, and notice one that will not come, or has not come after so many seconds."""
+        if self._store is None:
             return
         self._meetings += 1
-        place = f"{_READY}/{self._meetings}"
+        place, start = f"{_READY}/{self._meetings}", time.monotonic()
+        self._store.add(f"{place}/{self.own}", 1)
         self._store.add(place, 1)
         while int(self._store.add(place, 0)) < self.count:
             self.check()
+            if time.monotonic() - start > limit_s:
+                self._refuse_late(place, start, limit_s)
             time.sleep(0.01)
         self.check()
+
+    def _refuse_late(self, place: str, start: float, limit_s: float) -> None:
+        """Raise where others wait for a rank that began to evaluate, but for the first one while it makes the report."""
+        is_end = self._position[1] == PHASES[-1]
+        for rank, since in sorted(dict(self._here).items()):
+            late = time.monotonic() - max(start, since) > limit_s and not self._store.check([f"{place}/{rank}"])
+            if late and not (is_end and rank == 0):
+                doing = "the report is made" if is_end else "the evaluation is prepared"
+                got = f"{limit_s:.0f} s without rank {rank}{self._place_text(rank)} while {doing}"
+                do = "See what that rank does, or pass a larger rank_timeout_s="
+                raise RankError(describe("ranks", got, f"{self.count} ranks that work", do))
 
     def _live(self) -> None:
         """Say that this rank is alive, and look after the others."""
@@ -298,10 +325,13 @@ class Ranks:
                         self.lost = f"a failure of rank {rank} ({message})"
                         return
                     beat = int(self._store.add(f"{_BEAT}/{rank}", 0))
+                    if beat:
+                        self._here.setdefault(rank, time.monotonic())
                     if beat != last or not beat:  # one that is not here yet is waited for, as collectives do
                         heard[rank] = beat, time.monotonic()
                     elif time.monotonic() - since > self.timeout_s:
-                        self.lost = f"no sign of life of rank {rank} for {self.timeout_s:.0f} s"
+                        where = self._place_text(rank)
+                        self.lost = f"no sign of life of rank {rank}{where} for {self.timeout_s:.0f} s"
                         return
             except Exception as error:  # the rank that keeps the store is gone
                 if not self._stop.is_set():
