@@ -20,7 +20,11 @@ from assay import __version__
 from assay.devices.assign import assign
 from assay.devices.placement import to_host
 from assay.errors import AssayWarning, ConfigError, InputError, InvalidValuesWarning, describe, warn
+from assay.evaluation.model.data_parallel import unwrapped
 from assay.evaluation.model.forward import homes, ready
+from assay.evaluation.model.pipelines import as_pipeline
+from assay.evaluation.processes.links import SAME, links_of
+from assay.evaluation.processes.reachable import modules_of
 from assay.evaluation.resume.identity import Identity
 from assay.evaluation.resume.termination import saves_on_sigterm
 from assay.integrations.lm_eval import read_lm_eval
@@ -61,7 +65,7 @@ class LmEvalModel(_BASE):  # type: ignore[misc]
         device: where to run; as in `assay.evaluate`.
 
     Raises:
-        ConfigError: more tokens than the model can hold.
+        ConfigError: more tokens than the model can hold, or processes have parts of the model.
         MissingDependencyError: lm-eval is not installed.
 
     Source: Gao et al., The Language Model Evaluation Harness; `models/huggingface.py` of 0.4.13.
@@ -77,6 +81,7 @@ class LmEvalModel(_BASE):  # type: ignore[misc]
         device: str | torch.device = "auto",
     ) -> None:
         super().__init__()
+        _check_whole(model)
         positions = positions_of(model)
         if max_length is not None and positions is not None and max_length > positions:
             do = f"Pass at most max_length={positions}"
@@ -240,6 +245,16 @@ class LmEvalModel(_BASE):  # type: ignore[misc]
         ids = self.tok_encode(context)[-room:]
         until = [until] if isinstance(until, str) else until
         return generate(self.model, ids, count, tokenizer=self.tokenizer, until=until, device=self._device, **how).text
+
+
+def _check_whole(model: Any) -> None:
+    """Raise where other processes have parts of a model: lm-eval asks each process at its own time."""
+    modules = modules_of(as_pipeline(unwrapped(model)))
+    links = links_of(modules, unknown=SAME)
+    if links.any:
+        got = f"a model whose forward communicates with other processes: {', '.join(links.found)}"
+        do = "Load it on one process (on several devices with device_map=), or measure assay.language.perplexity"
+        raise ConfigError(describe("model", got, "one that is whole on this process", do))
 
 
 def _likelihood(scores: Tensor, labels: Tensor) -> tuple[float, bool]:

@@ -299,7 +299,7 @@ class Ranks:
         self.check()
 
     def _refuse_late(self, place: str, start: float, limit_s: float) -> None:
-        """Raise where others wait for a rank that began to evaluate, but for the first one while it makes the report."""
+        """Raise where a rank that began to evaluate does not come; the first one may take longer to make the report."""
         is_end = self._position[1] == PHASES[-1]
         for rank, since in sorted(dict(self._here).items()):
             late = time.monotonic() - max(start, since) > limit_s and not self._store.check([f"{place}/{rank}"])
