@@ -9,14 +9,18 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.utils.data import DataLoader, TensorDataset
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import lightning.pytorch as lightning
+    from lightning.pytorch.strategies import ModelParallelStrategy
 
-from assay import Accuracy, F1Score, Meter
+from assay import Accuracy, F1Score, Meter, evaluate
 from assay.integrations import CountOnce, as_torchmetric, as_torchmetrics
+from ranks import as_torchrun, processes
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Lightning's advice on workers, loggers and ports
 CLASSES = 4
@@ -140,3 +144,49 @@ def expected_with_first_again(model):
         meter.update(model.layer(torch.cat([X, X[:1]])), torch.cat([Y, Y[:1]]))
     values = meter.compute()
     return {"acc": values["acc"], "more_acc": values["acc"], "more_f1": values["f1"]}
+
+
+class Shared(lightning.LightningModule):
+    """Its strategy shares the layers among processes, in one of two ways."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, CLASSES))
+        self.found: list[object] = []
+
+    def configure_model(self) -> None:
+        columns = self.device_mesh["tensor_parallel"]
+        if columns.size() > 1:
+            parallelize_module(self.layers, columns, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+        else:
+            fully_shard(self.layers, mesh=self.device_mesh["data_parallel"])
+
+    def forward(self, x):
+        return self.layers(x)
+
+    def test_step(self, batch, batch_idx) -> None: ...
+
+    def on_test_end(self) -> None:
+        self.found += evaluated(self)
+
+
+def evaluated(model):
+    report = evaluate(model, TensorDataset(X, Y), Accuracy(num_classes=CLASSES), device="cpu", batch_size=8)
+    return [report.sections[0].values[0].value, report.notes[0]]
+
+
+def shared(rank, size):
+    as_torchrun(rank, size)
+    found = []
+    for sizes in ((1, 2), (2, 1)):
+        model = Shared()
+        strategy = ModelParallelStrategy(*sizes, process_group_backend="gloo")
+        trainer(None, strategy=strategy, devices=2, use_distributed_sampler=False).test(model, loader(), verbose=False)
+        found.append(model.found)
+    return found
+
+
+@pytest.mark.slow  # two processes import Lightning
+def test_models_that_a_strategy_has_shared_among_processes_have_each_sample_once(tmp_path):
+    assert processes(shared, 2, tmp_path) == [[evaluated(Shared())] * 2] * 2

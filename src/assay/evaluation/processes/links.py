@@ -24,6 +24,8 @@ ROLES = {
     "dp_shard": STEP,
     "dp": APART,
     "dp_replicate": APART,
+    "tensor_parallel": SAME,  # the last two are those of Lightning
+    "data_parallel": APART,
 }
 """What the processes along a dimension of a mesh must have in common, by its name."""
 
