@@ -288,14 +288,15 @@ class Ranks:
         if self._store is None:
             return
         self._meetings += 1
-        place, start = f"{_READY}/{self._meetings}", time.monotonic()
+        place, start, pause_s = f"{_READY}/{self._meetings}", time.monotonic(), 0.0005
         self._store.add(f"{place}/{self.own}", 1)
         self._store.add(place, 1)
         while int(self._store.add(place, 0)) < self.count:
             self.check()
             if time.monotonic() - start > limit_s:
                 self._refuse_late(place, start, limit_s)
-            time.sleep(0.01)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, 0.01)
         self.check()
 
     def _refuse_late(self, place: str, start: float, limit_s: float) -> None:
