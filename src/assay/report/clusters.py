@@ -24,7 +24,8 @@ Clusters: TypeAlias = "str | Mapping[Any, Any] | Callable[[Any], Any] | Iterable
 """Which cluster each sample of a report is in; see `with_clusters`."""
 
 INDEPENDENT = (
-    "Samples are taken as independent: where several are of one passage, patient, video or user, pass cluster=."
+    "Samples are taken as independent: where several are of one passage, patient, video or user, pass cluster= "
+    "(--cluster)."
 )
 
 
