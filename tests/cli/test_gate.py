@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import assay.cli
+from assay.cli.gate import parse_range
+from assay.errors import ConfigError
 from assay.report import Report, Samples, Section, Slice, Value
 
 
@@ -133,3 +135,8 @@ def test_a_folder_stands_for_the_report_in_it(tmp_path, gate):
     (tmp_path / "run").mkdir()
     write(tmp_path / "run" / "report.json", 450)
     assert gate(tmp_path / "run", "--min", "accuracy=0.85", "--baseline", tmp_path / "run") == 0
+
+
+def test_a_range_without_two_numbers_is_named_as_it_was_written():
+    with pytest.raises(ConfigError, match="--range: got 'loss=1', expected metric=low,high"):
+        parse_range("loss=1")

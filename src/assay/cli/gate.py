@@ -63,8 +63,10 @@ def parse_range(written: str) -> tuple[str, tuple[float, float]]:
         >>> parse_range("loss=0,10")
         ('loss', (0.0, 10.0))
     """
-    start, _, high = written.rpartition(",")
+    start, comma, high = written.rpartition(",")
     do = "Write --range loss=0,10"
+    if not comma:
+        raise ConfigError(describe("--range", repr(written), "metric=low,high", do))
     metric, low = metric_and_number("--range", start, do)
     return metric, (low, metric_and_number("--range", f"{metric}={high}", do)[1])
 

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from assay.compat.torchmetrics_families import Arguments, Family
 from assay.errors import InvalidValuesError, describe
+from assay.integrations.optional_packages import import_package
 from assay.metrics import (
     CalinskiHarabaszScore,
     DaviesBouldinScore,
@@ -19,6 +21,10 @@ from assay.metrics import (
     ProcrustesDisparity,
 )
 
+_checks: Any = import_package("torchmetrics.utilities.checks", "metrics of its names")
+_clustering: Any = import_package("torchmetrics.functional.clustering.utils", "metrics of its names")
+_fleiss: Any = import_package("torchmetrics.functional.nominal.fleiss_kappa", "metrics of its names")
+
 _FIRST = 2  # categories, until the first batch says how many there are
 
 
@@ -27,12 +33,7 @@ class ClustersError(InvalidValuesError, ValueError):
 
 
 def _clusters(data: Tensor, labels: Tensor) -> dict[str, Any]:
-    if data.ndim != 2:
-        raise ValueError(f"Expected 2D data, got {data.ndim}D data instead")
-    if not data.is_floating_point():
-        raise ValueError(f"Expected floating point data, got {data.dtype} data instead")
-    if labels.ndim != 1:
-        raise ValueError(f"Expected 1D labels, got {labels.ndim}D labels instead")
+    _clustering._validate_intrinsic_cluster_data(data, labels)
     return {"preds": data, "target": labels}
 
 
@@ -51,29 +52,18 @@ class RatingBatch:
     mode: str
 
     def __call__(self, ratings: Tensor) -> dict[str, Any]:
-        probs = self.mode == "probs"
-        if probs and (ratings.ndim != 3 or not ratings.is_floating_point()):
-            raise ValueError(
-                "If argument ``mode`` is 'probs', ratings must have 3 dimensions with the format"
-                " [n_samples, n_categories, n_raters] and be floating point."
-            )
-        if not probs and (ratings.ndim != 2 or ratings.is_floating_point()):
-            raise ValueError(
-                "If argument ``mode`` is `counts`, ratings must have 2 dimensions with the format"
-                " [n_samples, n_categories] and be none floating point."
-            )
+        shape = (0, *ratings.shape[1:]) if ratings.ndim else ()
+        _fleiss._fleiss_kappa_update(
+            torch.empty(shape, dtype=ratings.dtype, device="cpu"), self.mode
+        )  # it checks these
         return {"preds": ratings}
 
 
 def _clouds(point_cloud1: Tensor, point_cloud2: Tensor) -> dict[str, Any]:
-    if point_cloud1.shape != point_cloud2.shape:
-        text = "Predictions and targets are expected to have the same shape, but got"
-        raise RuntimeError(f"{text} {point_cloud1.shape} and {point_cloud2.shape}.")
+    _checks._check_same_shape(point_cloud1, point_cloud2)
     if point_cloud1.ndim != 3:
-        raise ValueError(
-            "Expected both datasets to be 3D tensors of shape (N, M, D), where N is the batch size, M is the number of"
-            f" data points and D is the dimensionality of the data points, but got {point_cloud1.ndim} dimensions."
-        )
+        got, do = f"{point_cloud1.ndim} dimensions", "Pass a batch of clouds, also of one"
+        raise ValueError(describe("point_cloud1", got, "3D tensors of shape (N, M, D)", do))
     return {"preds": list(point_cloud1), "target": list(point_cloud2)}
 
 
