@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -84,9 +84,10 @@ def trees() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text("utf-8")) for path in MODULES}
 
 
-def nodes() -> Iterator[tuple[Path, ast.AST]]:
+@functools.cache
+def nodes() -> list[tuple[Path, ast.AST]]:
     """Every node of every module."""
-    return ((path, node) for path, tree in trees().items() for node in ast.walk(tree))
+    return [(path, node) for path, tree in trees().items() for node in ast.walk(tree)]
 
 
 @functools.cache
@@ -142,6 +143,7 @@ class Imports(ast.NodeVisitor):
             self.visit(each)
 
 
+@functools.cache
 def import_graph() -> dict[str, set[str]]:
     """Module -> the modules of assay that it imports, also inside functions; names are traced to where they stand."""
     modules = {dotted(path): Imports(tree) for path, tree in trees().items()}
@@ -184,8 +186,10 @@ def grouped(graph: dict[str, set[str]], package: str = "assay") -> dict[str, set
     return parts
 
 
-GRAPH = import_graph()
-DOWNWARDS = {module: {each for each in others if (module, each) not in DOCUMENTED} for module, others in GRAPH.items()}
+def downwards() -> dict[str, set[str]]:
+    """The import graph without the two documented imports upwards."""
+    graph = import_graph().items()
+    return {module: {each for each in others if (module, each) not in DOCUMENTED} for module, others in graph}
 
 
 def run(code: str) -> str:
@@ -266,18 +270,18 @@ def test_pages_show_the_layers(page):
 
 def test_no_import_closes_a_circle():
     """Neither at the top of a module nor inside a function, between modules or packages, but for the documented two."""
-    assert circles(DOWNWARDS) == []
-    assert circles(grouped(DOWNWARDS)) == []
+    assert circles(downwards()) == []
+    assert circles(grouped(downwards())) == []
     for module, other in DOCUMENTED:
-        again = DOWNWARDS | {module: DOWNWARDS[module] | {other}}
-        assert other in GRAPH[module], f"{module} no longer imports {other}: remove the entry"
+        again = downwards() | {module: downwards()[module] | {other}}
+        assert other in import_graph()[module], f"{module} no longer imports {other}: remove the entry"
         assert circles(again) or circles(grouped(again)), f"{module} -> {other} closes no circle: remove the entry"
 
 
 def test_no_import_closes_a_circle_inside_a_package():
     """Between the folders and modules of every package, as between the packages."""
     packages = {dotted(path.parent / "__init__.py") for path in MODULES} - {"assay"}
-    found = {package: circles(grouped(DOWNWARDS, package)) for package in packages}
+    found = {package: circles(grouped(downwards(), package)) for package in packages}
     assert {package: circle for package, circle in found.items() if circle} == {}
 
 
@@ -340,10 +344,8 @@ def nodes_where(wanted: Callable[[ast.AST], bool], *left_out: str) -> list[str]:
     """The places in src, outside of some packages, at which something stands."""
     return [
         f"{path.relative_to(SRC)}:{node.lineno}"
-        for path, tree in trees().items()
-        if package_of(path) not in left_out
-        for node in ast.walk(tree)
-        if wanted(node)
+        for path, node in nodes()
+        if wanted(node) and package_of(path) not in left_out
     ]
 
 
@@ -351,16 +353,15 @@ def test_only_devices_asks_which_device_it_is():
     assert nodes_where(asks_for_a_device, "devices", "pretend") == []
 
 
-def extras(tree: ast.AST) -> set[str]:
-    """The extras that errors tell users to install."""
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    given = [each.value for call in calls for each in call.keywords if each.arg == "extra"]
+def extras(node: ast.AST) -> set[str]:
+    """The extras that an error tells users to install."""
+    given = [each.value for each in node.keywords if each.arg == "extra"] if isinstance(node, ast.Call) else []
     return {str(value.value) for value in given if isinstance(value, ast.Constant)}
 
 
 def test_errors_name_extras_that_there_are():
     declared = tomllib.loads((SRC.parents[1] / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-    named = {extra: path.name for path, tree in trees().items() for extra in extras(tree)}
+    named = {extra: path.name for path, node in nodes() for extra in extras(node)}
     assert "hf" in named
     assert {extra: path for extra, path in named.items() if extra not in declared} == {}
     from assay.integrations import optional_packages
@@ -472,6 +473,7 @@ def documented(docstring: str | None) -> set[str]:
     return {name.lstrip("*") for name in found}
 
 
+@functools.cache
 def named_in(node: ast.AST) -> set[str]:
     """The arguments of a function, or of a class its fields, attributes, properties and the arguments of `__init__`."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
