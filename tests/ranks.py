@@ -20,6 +20,7 @@ PRELOADED = [
     "assay.evaluation.evaluate_model",
     "torch.distributed.fsdp",
     "torch.distributed.tensor.parallel",
+    *("hypothesis", "ignite.metrics", "nltk", "torchmetrics"),  # what modules of tests import, and take seconds
 ]
 """Imported once, by the process from which the others are forked."""
 
@@ -85,7 +86,7 @@ class Group:
 def processes(act: Callable[[int, int], Any], size: int, folder: Path) -> list[Any]:
     """What `act(rank, size)` gives in real processes of one gloo group, through JSON.
 
-    They are forked from one process that has imported torch and assay already, and nothing else.
+    They are forked from one process that has imported libraries already, and has run nothing.
     """
     multiprocessing.set_forkserver_preload(PRELOADED)
     mp.start_processes(_process, (act, size, str(folder)), nprocs=size, start_method="forkserver")
