@@ -16,6 +16,7 @@ from assay.errors import (
     ConfigError,
     DeviceError,
     DtypeError,
+    InputError,
     InvalidValuesError,
     InvalidValuesWarning,
     NoDataWarning,
@@ -168,17 +169,6 @@ def test_an_array_may_be_written_into_after_an_update():
     assert float(Mean()([0.1])) == 0.1  # floats of Python are float64
 
 
-@pytest.mark.parametrize("kind", [list, np.array, Column])
-def test_what_the_error_about_strings_says_gives_the_right_value(kind):
-    preds, target = kind(["b", "c", "b"]), kind(["a", "c", "a"])
-    with pytest.raises(ShapeError, match="Number the strings") as caught:
-        Accuracy(num_classes=3)(preds, target)
-    names = {"preds": preds, "target": target}
-    for line in str(caught.value).split("`")[1::2]:
-        exec(line, names)
-    assert float(Accuracy(num_classes=3)(names["preds"], names["target"])) == 1 / 3
-
-
 ROWS = torch.rand(4, 3)
 SPARSE, META = ROWS.to_sparse(), ROWS.to("meta")
 NESTED = torch.nested.nested_tensor([torch.ones(1), torch.ones(2)], layout=torch.jagged)
@@ -192,10 +182,10 @@ COMPLEX, LONG = torch.ones(4, dtype=torch.complex64), torch.ones(4, 3, dtype=tor
         (
             (ROWS, [[0], [1, 2]]),
             ShapeError,
-            "target: got list, expected a tensor. Pass target as a tensor, an array",
+            "target: got list with parts of several lengths, expected one shape. Pad",
         ),
         ((ROWS, list(LABELS[1])), ShapeError, "target: got list, expected a tensor. Pass torch.stack(target)"),
-        ((ROWS, LABELS[1], [None] * 4), ShapeError, "weights: got list, expected a tensor."),
+        ((ROWS, LABELS[1], [None] * 4), InputError, "weights: got 4 missing values in list, expected a value each."),
         ((ROWS, LABELS[1], 1.0), ShapeError, "weights: got 1 sample, expected as many as preds has, 4."),
         ((ROWS, LABELS[1], COMPLEX), DtypeError, "weights: got torch.complex64, expected real numbers."),
         ((NESTED, LABELS[1]), ShapeError, "preds: got a nested tensor, expected one shape."),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
+from assay.meter.label_codes import found_labels
 from assay.meter.meter import Meter
 from assay.metrics.base import Metric
 
@@ -46,7 +47,12 @@ _REUSED: Reused[tuple[Metric, bool], Meter] = Reused()
 
 
 def value_of_batch(
-    metric: Metric, preds: Any, target: Any, weights: Tensor | None, columns: Mapping[str, Tensor | None]
+    metric: Metric,
+    preds: Any,
+    target: Any,
+    weights: Tensor | None,
+    columns: Mapping[str, Tensor | None],
+    labels: Sequence[str] | None = None,
 ) -> Any:
     """The value of a metric on one batch, from states that were zero before.
 
@@ -57,6 +63,11 @@ def value_of_batch(
     Raises:
         InputError: invalid shapes, dtypes or values.
     """
+    if type(preds) is not Tensor or labels is not None:
+        labels = found_labels(metric, preds, target) if labels is None else labels
+        if labels is not None:
+            meter = meter_of_batch(metric, weights, labels)
+            return meter.values_of(preds, target, weights=weights, **columns)[type(metric).__name__]
     key, reuses = (metric, weights is not None), is_plain()
     meter = _REUSED.take(key) if reuses else None
     is_new = meter is None
@@ -68,9 +79,9 @@ def value_of_batch(
     return value
 
 
-def meter_of_batch(metric: Metric, weights: Tensor | None) -> Meter:
+def meter_of_batch(metric: Metric, weights: Tensor | None, labels: Sequence[str] | None = None) -> Meter:
     """A meter for one batch, which needs no stage."""
-    return Meter(metric, weighted=weights is not None, stage_bytes=0)
+    return Meter(metric, weighted=weights is not None, stage_bytes=0, labels=labels)
 
 
 def is_plain() -> bool:

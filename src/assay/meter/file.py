@@ -42,18 +42,22 @@ class MeterDescription:
     metrics: Mapping[str, Any]
     weighted: bool
     rows: int
+    labels: Sequence[str] = ()
 
     @staticmethod
-    def of(metrics: Mapping[str, Metric], weighted: bool, rows: int) -> MeterDescription:
-        return MeterDescription({name: _plain(metric) for name, metric in metrics.items()}, weighted, rows)
+    def of(plan: TallyPlan, rows: int) -> MeterDescription:
+        metrics = {name: _plain(metric) for name, metric in plan.metrics.items()}
+        return MeterDescription(metrics, plan.weighted, rows, plan.labels)
 
     def to_json(self) -> str:
-        return json.dumps({"schema": SCHEMA, **vars(self)}, ensure_ascii=False)
+        given = {name: value for name, value in vars(self).items() if name != "labels" or value}
+        return json.dumps({"schema": SCHEMA, **given}, ensure_ascii=False)
 
     def same(self, other: MeterDescription) -> bool:
         """Whether both say the same, with the metrics in any order."""
         mine, theirs = (json.loads(json.dumps(each.metrics)) for each in (self, other))
-        return bool(mine == theirs) and (self.weighted, self.rows) == (other.weighted, other.rows)
+        options, others = ((each.weighted, each.rows, tuple(each.labels)) for each in (self, other))
+        return bool(mine == theirs) and options == others
 
     @staticmethod
     def from_json(text: str, where: str) -> MeterDescription:
@@ -74,6 +78,7 @@ class MeterDescription:
                 and isinstance(description.weighted, bool)
                 and type(description.rows) is int
                 and 0 <= description.rows < 1 << 63
+                and all(isinstance(each, str) for each in description.labels)
             ):
                 raise TypeError("a field of another type, or out of range")
             if RESERVED & set(description.metrics):
@@ -171,7 +176,7 @@ def saved(plan: TallyPlan, states: Sequence[State], rows: int) -> tuple[MeterDes
                 tensors |= {f"{k}.{name}.{column}": value.column(column) for column in value.columns}
             elif value is not None:
                 tensors[f"{k}.{name}"] = value.contiguous()
-    return MeterDescription.of(plan.metrics, plan.weighted, rows), tensors
+    return MeterDescription.of(plan, rows), tensors
 
 
 def counts_in(
@@ -182,7 +187,7 @@ def counts_in(
     Raises:
         StateError: they are of other metrics; or tensors are missing, left over, or of another shape or dtype.
     """
-    own = MeterDescription.of(plan.metrics, plan.weighted, description.rows)
+    own = MeterDescription.of(plan, description.rows)
     if not own.same(description):
         got = f"counts for {description.metrics}{', weighted' if description.weighted else ''}"
         expected = f"for {own.metrics}{', weighted' if own.weighted else ''}"

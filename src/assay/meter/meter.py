@@ -20,6 +20,7 @@ from assay.meter.counts import MeterCounts
 from assay.meter.device_counts import DeviceCounts
 from assay.meter.distributed_tensors import check_shares, groups_of, is_distributed, own_share
 from assay.meter.flat_states import FlatStates
+from assay.meter.label_codes import checked_labels
 from assay.meter.options import check_options, chosen_metrics, metrics_text, named_metrics, require_names
 from assay.meter.sync import synced
 from assay.meter.tally_plan import tally_plan
@@ -54,6 +55,7 @@ class Meter:
             the device of `preds` with a warning.
         stage_bytes: how many bytes of a device's memory the staged rows may take; 0 counts every batch at once, with
             nothing left to Python, so that a CUDA graph that captured an update can be replayed.
+        labels: the strings that stand for classes in updates, in the order of their numbers.
         **named: metrics under the names that `compute` shall give them.
 
     Raises:
@@ -74,12 +76,13 @@ class Meter:
         weighted: bool = False,
         strict: bool = False,
         stage_bytes: int = STAGE_BYTES,
+        labels: Sequence[str] | None = None,
         **named: Metric | str,
     ) -> None:
-        self.metrics = named_metrics(metrics, named)
+        self.metrics = named_metrics(metrics, named, labels)
         check_options(weighted, strict, stage_bytes)
         self.weighted, self.strict, self.stage_bytes = weighted, strict, stage_bytes
-        self.plan = tally_plan(self.metrics, weighted)
+        self.plan = tally_plan(self.metrics, weighted, checked_labels(labels, self.metrics))
         self.counts = MeterCounts(self.plan.tallies, stage_bytes)
         self.shared_by: frozenset[int] = frozenset()
         """The processes that have counted parts of the same `DTensor`, by rank; `sync` adds them up."""
@@ -135,8 +138,8 @@ class Meter:
             weights: shape `(N,)`, or that of `target`; only for a meter made with `weighted=True`.
             **columns: further columns of the metrics, by name, one row a sample, such as `indexes=` of retrieval.
 
-        Instead of tensors, arrays of NumPy, Series of pandas, numbers and lists of numbers are taken; floats of Python
-        are float64. The caller may write into its tensors and arrays after an update.
+        Instead of tensors, arrays of NumPy and JAX, Series of pandas and Polars, numbers and lists of them are taken;
+        floats of Python are float64, and strings what `labels` says. The caller may write into all of them later.
 
         Metrics of raw samples take lists for `preds` and `target`, as their descriptions state. They are encoded at
         once: on the CPU, or boxes on their device. Functions and networks of the caller are called at once, too.
@@ -330,7 +333,7 @@ class Meter:
             name: which metric, or "values" for all single numbers as bars; by default the first that is more than a
                 number, else "values".
             axes: where to draw; by default on axes of a new figure of pyplot.
-            classes: the names of the classes.
+            classes: the names of the classes; by default the `labels`.
 
         Returns:
             The axes.
@@ -338,13 +341,10 @@ class Meter:
         Raises:
             ConfigError: there is no such metric, or nothing to draw of it.
         """
-        from assay.meter.plots import plots_of  # here, so that a meter that draws nothing imports nothing that draws
-        from assay.render.plots import choose_plot
-        from assay.render.svg import to_axes
+        from assay.meter.plots import drawn  # here, so that a meter that draws nothing imports nothing that draws
 
         values = self.compute([name] if name in self.metrics else None)
-        plots = plots_of(self.metrics, values, classes)
-        return to_axes(choose_plot(plots, "" if name in self.metrics else name), axes)
+        return drawn(self.metrics, values, name, axes, classes or self.plan.labels)
 
     def merge(self, *others: Meter) -> Meter:
         """Add what other meters of the same metrics have counted to this one; they stay as they are.
@@ -355,9 +355,9 @@ class Meter:
         for other in others:
             if not isinstance(other, Meter):
                 raise StateError(describe("merge", type_name(other), "a meter", "Pass meters of equal metrics"))
-            if other.metrics != self.metrics or other.weighted != self.weighted:
-                got, expected = f"a meter of {metrics_text(other.metrics)}", f"one of {metrics_text(self.metrics)}"
-                raise StateError(describe("merge", got, expected, "Make both meters with equal metrics"))
+            if (other.metrics, other.weighted, other.plan.labels) != (self.metrics, self.weighted, self.plan.labels):
+                own, others = (metrics_text(each.metrics, each.plan.labels) for each in (self, other))
+                raise StateError(describe("merge", f"a meter of {others}", f"one of {own}", "Make equal meters"))
         self.counts.add(*(meter.counts.to_add() for meter in others))
         self.shared_by = self.shared_by.union(*(meter.shared_by for meter in others))
         return self
@@ -466,7 +466,8 @@ class Meter:
         where = os.fspath(path)
         description, tensors = file.read(path)
         with file.as_file_error(where):
-            meter = cls(weighted=description.weighted, **description.made(known, where))  # type: ignore[arg-type]
+            metrics: dict[str, Any] = description.made(known, where)
+            meter = cls(weighted=description.weighted, labels=description.labels or None, **metrics)
             meter.counts.replace(*file.counts_in(meter.plan, description, tensors, where))
         return meter
 
@@ -477,7 +478,7 @@ class Meter:
             metrics: the metrics by name; by default those of this meter.
             stage_bytes: how many bytes the staged rows may take; by default as many as in this meter.
         """
-        named: dict[str, Any] = dict(self.metrics if metrics is None else metrics)
+        named: dict[str, Any] = dict(self.metrics if metrics is None else metrics, labels=self.plan.labels or None)
         size = self.stage_bytes if stage_bytes is None else stage_bytes
         return Meter(weighted=self.weighted, strict=self.strict, stage_bytes=size, **named)
 
@@ -487,6 +488,7 @@ class Meter:
     def __getstate__(self) -> dict[str, Any]:
         states, rows = self.counts.canonical()
         options = {"weighted": self.weighted, "strict": self.strict, "stage_bytes": self.stage_bytes}
+        options["labels"] = self.plan.labels or None
         return {"metrics": self.metrics, "options": options, "states": states, "rows": rows, "shared": self.shared_by}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:

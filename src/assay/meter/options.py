@@ -9,7 +9,7 @@ from assay.metrics.base import Metric
 from assay.metrics.parsing import as_metrics
 from assay.tally.inputs import type_name
 
-RESERVED = frozenset({"self", "weighted", "strict", "stage_bytes"})
+RESERVED = frozenset({"self", "weighted", "strict", "stage_bytes", "labels"})
 """Names that a metric of a meter cannot have, as they are those of options."""
 
 
@@ -24,9 +24,15 @@ def check_options(weighted: object, strict: object, stage_bytes: object) -> None
         raise ConfigError(describe("stage_bytes", repr(stage_bytes), "an integer of 0 or more", do))
 
 
-def named_metrics(metrics: Sequence[Metric | str], named: Mapping[str, Metric | str]) -> dict[str, Metric]:
-    """The metrics by name; those without one are named after their class, or as they are written."""
-    opened = as_metrics(metrics)
+def named_metrics(
+    metrics: Sequence[Metric | str], named: Mapping[str, Metric | str], labels: Sequence[str] | None = None
+) -> dict[str, Metric]:
+    """The metrics by name; those without one are named after their class, or as they are written.
+
+    Three labels or more are the classes of metrics that are written as strings.
+    """
+    defaults = {"num_classes": len(labels)} if labels is not None and len(labels) > 2 else {}
+    opened = as_metrics(metrics, defaults=defaults)
     pairs = list(opened.items()) if isinstance(opened, dict) else [(type(each).__name__, each) for each in opened]
     names = [name for name, _ in pairs]
     for name in names:
@@ -34,7 +40,7 @@ def named_metrics(metrics: Sequence[Metric | str], named: Mapping[str, Metric | 
             raise ConfigError(
                 describe("Meter", f"two metrics named {name}", "names that differ", "Give names as keywords")
             )
-    everything: dict[str, Metric] = dict(pairs) | as_metrics(named)
+    everything: dict[str, Metric] = dict(pairs) | as_metrics(named, defaults=defaults)
     reserved = sorted(RESERVED & set(everything))
     if reserved:
         do = "Give the metric another name"
@@ -71,9 +77,11 @@ def chosen_metrics(
     return {new: metrics[name] for new, name in chosen.items()}
 
 
-def metrics_text(metrics: Mapping[str, Metric]) -> str:
-    """Metrics and their names, as they are written."""
-    return ", ".join(f"{name}={metric!r}" for name, metric in metrics.items())
+def metrics_text(metrics: Mapping[str, Metric], labels: Sequence[str] = ()) -> str:
+    """Metrics and their names, as they are written, and labels where there are some."""
+    return ", ".join(
+        [f"{name}={metric!r}" for name, metric in metrics.items()] + [f"labels={list(labels)}"] * bool(labels)
+    )
 
 
 def not_a_metric(value: object, name: str = "") -> ConfigError:

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from assay.metrics.base import Metric, named_numbers
-from assay.render.plots import Bars, ConfusionPlot, Curve, Curves, MatrixPlot, Plot, Reliability
+from assay.render.plots import Bars, ConfusionPlot, Curve, Curves, MatrixPlot, Plot, Reliability, choose_plot
+from assay.render.svg import to_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _CURVES = {"roc": (0, 1), "pr": (1, 0), "det": (0, 1)}
 """Which entries of the value of a curve are x and y, by its kind."""
+
+
+def drawn(
+    metrics: Mapping[str, Metric], values: Mapping[str, Any], name: str, axes: Axes | None, classes: Sequence[str]
+) -> Axes:
+    """Draw one of the values; see `assay.meter.Meter.plot`."""
+    plots = plots_of(metrics, values, classes)
+    return to_axes(choose_plot(plots, "" if name in metrics else name), axes)
 
 
 def plots_of(

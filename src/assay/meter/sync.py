@@ -61,7 +61,7 @@ def synced(
         )
     tallies = plan.tallies
     metrics = {name: plan.metrics[name] for name in sorted(plan.metrics)}  # ranks may list them in any order
-    described = f"Meter({metrics_text(metrics)}{', weighted=True' if plan.weighted else ''})"
+    described = f"Meter({metrics_text(metrics, plan.labels)}{', weighted=True' if plan.weighted else ''})"
     exchange = _Exchange(tallies, [field for k, tally in enumerate(tallies) for field in _Field.of(k, tally)], ranks)
     failure: Exception | None = None
     try:

@@ -16,12 +16,14 @@ from assay.devices.memory import host_bytes
 from assay.encode.base import TENSORS
 from assay.errors import AssayError, ConfigError, InputError, ShapeError, describe
 from assay.meter.arguments import NO_RAGGED, Arguments
+from assay.meter.label_codes import numbered
 from assay.meter.raw_samples import encoded, shared_encoders
 from assay.metrics.base import Metric
 from assay.metrics.parsing import as_text
+from assay.tally.arrays import as_tensor
 from assay.tally.base import BatchLayout, State, Tally
 from assay.tally.composite import CompositeTally, components
-from assay.tally.inputs import as_tensor, check_inputs, layout, match_shapes
+from assay.tally.inputs import check_inputs, layout, match_shapes
 from assay.tally.labels.labels import Labels
 
 
@@ -46,7 +48,9 @@ class TallyPlan:
     their place in it.
     """
 
-    def __init__(self, metrics: Mapping[str, Metric], weighted: bool) -> None:
+    def __init__(self, metrics: Mapping[str, Metric], weighted: bool, labels: tuple[str, ...] = ()) -> None:
+        self.labels = labels
+        """What strings in updates stand for, in the order of their numbers; empty where none are taken."""
         self.encoders = shared_encoders(metrics)
         self.metrics, self.weighted = dict(metrics), weighted
         self._wanted = {name: metrics[name].batch_tally(weighted) for name in sorted(metrics)}
@@ -168,6 +172,8 @@ class TallyPlan:
             self.check_columns(())
         names = ("preds", "target", "weights", *batch.names)
         arguments = dict(zip(names, batch.tensors, strict=True))
+        if self.labels:
+            arguments |= {name: numbered(name, arguments[name], self.labels) for name in ("preds", "target")}
         if self.counts_one_encoder and not self.weighted and arguments["weights"] is None:
             made = {name: tensor for name, tensor in arguments.items() if tensor is not None}
             self.check(layout(made))  # no tensor is the caller's: nothing else can be wrong
@@ -235,19 +241,19 @@ class TallyPlan:
         ]
 
 
-def tally_plan(metrics: Mapping[str, Metric], weighted: bool) -> TallyPlan:
+def tally_plan(metrics: Mapping[str, Metric], weighted: bool, labels: tuple[str, ...] = ()) -> TallyPlan:
     """The plan of these metrics; equal metrics share one, as a plan never changes.
 
     Metrics that hold a function of the caller get their own: it is no part of their equality, and is not to be kept.
     """
     if any(encoder.function is not None for metric in metrics.values() for encoder in metric.encoders):
-        return TallyPlan(metrics, weighted)
+        return TallyPlan(metrics, weighted, labels)
     try:
-        return _shared_plan(tuple(metrics.items()), weighted)
+        return _shared_plan(tuple(metrics.items()), weighted, labels)
     except TypeError:  # a metric of one's own with a field that has no hash
-        return TallyPlan(metrics, weighted)
+        return TallyPlan(metrics, weighted, labels)
 
 
 @lru_cache(maxsize=256)
-def _shared_plan(metrics: tuple[tuple[str, Metric], ...], weighted: bool) -> TallyPlan:
-    return TallyPlan(dict(metrics), weighted)
+def _shared_plan(metrics: tuple[tuple[str, Metric], ...], weighted: bool, labels: tuple[str, ...]) -> TallyPlan:
+    return TallyPlan(dict(metrics), weighted, labels)

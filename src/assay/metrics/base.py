@@ -5,12 +5,10 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
-import operator
-from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -18,8 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.encode.base import Encoder
-from assay.errors import ConfigError, describe, plural
+from assay.errors import ConfigError, describe
 from assay.metrics.documentation import docstring, field_hints, fixed_fields, sections
+from assay.metrics.field_values import check_size, literals_of, number_kind, plain
+from assay.metrics.metric_type import OF_METERS, MetricType, about_positions
 from assay.metrics.operators import binary, unary
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends
@@ -43,15 +43,6 @@ Picture = Literal["bars", "matrix", "reliability", "roc", "pr", "det"]
 NO_ESTIMATE = "a total, a count or an extreme, which says nothing of other samples"
 """Why such a value has no interval."""
 
-LARGEST_SIZES: Mapping[str, int] = {
-    **dict.fromkeys(("num_classes", "num_labels", "num_groups", "num_outputs", "n_bins"), 1 << 24),
-    **dict.fromkeys(("num_features", "num_target_features"), 1 << 24),
-    "max_k": 1 << 20,
-    "outputs": 1 << 16,  # each has tallies of its own
-    **dict.fromkeys(("n_gram", "n_char_order", "n_word_order"), 1 << 10),
-}
-"""The largest values of arguments that states are sized by: what is beyond them is a mistake, or would take hours."""
-
 ANY_NUMBER = (-math.inf, math.inf)
 NOT_NEGATIVE = (0.0, math.inf)
 SHARE = (0.0, 1.0)
@@ -62,59 +53,6 @@ AT_MOST_1 = (-math.inf, 1.0)
 DIRECTIONS: Mapping[bool | None, str] = {True: "higher", False: "lower", None: ""}
 """What reports call `higher_is_better`."""
 Examples: TypeAlias = tuple[Mapping[str, Any], ...]
-
-
-class MetricType(ABCMeta):
-    """The type of metrics: arguments that a metric does not have raise an error that says what to write."""
-
-    if not TYPE_CHECKING:  # for type checkers, calling a metric's class is its `__init__` alone
-
-        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            try:
-                return super().__call__(*args, **kwargs)
-            except TypeError as error:
-                signature = cls.__signature__
-                try:
-                    signature.bind(*args, **kwargs)
-                except TypeError:
-                    raise TypeError(_about_arguments(cls.__name__, signature, args, kwargs, error)) from None
-                raise
-
-        @property
-        def __signature__(cls) -> inspect.Signature:
-            signature = inspect.signature(cls.__init__)
-            return signature.replace(parameters=list(signature.parameters.values())[1:])
-
-
-def _about_arguments(
-    name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any], error: TypeError
-) -> str:
-    """What is wrong with the arguments of a metric, and what to write."""
-    names = list(signature.parameters)
-    if "task" in kwargs:
-        given = {key: value for key, value in kwargs.items() if key in ("num_classes", "num_labels")}
-        shown = ", ".join(f"{key}={value!r}" for key, value in given.items())
-        do = f"Write {name}({shown}), or import {name} from assay.compat.torchmetrics, which takes task="
-        return describe(name, "task", "num_classes for several classes, num_labels for several labels, or neither", do)
-    unknown = sorted(kwargs.keys() - set(names))
-    if unknown:
-        close = difflib.get_close_matches(unknown[0], names, 1)
-        do = f"Write {close[0]}=" if close else f"Leave {unknown[0]} out"
-        return describe(name, f"unexpected keyword argument {unknown[0]!r}", f"some of {', '.join(names)}", do)
-    keywords = [each for each, parameter in signature.parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
-    if len(args) > len(names) - len(keywords):
-        do = f"Write the names, as in {name}({(keywords or names)[0]}={args[0]!r})" if names else "Leave them out"
-        return describe(name, f"{plural(len(args), 'argument')} without a name", ", ".join(names) or "no argument", do)
-    missing = [key for key, each in signature.parameters.items() if each.default is each.empty and key not in kwargs][
-        len(args) :
-    ]
-    return (
-        describe(name, f"no {', '.join(missing)}", ", ".join(names), f"Pass {missing[0]}=") if missing else str(error)
-    )
-
-
-_OF_METERS = frozenset({"update", "reset", "forward", "to", "cpu", "cuda", "merge", "merge_state", "state_dict"})
-"""What metrics of other libraries have, and here a meter has or does not need."""
 
 
 class GroupCounts(Protocol):
@@ -189,8 +127,8 @@ class Metric(metaclass=MetricType):
         hints = field_hints(cls)
         cls.__annotations__ = inspect.get_annotations(cls) | {name: kind for name, (kind, _) in hints.items()}
         texts = {name: text or cls.arguments.get(name, "") for name, (_, text) in hints.items()}
-        numbers = {name: number for name, (kind, _) in hints.items() if (number := _number(kind))}
-        choices = {name: literals for name, (kind, _) in hints.items() if (literals := _literals(kind))}
+        numbers = {name: number for name, (kind, _) in hints.items() if (number := number_kind(kind))}
+        choices = {name: literals for name, (kind, _) in hints.items() if (literals := literals_of(kind))}
         fixed = fixed_fields(cls)
         cls.arguments = _without(fixed, {**cls.arguments, **texts})
         cls._numbers, cls._choices = (
@@ -209,13 +147,15 @@ class Metric(metaclass=MetricType):
             value = getattr(self, name)
             if not (optional and value is None):
                 object.__setattr__(self, name, plain(name, value, kind))
-                _check_size(name, getattr(self, name))
+                check_size(name, getattr(self, name))
         for name, choices in self._choices.items():
             value = getattr(self, name)
             if not any(type(value) is type(choice) and value == choice for choice in choices):
                 *others, last = map(repr, choices)
                 expected = f"{', '.join(others)} or {last}" if others else last
-                default = getattr(type(self), name, choices[0])
+                words = [choice for choice in choices if isinstance(choice, str)]
+                close = difflib.get_close_matches(str(value).lower(), words, 1)
+                default = close[0] if close else getattr(type(self), name, choices[0])
                 do = f"Pass {name}={default!r}" if default is not None else f"Leave {name} out"
                 raise ConfigError(describe(name, repr(value), expected, do))
 
@@ -239,7 +179,7 @@ class Metric(metaclass=MetricType):
         def __getattr__(self, name: str) -> Any:
             """Raise for what the metric does not have; what meters have is named."""
             kind = type(self).__name__
-            if name in _OF_METERS:
+            if name in OF_METERS:
                 do = f"Write meter = Meter(metric={self!r}), meter.update(preds, target), meter.compute()"
                 raise AttributeError(
                     describe(kind, f"no attribute {name!r}, as a metric holds no counts", "a meter", do)
@@ -390,7 +330,13 @@ class Metric(metaclass=MetricType):
         return None
 
     def __call__(
-        self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None
+        self,
+        preds: Any,
+        target: Any = None,
+        *others: Any,
+        weights: Any = None,
+        labels: Sequence[str] | None = None,
+        **columns: Any,
     ) -> Any:
         """The value of this metric on one batch.
 
@@ -399,6 +345,7 @@ class Metric(metaclass=MetricType):
                 metric takes those.
             target: what they are compared with, of the shape that the metric's description states.
             weights: one weight per sample, shape `(N,)`, or one per target.
+            labels: what strings stand for, in the order of their numbers; by default the sorted ones of both arguments.
             **columns: the named columns that the metric takes.
 
         Returns:
@@ -406,10 +353,17 @@ class Metric(metaclass=MetricType):
 
         Raises:
             InputError: invalid shapes, dtypes or values.
+
+        Example:
+            >>> from assay.metrics import Accuracy
+            >>> Accuracy(num_classes=3)(["b", "c", "b"], ["a", "c", "a"])
+            tensor(0.3333, dtype=torch.float64)
         """
         from assay.meter.batch_values import value_of_batch  # the meter knows metrics; they meet it only when called
 
-        return value_of_batch(self, preds, target, weights, columns)
+        if others:
+            raise TypeError(about_positions(self, len(others)))
+        return value_of_batch(self, preds, target, weights, columns, labels)
 
     def plot(
         self,
@@ -450,75 +404,6 @@ def _without(names: frozenset[str], mapping: Mapping[str, Any]) -> dict[str, Any
     return {name: value for name, value in mapping.items() if name not in names}
 
 
-def _check_size(name: str, value: float) -> None:
-    """Raise a `ConfigError` for an argument that asks for states of an impossible size."""
-    if value > LARGEST_SIZES.get(name, math.inf):
-        do = f"Check {name}: it sizes what is counted"
-        raise ConfigError(describe(name, f"{value:,}", f"at most {LARGEST_SIZES[name]:,}", do))
-
-
-def plain(name: str, value: Any, kind: str) -> Any:
-    """A value as a plain `int` (of 64 bits), `float` or `bool`.
-
-    Raises:
-        ConfigError: it is of another kind.
-    """
-    make, expected = _PLAIN[kind]
-    try:
-        return make(value)
-    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise ConfigError(describe(name, repr(value), expected, f"Pass {name} as a plain {kind}")) from error
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not -(2**63) <= (whole := operator.index(value)) < 2**63:
-        raise TypeError
-    return whole
-
-
-def _real(value: Any) -> float:
-    if isinstance(value, bool | str | bytes):
-        raise TypeError
-    number = float(value)
-    return _NAN if math.isnan(number) else number
-
-
-class _EqualNaN(float):
-    """NaN that equals NaN, so that equal arguments are equal: from Python 3.13 on dataclasses compare by field."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, float) and math.isnan(other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(type(self))
-
-
-_NAN = _EqualNaN("nan")
-
-
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError
-    return bool(value)
-
-
-_PLAIN: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "int": (_whole, "an integer of at most 64 bits"),
-    "float": (_real, "a number"),
-    "bool": (_truth, "True or False"),
-}
-
-
-def _number(kind: Any) -> tuple[str, bool] | None:
-    """What kind of number a type stands for, and whether it may be None; None where it is no number."""
-    options = [getattr(each, "__name__", str(each)) for each in get_args(kind) or (kind,)]
-    names = [name for name in options if name != "NoneType"]
-    return (names[0], len(options) > 1) if len(names) == 1 and names[0] in _PLAIN else None
-
-
 def number(value: float) -> Tensor:
     """A result: a 0-dimensional float64 tensor on the CPU."""
     return torch.tensor(value, dtype=torch.float64, device="cpu")
@@ -527,15 +412,6 @@ def number(value: float) -> Tensor:
 def vector(values: Any) -> Tensor:
     """A result per class or output: a float64 tensor on the CPU."""
     return torch.tensor([float(v) for v in values], dtype=torch.float64, device="cpu")
-
-
-def _literals(kind: Any) -> tuple[Any, ...]:
-    """The values of a type that is a `Literal`, with None where that is among them; empty for other types."""
-    options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    literals = [each for each in options if get_origin(each) is Literal]
-    if len(literals) + (NoneType in options) != len(options):
-        return ()
-    return tuple(value for each in literals for value in get_args(each)) + ((None,) if NoneType in options else ())
 
 
 def named_numbers(name: str, value: Any) -> Iterator[tuple[str, float]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.compiler import is_compiling
@@ -13,6 +12,7 @@ from torch.nn.parameter import is_lazy
 
 from assay.devices.placement import bring_together, has_values, is_freed, is_plain, plain
 from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, describe, plural
+from assay.tally.arrays import as_tensor, not_a_tensor
 from assay.tally.base import BatchLayout, TensorLayout
 
 _DTYPES = {
@@ -59,30 +59,6 @@ def check_inputs(arguments: Mapping[str, Any], weighted: bool, strict: bool) -> 
     return tensors
 
 
-def as_tensor(value: Any) -> Any:
-    """Numbers of NumPy, pandas and Python as a tensor on the CPU; anything else unchanged.
-
-    Arrays, what converts itself to one (`__array__`, as a Series does), numbers, and lists and tuples of numbers. The
-    dtype is NumPy's: Python's floats are float64. The tensor may share the memory of an array, and is read when an
-    update counts or copies it, as a tensor of the caller is.
-    """
-    if value is None or isinstance(value, Tensor):
-        return value
-    is_list = isinstance(value, list | tuple)
-    if not (is_list or isinstance(value, bool | int | float) or hasattr(value, "__array__")):
-        return value
-    if is_list and any(isinstance(each, Tensor) for each in value):
-        return value
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind not in "biufc":
-            return value
-        is_usable = array.dtype.isnative and array.flags.writeable and all(stride >= 0 for stride in array.strides)
-        return torch.from_numpy(array if is_usable else array.astype(array.dtype.newbyteorder("="), order="C"))
-    except Exception:  # lists of several lengths, numbers that torch lacks, or what cannot convert itself after all
-        return value
-
-
 def match_shapes(tensors: dict[str, Tensor], check: Callable[[BatchLayout], None]) -> dict[str, Tensor]:
     """The arguments after their layout was checked; where `(N, 1)` meets `(N,)` and only that fits, all as `(N,)`.
 
@@ -121,33 +97,10 @@ def type_name(value: object) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
-def _how_to_pass(name: str, value: Any) -> str:
-    """How something else than a tensor becomes one."""
-    if isinstance(value, list | tuple) and any(isinstance(each, Tensor) for each in value):
-        return f"Pass torch.stack({name}), or torch.cat({name}) of batches"
-    if _has_strings(value):
-        return (
-            "Number the strings of preds and target by one list of all classes, which every batch shares: "
-            "`classes = sorted({*preds, *target})`, then `preds = [classes.index(each) for each in preds]` and "
-            "`target = [classes.index(each) for each in target]`"
-        )
-    return f"Pass {name} as a tensor, an array or a list of numbers"
-
-
-def _has_strings(value: Any) -> bool:
-    """Whether something is a list, an array or a Series of strings."""
-    if not (isinstance(value, list | tuple) or hasattr(value, "__array__")) or isinstance(value, type):
-        return False
-    try:
-        return any(isinstance(each, str) for each in value)
-    except Exception:  # what has no elements, or does not give them
-        return False
-
-
 def _check(name: str, value: Any) -> None:
     """Raise when a value is no dense tensor of numbers."""
     if not isinstance(value, Tensor):
-        raise ShapeError(describe(name, type_name(value), "a tensor", _how_to_pass(name, value)))
+        raise not_a_tensor(name, value, type_name(value))
     lazy = not is_compiling() and is_lazy(value)
     if lazy or not has_values(value):
         got = f"{type_name(value) if lazy else f'a tensor on {value.device}'}, without values"

@@ -1,0 +1,71 @@
+"""The type of metrics: what is wrong with a call, and what to write."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from abc import ABCMeta
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import describe, plural
+
+
+class MetricType(ABCMeta):
+    """The type of metrics: arguments that a metric does not have raise an error that says what to write."""
+
+    if not TYPE_CHECKING:  # for type checkers, calling a metric's class is its `__init__` alone
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return super().__call__(*args, **kwargs)
+            except TypeError as error:
+                signature = cls.__signature__
+                try:
+                    signature.bind(*args, **kwargs)
+                except TypeError:
+                    raise TypeError(_about_arguments(cls.__name__, signature, args, kwargs, error)) from None
+                raise
+
+        @property
+        def __signature__(cls) -> inspect.Signature:
+            signature = inspect.signature(cls.__init__)
+            return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+def _about_arguments(
+    name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any], error: TypeError
+) -> str:
+    """What is wrong with the arguments of a metric, and what to write."""
+    names = list(signature.parameters)
+    if "task" in kwargs:
+        given = {key: value for key, value in kwargs.items() if key in ("num_classes", "num_labels")}
+        shown = ", ".join(f"{key}={value!r}" for key, value in given.items())
+        do = f"Write {name}({shown}), or import {name} from assay.compat.torchmetrics, which takes task="
+        return describe(name, "task", "num_classes for several classes, num_labels for several labels, or neither", do)
+    unknown = sorted(kwargs.keys() - set(names))
+    if unknown:
+        close = difflib.get_close_matches(unknown[0], names, 1)
+        do = f"Write {close[0]}=" if close else f"Leave {unknown[0]} out"
+        return describe(name, f"unexpected keyword argument {unknown[0]!r}", f"some of {', '.join(names)}", do)
+    keywords = [each for each, parameter in signature.parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
+    if len(args) > len(names) - len(keywords):
+        do = f"Write the names, as in {name}({(keywords or names)[0]}={args[0]!r})" if names else "Leave them out"
+        return describe(name, f"{plural(len(args), 'argument')} without a name", ", ".join(names) or "no argument", do)
+    missing = [key for key, each in signature.parameters.items() if each.default is each.empty and key not in kwargs][
+        len(args) :
+    ]
+    return (
+        describe(name, f"no {', '.join(missing)}", ", ".join(names), f"Pass {missing[0]}=") if missing else str(error)
+    )
+
+
+def about_positions(metric: Any, others: int) -> str:
+    """What to write where a call has more than predictions and targets without a name."""
+    names = sorted({*metric.tally(False).columns}.union(*(each.columns for each in metric.encoders)) or {"weights"})
+    do = f"Write {type(metric).__name__}(...)(preds, target, {', '.join(f'{name}=...' for name in names)})"
+    return describe(type(metric).__name__, f"{others + 2} arguments without a name", "preds and target", do)
+
+
+OF_METERS = frozenset({"update", "reset", "forward", "to", "cpu", "cuda", "merge", "merge_state", "state_dict"})
+"""What metrics of other libraries have, and here a meter has or does not need."""
