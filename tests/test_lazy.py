@@ -49,7 +49,7 @@ def test_a_home_without_the_name_is_an_attribute_error(package):
 
 @pytest.mark.parametrize(
     ("code", "most"),
-    [("import assay", 4), ("from assay import Accuracy, F1Score", 60), ("from assay import Accuracy, Meter", 100)],
+    [("import assay", 4), ("from assay import Accuracy, F1Score", 60), ("from assay import Accuracy, Meter", 104)],
 )
 @one_of_each()
 def test_metrics_and_meters_import_little_besides_torch(code, most):
@@ -75,3 +75,30 @@ def test_dir_lists_what_is_public():
     public = [name for name in dir(assay) if not name.startswith("_")]
     assert {"Accuracy", "evaluate", "compare", "metrics", "errors"} <= set(public)
     assert not {"attach", "TYPE_CHECKING", "annotations", "tally"} & set(public)
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "do"),
+    [
+        ("assay.metrics", "Acuracy", r"did you mean Accuracy\?"),
+        ("assay.metrics", "RMSE", r"write MeanSquaredError\(squared=False\)"),
+        (
+            "assay.metrics",
+            "MulticlassAccuracy",
+            r"write Accuracy\(num_classes=...\), or import .* assay.compat.torchmetrics",
+        ),
+        ("assay", "ROC", "write from assay.metrics import ROC"),
+        ("assay", "MSE", r"write MeanSquaredError\(\)"),
+        ("assay", "cbrt_of_nothing", "cannot import name 'cbrt_of_nothing' from 'assay'$"),
+    ],
+)
+def test_imports_of_names_that_there_are_not_say_what_to_write(package, name, do):
+    with pytest.raises(ImportError, match=do):
+        exec(f"from {package} import {name}")
+    assert not hasattr(sys.modules[package], name)
+
+
+def test_modules_that_no_package_lists_are_imported():
+    from assay import tally
+
+    assert tally.__name__ == "assay.tally"

@@ -8,12 +8,14 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import get_data, iter_modules
+from types import FrameType
 
 
 def attach(
-    package: str, homes: Mapping[str, str], modules: Sequence[str] = ()
+    package: str, homes: Mapping[str, str], modules: Sequence[str] = (), hints: str = ""
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Make the ``__getattr__`` and ``__dir__`` of a package whose names live in other modules.
 
@@ -21,18 +23,27 @@ def attach(
         package: the package's ``__name__``.
         homes: public name -> the module that defines it.
         modules: its modules and packages that are imported when they are first used, too.
+        hints: the module whose `hint(package, name)` says what to write instead of a name that there is not.
 
     Returns:
         The two functions, to be bound at the package's top level.
     """
 
+    def hint(name: str) -> str:
+        if name.startswith("_"):
+            return ""
+        said = import_module(hints).hint(package, name) if hints else ""
+        close = [] if said else difflib.get_close_matches(name, homes, 1)
+        said = f"did you mean {close[0]}?" if close else said
+        return f"; {said}" if said else ""
+
     def get(name: str) -> object:
         if name in modules:
             return import_module(f"{package}.{name}")
         if name not in homes:
-            close = [] if name.startswith("_") else difflib.get_close_matches(name, homes, 1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
+            if _imports_names(sys._getframe(1)) and find_spec(f"{package}.{name}") is None:
+                raise ImportError(f"cannot import name {name!r} from {package!r}{hint(name)}", name=package)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint(name)}")
         value = getattr(import_module(homes[name]), name)
         setattr(sys.modules[package], name, value)  # the next look-up does not come here
         return value
@@ -42,6 +53,12 @@ def attach(
         return sorted({*dunder, *homes, *modules})
 
     return get, names
+
+
+def _imports_names(frame: FrameType) -> bool:
+    """Whether a frame is that of `from package import name`, which drops the message of an `AttributeError`."""
+    code = frame.f_code
+    return code.co_name == "_handle_fromlist" and code.co_filename.startswith("<frozen importlib")
 
 
 def homes(package: str, path: Iterable[str]) -> dict[str, str]:

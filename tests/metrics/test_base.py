@@ -6,6 +6,7 @@ import inspect
 import json
 import math
 import pickle
+import pydoc
 from copy import deepcopy
 from dataclasses import asdict, fields, replace
 
@@ -16,7 +17,8 @@ import torch
 import assay.metrics
 from assay import Meter
 from assay.errors import ConfigError
-from assay.metrics import Accuracy, BLEUScore, DiceScore, FBetaScore, FrechetDistance, Quantile
+from assay.metrics import Accuracy, BLEUScore, DiceScore, FBetaScore, FrechetDistance, Quantile, RetrievalMAP
+from assay.metrics.base import Metric
 from laws import CASES
 
 METRICS = {type(case.metric): case.metric for case in CASES}
@@ -120,3 +122,27 @@ def test_the_signature_of_a_metric_is_that_of_its_arguments():
 def test_a_name_that_is_not_there_is_answered_with_a_near_one():
     with pytest.raises(AttributeError, match="did you mean Accuracy"):
         assay.metrics.Acuracy  # noqa: B018 - the look-up raises
+
+
+def test_compute_without_counts_names_the_meter():
+    with pytest.raises(TypeError, match=r"Accuracy: got no 'compute'.*meter = Meter\(metric=Accuracy\(\)\)"):
+        Accuracy().compute()
+
+
+def test_a_third_argument_without_a_name_is_named():
+    with pytest.raises(TypeError, match=r"Write RetrievalMAP\(...\)\(preds, target, indexes=...\)"):
+        RetrievalMAP()([0.5], [1], [0])
+
+
+def test_a_choice_that_is_nearly_right_names_the_nearest():
+    with pytest.raises(ConfigError, match="Pass average='macro'"):
+        Accuracy(num_classes=3, average="marco")
+
+
+def test_help_shows_what_a_user_needs():
+    text = pydoc.render_doc(Accuracy, renderer=pydoc.plaintext)
+    assert len(text.splitlines()) < 120
+    assert all(word in text for word in ("num_classes", "__call__", "plot", "higher_is_better"))
+    assert not any(word in text for word in ("per_sample", "replicates", "pooled", "__dataclass_fields__"))
+    assert {"num_classes", "average", "plot"} <= set(dir(Accuracy()))
+    assert "compute" in dir(Metric)

@@ -19,7 +19,7 @@ from assay.encode.base import Encoder
 from assay.errors import ConfigError, describe
 from assay.metrics.documentation import docstring, field_hints, fixed_fields, sections
 from assay.metrics.field_values import check_size, literals_of, number_kind, plain
-from assay.metrics.metric_type import OF_METERS, MetricType, about_positions
+from assay.metrics.metric_type import OF_METERS, MetricType, about_meters, about_positions, needing_counts
 from assay.metrics.operators import binary, unary
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends
@@ -124,6 +124,8 @@ class Metric(metaclass=MetricType):
         """Describe the arguments in the docstring, note which of them are numbers, and leave types as annotations."""
         super().__init_subclass__(**options)
         cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # of its own, which dataclasses do not replace
+        if "compute" in cls.__dict__:
+            cls.compute = needing_counts(cls.compute)  # type: ignore[method-assign]
         hints = field_hints(cls)
         cls.__annotations__ = inspect.get_annotations(cls) | {name: kind for name, (kind, _) in hints.items()}
         texts = {name: text or cls.arguments.get(name, "") for name, (_, text) in hints.items()}
@@ -178,13 +180,9 @@ class Metric(metaclass=MetricType):
 
         def __getattr__(self, name: str) -> Any:
             """Raise for what the metric does not have; what meters have is named."""
-            kind = type(self).__name__
             if name in OF_METERS:
-                do = f"Write meter = Meter(metric={self!r}), meter.update(preds, target), meter.compute()"
-                raise AttributeError(
-                    describe(kind, f"no attribute {name!r}, as a metric holds no counts", "a meter", do)
-                )
-            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+                raise AttributeError(about_meters(self, name))
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def encoder(self) -> Encoder | None:
@@ -237,6 +235,9 @@ class Metric(metaclass=MetricType):
             What the numbers are, and one number a sample, NaN where it is undefined; None where a metric has none.
         """
         return None
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(type(self)), *self.arguments})
 
     def __repr__(self) -> str:
         """The class with the arguments that are not its defaults."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 from abc import ABCMeta
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import describe, plural
@@ -13,6 +14,12 @@ from assay.errors import describe, plural
 
 class MetricType(ABCMeta):
     """The type of metrics: arguments that a metric does not have raise an error that says what to write."""
+
+    def __dir__(cls) -> list[str]:
+        """What users of a metric of assay need, which `help` and completion show; all of a class of one's own."""
+        if cls.__abstractmethods__ or not cls.__module__.startswith("assay.metrics."):
+            return list(super().__dir__())
+        return list(_FOR_USERS)  # the docstring has the arguments
 
     if not TYPE_CHECKING:  # for type checkers, calling a metric's class is its `__init__` alone
 
@@ -31,6 +38,27 @@ class MetricType(ABCMeta):
         def __signature__(cls) -> inspect.Signature:
             signature = inspect.signature(cls.__init__)
             return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+_FOR_USERS = ("__call__", "higher_is_better", "plot", "value_range")
+
+
+def needing_counts(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """The `compute` of a metric, with an error for a call without counts that says what to write."""
+
+    @functools.wraps(compute)
+    def checked(self: Any, *counts: Any, **named: Any) -> Any:
+        if counts or named:
+            return compute(self, *counts, **named)
+        raise TypeError(about_meters(self, "compute"))
+
+    return checked
+
+
+def about_meters(metric: Any, name: str) -> str:
+    """What to write where a metric is used as one of another library, which holds counts."""
+    do = f"Write meter = Meter(metric={metric!r}), meter.update(preds, target), meter.compute()"
+    return describe(type(metric).__name__, f"no {name!r}, as a metric holds no counts", "a meter", do)
 
 
 def _about_arguments(

@@ -240,9 +240,14 @@ def _is_other_task(key: str, fields: Mapping[str, Any]) -> bool:
 
 
 def _is_metric(kind: str) -> bool:
+    return class_named(kind) is not None
+
+
+def class_named(kind: str) -> tuple[str, dict[str, Any]] | None:
+    """The class that a name such as `rmse` stands for, and the arguments that it implies; None where there is none."""
     with suppress(ConfigError):
-        return bool(_class_name(kind))
-    return False
+        return _class_name(kind)
+    return None
 
 
 def _class_name(kind: str) -> tuple[str, dict[str, Any]]:
