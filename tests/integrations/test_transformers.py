@@ -123,3 +123,11 @@ def test_an_evaluation_that_fails_half_way_is_not_part_of_the_next_one():
 def test_bad_arguments():
     with pytest.raises(ConfigError, match="metrics: got Accuracy, expected metrics by name, or a meter"):
         compute_metrics(Accuracy())
+
+
+def test_metrics_as_text_are_of_as_many_classes_as_scores():
+    compute = compute_metrics("accuracy,f1:average=macro")
+    for classes in (3, 2):
+        labels = np.arange(12) % classes
+        values = compute((np.eye(classes, dtype=np.float32)[labels], labels))
+        assert values == {"accuracy": 1.0, "f1": 1.0}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from assay.errors import ConfigError
-from assay.report import Report, Samples, Section, Slice, Value, compare, gate
+from assay.report import Report, Samples, Section, Slice, Value, compare, gate, history
 
 
 def section(name: str, right: list[int], **more: object) -> Section:
@@ -92,3 +92,18 @@ def test_what_is_printed_is_what_is_shown(one):
     comparison._repr_pretty_(SimpleNamespace(text=shown.append), False)
     assert shown == [str(comparison)]
     assert repr(comparison.delta("accuracy")).startswith("<Delta accuracy 0.0000 [")
+
+
+def test_slices_are_named_with_or_without_spaces():
+    parts = [Slice("sex = f, age = old", 3, [Value("accuracy", 0.5)]), Slice("a=b = c", 2, [Value("accuracy", 0.25)])]
+    report = Report("r", [Section("test", [Value("accuracy", 0.75)], slices=parts)])
+    for name in ("sex = f, age = old", "sex=f,age=old", " sex=f, age=old "):
+        assert report.value("accuracy", slice=name).value == 0.5
+    assert report.value("accuracy", slice="a=b=c").value == 0.25
+    comparison = compare(report, report)
+    assert comparison.delta("accuracy", slice="sex=f,age=old").slice == "sex = f, age = old"
+    assert comparison["accuracy"] is comparison.delta("accuracy")
+    assert repr(report.sections[0]) == "<Section 'test': accuracy 0.7500; 2 slices>"
+    assert repr(history([report, report])) == "<History of 2 runs: accuracy>"
+    with pytest.raises(ConfigError, match=r"rules: got 'accuracy>=0.5', .*\{\"min\": "):
+        gate(report, ["accuracy>=0.5"])

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from assay.integrations.mlflow import log_to_mlflow as log_to_mlflow
     from assay.integrations.ray import ray_aggregate as ray_aggregate
     from assay.integrations.ray import score_on_ray as score_on_ray
+    from assay.integrations.scikit_learn import Scorer as Scorer
+    from assay.integrations.scikit_learn import scorer as scorer
     from assay.integrations.tensorboard import log_to_tensorboard as log_to_tensorboard
     from assay.integrations.text_networks import bert_score as bert_score
     from assay.integrations.text_networks import infolm as infolm
@@ -51,6 +53,7 @@ _HOMES = {
     "lm_eval_model": ("LmEvalModel", "run_lm_eval"),
     "mlflow": ("log_to_mlflow",),
     "ray": ("ray_aggregate", "score_on_ray"),
+    "scikit_learn": ("Scorer", "scorer"),
     "tensorboard": ("log_to_tensorboard",),
     "text_networks": ("bert_score", "infolm"),
     "torchmetrics": ("AssayCollection", "AssayMetric", "as_torchmetric", "as_torchmetrics"),

@@ -25,19 +25,22 @@ class ComputeMetrics:
         meter: what was counted of the evaluation that is under way.
     """
 
-    def __init__(self, meter: Meter, transform: Transform | None = None) -> None:
-        self.meter, self._transform = meter, transform
+    def __init__(self, meter: Meter, transform: Transform | None = None, texts: Any = None) -> None:
+        self.meter, self._transform, self._texts = meter, transform, texts
 
     def __call__(self, prediction: Any, compute_result: bool = True) -> dict[str, Any]:
         """Count predictions, and give the values where this was the last batch.
 
         Args:
-            prediction: an `EvalPrediction`, of arrays or tensors.
+            prediction: an `EvalPrediction`, of arrays or tensors, or the pair of predictions and labels.
             compute_result: whether no batch follows.
         """
         try:
-            parts = (self._transform or _firsts)(prediction.predictions, prediction.label_ids)
+            pair = prediction if isinstance(prediction, tuple) else (prediction.predictions, prediction.label_ids)
+            parts = (self._transform or _firsts)(*pair)
             arguments = parts if isinstance(parts, Mapping) else _by_name(parts)
+            if self._texts is not None and not self.meter.rows and (classes := _class_count(arguments)):
+                self.meter = Meter(**as_metrics(self._texts, {}, {"num_classes": classes}))
             self.meter.update(**(arguments if self.meter.takes_raw else _tensors(arguments)))
             values = _flat(self.meter.compute()) if compute_result else {}
         except Exception:
@@ -52,6 +55,12 @@ def _firsts(preds: Any, labels: Any) -> tuple[Any, Any]:
     """The first part of each: logits come first where a model gives more than them."""
     first, second = (part[0] if isinstance(part, tuple | list) else part for part in (preds, labels))
     return first, second
+
+
+def _class_count(arguments: Mapping[str, Any]) -> int:
+    """How many classes there are: the scores of a sample, where its target is one number; else 0."""
+    preds, target = (tuple(getattr(arguments.get(name), "shape", ())) for name in ("preds", "target"))
+    return int(preds[1]) if len(preds) == 2 and len(target) == 1 and preds[1] > 1 else 0
 
 
 def _by_name(parts: tuple[Any, ...]) -> dict[str, Any]:
@@ -95,7 +104,8 @@ def compute_metrics(
             -100, with which the Trainer pads, are left out by metrics with `ignore_index=-100`.
         transform: how predictions and labels become `(preds, target)`, `(preds, target, weights)`, or the arguments of
             `Meter.update` by name (lists of strings for metrics of text); the first part of each by default.
-        num_classes: the number of classes of metrics that are written as text.
+        num_classes: the number of classes of metrics that are written as text; by default that of the scores, where
+            predictions are `(N, C)` and labels `(N,)`.
 
     Raises:
         ConfigError: it is nothing of these.
@@ -103,7 +113,7 @@ def compute_metrics(
     Example:
         >>> import numpy as np
         >>> from types import SimpleNamespace
-        >>> compute = compute_metrics("accuracy,f1:average=macro", num_classes=3)
+        >>> compute = compute_metrics("accuracy,f1:average=macro")
         >>> compute(SimpleNamespace(predictions=np.eye(3), label_ids=np.array([0, 1, 1])))
         {'accuracy': 0.6666666666666666, 'f1': 0.5555555555555556}
     """
@@ -113,4 +123,4 @@ def compute_metrics(
     if not isinstance(opened, Mapping):
         got, do = type(opened).__name__, 'Pass {"accuracy": Accuracy(num_classes=3)}'
         raise ConfigError(describe("metrics", got, "metrics by name, or a meter", do))
-    return ComputeMetrics(Meter(**opened), transform)
+    return ComputeMetrics(Meter(**opened), transform, metrics if num_classes is None else None)

@@ -15,6 +15,7 @@ from assay.render.text import interval, number
 from assay.report.comparison_view import comparison_document
 from assay.report.data_frames import data_frame
 from assay.report.report import now
+from assay.report.slices import spaced
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -253,6 +254,12 @@ class Comparison(Record, Viewable, schema="assay.comparison/6"):
         baseline, *runs = (repr(run.name) for run in self.runs)
         return f"<Comparison of {', '.join(runs)} with {baseline}: {len(self.deltas)} difference(s)>"
 
+    def __getitem__(self, metric: str) -> Delta:
+        """The difference of a metric on all samples: `delta(metric)`."""
+        return self.delta(metric)
+
+    __iter__ = None  # a comparison is no sequence, although it has __getitem__
+
     def delta(self, metric: str, section: str | None = None, run: str | None = None, slice: str = "") -> Delta:
         """The difference of one metric.
 
@@ -265,7 +272,7 @@ class Comparison(Record, Viewable, schema="assay.comparison/6"):
         Raises:
             ConfigError: none fits, or several do.
         """
-        on = [delta for delta in self.deltas if delta.slice == slice]
+        on = [delta for delta in self.deltas if spaced(delta.slice) == spaced(slice)]
         fit = [d for d in on if d.metric == metric and section in (None, d.section) and run in (None, d.run)]
         if len(fit) == 1:
             return fit[0]

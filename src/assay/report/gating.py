@@ -92,7 +92,12 @@ def gate(
 
 def _rules(rules: Rules) -> Iterator[GateRule]:
     if not isinstance(rules, Mapping):
-        yield from rules
+        listed = (rules,) if isinstance(rules, str | GateRule) else rules
+        for each in listed:
+            if not isinstance(each, GateRule):
+                do = 'Write {"min": {"accuracy": 0.9}}'
+                raise ConfigError(describe("rules", repr(each), "rules, or metrics and bounds by kind", do))
+        yield from listed
         return
     for kind, bounds in rules.items():
         if not isinstance(bounds, Mapping):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from assay._records import OPTIONAL, Record
+from assay.errors import plural
 from assay.render import Document, Viewable
 from assay.report.comparison import Delta, Run
 from assay.report.history_view import history_document
@@ -76,6 +77,11 @@ class History(Record, Viewable, schema="assay.history/1"):
     correction: str = "holm"
     created: str = field(default_factory=now)
     sequential: bool = field(default=False, metadata=OPTIONAL)
+
+    def __repr__(self) -> str:
+        """One line: how many runs, and of which metrics."""
+        names = ", ".join(dict.fromkeys(each.name for each in self.metrics))
+        return f"<History of {plural(len(self.runs), 'run')}: {names or 'no metrics'}>"
 
     def to_document(self) -> Document:
         """What is shown: for each section the last values and how they came about, then every run."""

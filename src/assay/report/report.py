@@ -163,7 +163,7 @@ class Report(Record, Viewable, schema=SCHEMA):
         Args:
             metric: its name.
             section: where it stands; may be left out where only one section has it.
-            slice: on which slice, as the report shows it: ``"sex = f"``; all samples by default.
+            slice: on which slice, as the report shows it: ``"sex = f"``, ``"sex=f, age=old"``; all samples by default.
 
         Raises:
             ConfigError: none fits, or several do.

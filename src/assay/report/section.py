@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from assay._records import OPTIONAL, CellValue, Record
-from assay.errors import ConfigError, ShapeError, describe
+from assay.errors import ConfigError, ShapeError, describe, plural
 from assay.render.plots import Plot
+from assay.render.text import number
 from assay.report.resampling import Resampling
 from assay.report.samples import Samples
-from assay.report.slices import Slice
+from assay.report.slices import Slice, spaced
 from assay.report.value import Value
 from assay.report.worst_queries import WorstQueries
 
@@ -86,9 +87,16 @@ class Section(Record):
         for each in self.slices:
             each.check_samples(self.samples)
 
+    def __repr__(self) -> str:
+        """One line: the name, the values, and how many slices there are."""
+        shown = [f"{value.name} {number(value.value)}" for value in self.values[:4]] + ["…"] * (len(self.values) > 4)
+        slices = f"; {plural(len(self.slices), 'slice')}" if self.slices else ""
+        return f"<Section {self.name!r}: {', '.join(shown) or 'no values'}{slices}>"
+
     def of_slice(self, name: str) -> Section | None:
         """One slice as a section of its own; None where there is no slice of this name."""
         part = next((each for each in self.slices if each.name == name), None)
+        part = part or next((each for each in self.slices if spaced(each.name) == spaced(name)), None)
         if part is None:
             return None
         known = None if part.members is None else self.samples

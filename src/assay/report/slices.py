@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,6 +14,16 @@ from assay.report.packed_array import PackedArray
 from assay.report.resampling import Resampling
 from assay.report.samples import Samples
 from assay.report.value import Value
+
+
+def spaced(name: str) -> str:
+    """The name of a slice as reports write it.
+
+    Example:
+        >>> spaced("sex=f,country=de")
+        'sex = f, country = de'
+    """
+    return re.sub(r"\s*,\s*(?=[^,=]+=)", ", ", re.sub(r"\s*=\s*", " = ", name.strip()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,8 +66,8 @@ class ReportOptions:
             raise ConfigError(describe("seed", repr(self.seed), "an integer from 0 to 2^63 - 1", "Pass seed=0"))
         if self.num_classes is not None:
             self._check_integers(num_classes=2)
-        if isinstance(self.classes, str):
-            do = "Pass a list of names"
+        if isinstance(self.classes, str | int):
+            do = "Pass a list of names" if isinstance(self.classes, str) else f"Pass num_classes={self.classes}"
             raise ConfigError(describe("classes", repr(self.classes), "one name for each class", do))
         parse_shown(self.show)
 
