@@ -133,7 +133,7 @@ CUDA_TORCH ?= torch
 $(STAMPS)/cuda-build: $(STAMPS)/test
 	@echo "installing $(CUDA_TORCH) for CUDA"
 	@$(PYTHON) -m venv --clear $(CUDA_BUILD)
-	@$(CUDA_BUILD)/bin/python -m pip install --quiet --no-input --disable-pip-version-check $(CUDA_TORCH) .
+	@$(CUDA_BUILD)/bin/python -m pip install --quiet --no-input --disable-pip-version-check $(CUDA_TORCH) '.[audit]'
 	@touch $@
 
 # Another release of torch in an environment of its own, which sees everything else of the first one. Where the index has

@@ -130,6 +130,26 @@ def _missing_dependency(package: str, extra: str, purpose: str) -> MissingDepend
     return MissingDependencyError(package, extra=extra, purpose=purpose)
 
 
+@contextmanager
+def needing(package: str, extra: str, purpose: str) -> Iterator[None]:
+    """Inside, imports of an optional package raise an error that names the extra of assay that brings it.
+
+    Args:
+        package: the module that is imported.
+        extra: the extra.
+        purpose: what it is needed for.
+
+    Raises:
+        MissingDependencyError: the package is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        raise MissingDependencyError(package, extra=extra, purpose=purpose) from error
+
+
 class AssayWarning(UserWarning):
     """The base of every warning that assay gives."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
@@ -25,7 +26,8 @@ class ProgressBar:
     def __init__(
         self, title: str, total: float | None, shown: bool | None = None, *, unit: Unit = "steps", rank: int = 0
     ) -> None:
-        self.shown = rank == 0 and (sys.stderr.isatty() if shown is None else shown)
+        wanted = rank == 0 and (sys.stderr.isatty() if shown is None else shown)
+        self.shown = wanted and find_spec("rich") is not None  # which the extra "cli" brings
         self._title, self._total, self._unit = title, total, unit
         self._next, self._start = 0.0, time.monotonic()
 

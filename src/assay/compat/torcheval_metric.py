@@ -7,7 +7,6 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-import safetensors.torch
 import torch
 from torch import Tensor
 
@@ -131,7 +130,9 @@ class CompatibleTorchEval(_Metric):  # type: ignore[misc]
     def _with(self, packed: Tensor) -> Any:
         """A metric like this one that has counted what a state says."""
         found = type(self)(**self._arguments)
-        found._take(safetensors.torch.load(to_host(packed).numpy().tobytes()))
+        from safetensors.torch import load  # here, so that the classes need no safetensors
+
+        found._take(load(to_host(packed).numpy().tobytes()))
         return found
 
     def _tensors(self) -> Iterator[tuple[str, Tensor]]:
@@ -152,7 +153,9 @@ class CompatibleTorchEval(_Metric):  # type: ignore[misc]
 
     def state_dict(self) -> dict[str, Any]:
         """What was counted, as bytes: the one state, `counts`."""
-        packed = safetensors.torch.save({name: each.contiguous() for name, each in self._tensors()})
+        from safetensors.torch import save
+
+        packed = save({name: each.contiguous() for name, each in self._tensors()})
         return {COUNTS: torch.frombuffer(bytearray(packed), dtype=torch.uint8).to(self.device)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
@@ -166,7 +169,9 @@ class CompatibleTorchEval(_Metric):  # type: ignore[misc]
             do = "Load what state_dict of this class gave; sums that TorchEval has rounded are no exact counts"
             raise KeysError(describe("state_dict", got, COUNTS, do))
         if COUNTS in state_dict:
-            self._take(safetensors.torch.load(to_host(state_dict[COUNTS]).numpy().tobytes()))
+            from safetensors.torch import load
+
+            self._take(load(to_host(state_dict[COUNTS]).numpy().tobytes()))
 
     def to(self, device: str | torch.device, *args: Any, **kwargs: Any) -> Any:
         """Give values on a device; what was counted stays where its batches were."""

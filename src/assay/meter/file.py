@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 import assay.metrics
@@ -210,6 +208,8 @@ def counts_in_state(plan: TallyPlan, state: Mapping[str, Tensor]) -> tuple[list[
 
 def write(path: str | os.PathLike[str], description: MeterDescription, tensors: Mapping[str, Tensor]) -> Location:
     """Write a file so that a crash leaves the old one or the new one, never a part."""
+    from safetensors.torch import save_file  # here, so that meters without files need no safetensors
+
     about = description.to_json()
     metadata = {_KEY: about, _CHECKSUM: checksum(about, tensors)}
     return write_whole(path, lambda part: save_file(dict(tensors), part, metadata))
@@ -221,6 +221,8 @@ def read(path: str | os.PathLike[str]) -> tuple[MeterDescription, dict[str, Tens
     Raises:
         StateError: the file is cut short, changed, of another version, or not one of a meter.
     """
+    from safetensors import SafetensorError, safe_open
+
     where = os.fspath(path)
     if location("path", path).is_dir():
         raise StateError(describe(where, "a folder", "a file that Meter.to_file wrote", "Pass a file in it"))

@@ -244,7 +244,7 @@ def _is_metric(kind: str) -> bool:
 
 
 def class_named(kind: str) -> tuple[str, dict[str, Any]] | None:
-    """The class that a name such as `rmse` stands for, and the arguments that it implies; None where there is none."""
+    """The class that a name such as `rmse` stands for, and the arguments that it implies, or None."""
     with suppress(ConfigError):
         return _class_name(kind)
     return None

@@ -14,6 +14,7 @@ from importlib import resources
 from itertools import count
 
 from assay._records import CellValue
+from assay.errors import needing
 from assay.render import text
 from assay.render.document import DataGrid, Document, Figures, Gallery, GridCell, TokenStrips, spans
 from assay.render.pictures import Picture, PictureBox, colors_of
@@ -36,8 +37,9 @@ def to_html(document: Document) -> str:
         >>> to_html(Document("my <model>")).splitlines()[0]
         '<!doctype html>'
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
+    with needing("jinja2", "pages", "HTML pages"):
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from markupsafe import Markup
 
     environment = Environment(
         loader=PackageLoader("assay.render", "page"),

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from assay.errors import needing
 from assay.render.plots import (
     Bars,
     ConfusionPlot,
@@ -74,7 +75,8 @@ def to_axes(plot: Drawing, axes: Axes | None = None) -> Axes:
     Returns:
         The axes.
     """
-    from matplotlib import rc_context
+    with needing("matplotlib", "plots", "plots"):
+        from matplotlib import rc_context
 
     draw, size = _drawing(plot)
     figure: Any = None
@@ -126,9 +128,10 @@ def to_svg(plot: Drawing, key: str) -> str:
     Returns:
         An ``<svg>`` element that fills the width it is given, with its summary as accessible name.
     """
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
+    with needing("matplotlib", "plots", "plots"):
+        from matplotlib import rc_context
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
 
     draw, size = _drawing(plot)
     with rc_context(_STYLE), warnings.catch_warnings():

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from io import StringIO
 
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.rule import Rule
-from rich.table import Table
-from rich.text import Text
+from assay.errors import MissingDependencyError
+
+try:
+    from rich import box
+    from rich.cells import cell_len
+    from rich.console import Console, Group, RenderableType
+    from rich.padding import Padding
+    from rich.rule import Rule
+    from rich.table import Table
+    from rich.text import Text
+except ModuleNotFoundError as error:
+    raise MissingDependencyError("rich", extra="cli", purpose="text in a terminal") from error
 
 from assay.render.document import (
     Block,

@@ -18,7 +18,7 @@ from assay._atomic import write_text
 from assay._cache import cache_folder
 from assay._records import is_sealed, seal
 from assay.devices.kinds import KINDS
-from assay.errors import AssayError, describe
+from assay.errors import AssayError, describe, needing
 
 FORM = 3
 """Counts up when the table is derived in another way, so that one that was kept is not used."""
@@ -118,7 +118,8 @@ def _registered(name: str, back: str) -> bool:
 
 
 def _load(text: str) -> list[dict[str, Any]]:
-    import yaml
+    with needing("yaml", "audit", "the list of torch's operators"):
+        import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # twenty times as fast, where PyYAML was built with it
     entries: list[dict[str, Any]] = yaml.load(text, Loader=loader)

@@ -20,8 +20,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from assay import __version__
@@ -169,6 +167,8 @@ class Checkpoints:
         about = json.dumps(header, sort_keys=True)
         metadata = {_ABOUT: about, _SUM: checksum(about, tensors)}
         path = self._folder / f"rank-{self._ranks.place.own}.safetensors"
+        from safetensors.torch import save_file  # here, so that evaluations without checkpoints need no safetensors
+
         with self._refused(path):
             write_whole(path, lambda part: save_file(tensors, part, metadata))
         end = time.monotonic()
@@ -193,6 +193,8 @@ class Checkpoints:
     @contextmanager
     def _refused(self, path: Location) -> Iterator[None]:
         """Report what the system refuses to write."""
+        from safetensors import SafetensorError
+
         try:
             yield
         except (OSError, SafetensorError) as error:
@@ -222,6 +224,8 @@ class Checkpoints:
         return parts
 
     def _read(self, path: Location) -> CheckpointPart:
+        from safetensors import SafetensorError, safe_open
+
         where = os.fspath(path)
         try:
             with local_copy(path) as copy, safe_open(copy, framework="pt") as file:
