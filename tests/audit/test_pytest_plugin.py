@@ -228,7 +228,8 @@ import sys, pytest
 
 class Look:
     def pytest_configure(self, config):
-        print("loaded", config.pluginmanager.hasplugin("assay"), "torch" in sys.modules)
+        names = [getattr(each, "__name__", "") for each in config.pluginmanager.get_plugins()]
+        print("loaded", "assay.audit.pytest_plugin" in names, "torch" in sys.modules)
 
 pytest.main(["--collect-only", "-q", "--rootdir=."], plugins=[Look()])
 """

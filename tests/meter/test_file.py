@@ -17,7 +17,6 @@ from assay.errors import ConfigError, NoDataWarning, StateError
 from assay.meter import Meter
 from assay.meter import file as meter_file
 from assay.meter.file import ABOUT, MeterDescription
-from assay.meter.tally_plan import tally_plan
 from assay.metrics.aggregation.quantile import Quantile
 from assay.metrics.aggregation.values import Max, Mean
 from assay.metrics.classification.ranking import AUROC
@@ -323,7 +322,7 @@ def test_a_state_dict_is_a_copy():
 
 
 def test_the_description_goes_through_json():
-    description = MeterDescription.of(tally_plan(MIXED, False), 5)
+    description = MeterDescription.of(MIXED, False, 5)
     again = MeterDescription.from_json(description.to_json(), "here")
     assert again.made((), "here") == MIXED
     assert re.fullmatch(r'\{"schema": 1, .*\}', description.to_json())

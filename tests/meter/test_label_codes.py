@@ -71,6 +71,7 @@ def test_files_and_states_keep_the_labels(tmp_path):
         (lambda: MeanSquaredError()(["1", "nan"], ["1", "2"]), InputError, "preds: got list of strings"),
         (lambda: MeanSquaredError()(["1"], ["1"], labels=("1", "2")), ConfigError, "Make another meter for MeanSq"),
         (lambda: Meter(AUROC(num_labels=2), labels=("a", "b")), ConfigError, "metrics of binary or multiclass labels"),
+        (lambda: Meter(labels=Accuracy()), ConfigError, "A metric cannot be named labels"),
         (lambda: Meter("accuracy", labels="ab"), ConfigError, "labels: got 'ab', expected the strings"),
         (lambda: Meter("accuracy", labels=["a", "a"]), ConfigError, "'a' twice"),
     ],

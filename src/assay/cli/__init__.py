@@ -20,8 +20,11 @@ def main() -> None:
     """Run the command line; what assay raises on purpose, and what the system refuses, is one line and exit code 2."""
     import sys
 
+    from assay import _foreign_files
     from assay.errors import AssayError, needing
 
+    if foreign := _foreign_files.foreign_files():
+        print(_foreign_files.about_foreign_files(foreign), file=sys.stderr)
     try:
         with needing("typer", "cli", "the command line"):
             import typer as _  # noqa: F401

@@ -43,9 +43,8 @@ class MeterDescription:
     labels: Sequence[str] = ()
 
     @staticmethod
-    def of(plan: TallyPlan, rows: int) -> MeterDescription:
-        metrics = {name: _plain(metric) for name, metric in plan.metrics.items()}
-        return MeterDescription(metrics, plan.weighted, rows, plan.labels)
+    def of(metrics: Mapping[str, Metric], weighted: bool, rows: int, labels: Sequence[str] = ()) -> MeterDescription:
+        return MeterDescription({name: _plain(metric) for name, metric in metrics.items()}, weighted, rows, labels)
 
     def to_json(self) -> str:
         given = {name: value for name, value in vars(self).items() if name != "labels" or value}
@@ -174,7 +173,7 @@ def saved(plan: TallyPlan, states: Sequence[State], rows: int) -> tuple[MeterDes
                 tensors |= {f"{k}.{name}.{column}": value.column(column) for column in value.columns}
             elif value is not None:
                 tensors[f"{k}.{name}"] = value.contiguous()
-    return MeterDescription.of(plan, rows), tensors
+    return MeterDescription.of(plan.metrics, plan.weighted, rows, plan.labels), tensors
 
 
 def counts_in(
@@ -185,7 +184,7 @@ def counts_in(
     Raises:
         StateError: they are of other metrics; or tensors are missing, left over, or of another shape or dtype.
     """
-    own = MeterDescription.of(plan, description.rows)
+    own = MeterDescription.of(plan.metrics, plan.weighted, description.rows, plan.labels)
     if not own.same(description):
         got = f"counts for {description.metrics}{', weighted' if description.weighted else ''}"
         expected = f"for {own.metrics}{', weighted' if own.weighted else ''}"

@@ -31,7 +31,7 @@ def named_metrics(
 
     Three labels or more are the classes of metrics that are written as strings.
     """
-    defaults = {"num_classes": len(labels)} if labels is not None and len(labels) > 2 else {}
+    defaults = {"num_classes": len(labels)} if isinstance(labels, Sequence) and len(labels) > 2 else {}
     opened = as_metrics(metrics, defaults=defaults)
     pairs = list(opened.items()) if isinstance(opened, dict) else [(type(each).__name__, each) for each in opened]
     names = [name for name, _ in pairs]

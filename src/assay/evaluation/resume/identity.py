@@ -60,7 +60,7 @@ class Identity:
             name: getattr(options, name)
             for name in ("inputs", "target", "preds", "weights", "columns", "ids", "cluster")
         }
-        described = json.loads(MeterDescription.of(meter.metrics, meter.weighted, 0).to_json())
+        described = json.loads(MeterDescription.of(meter.metrics, meter.weighted, 0, meter.plan.labels).to_json())
         return {
             "metrics": [described, self.digest(dict(meter.metrics), "metrics")],
             "data": self._data(source, ranks),
