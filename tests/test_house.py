@@ -220,7 +220,7 @@ def test_importing_assay_brings_nothing_optional():
 
 
 COMMANDS = ("devices", "demo", "evaluate", "score", "merge", "compare", "gate", "power", "rank", "migrate", "import")
-COMMANDS += ("generate", "chat", "lm-eval", "quantize")
+COMMANDS += ("generate", "chat", "lm-eval", "quantize", "metrics")
 
 
 def test_help_imports_no_torch():

@@ -162,7 +162,7 @@ def test_perplexity_has_a_file_too_and_knows_no_metrics(tmp_path):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_help_text_is_a_sentence(name):
-    command, _ = COMMANDS[name]
+    command = COMMANDS[name].options
     texts = [command.__doc__.split("\n")[0], *(each.declared.help for each in options_of(command).values())]
     for text in texts:
         assert text[0].isupper(), text

@@ -14,7 +14,15 @@ from assay._atomic import Location
 from assay.cli.declaration import PANELS, Option, options_of
 
 
-def add_command(app: typer.Typer, name: str, command: type, run: str | Callable[[Any], None]) -> None:
+def add_command(
+    app: typer.Typer,
+    name: str,
+    command: type,
+    run: str | Callable[[Any], None],
+    *,
+    group: str | None = None,
+    example: str = "",
+) -> None:
     """Make a dataclass a command.
 
     Args:
@@ -22,6 +30,8 @@ def add_command(app: typer.Typer, name: str, command: type, run: str | Callable[
         name: what the command is called.
         command: the dataclass; its docstring is the help.
         run: the function that takes the dataclass, or the module whose `run` it is, which is imported only then.
+        group: the heading in the list of commands that it stands under.
+        example: a command line that the help ends with.
     """
     known = options_of(command)
 
@@ -35,7 +45,8 @@ def add_command(app: typer.Typer, name: str, command: type, run: str | Callable[
     parameters = [_parameter(each, "config" in known) for each in in_order]
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in parameters}
-    app.command(name, help=_paragraphs(command))(call)
+    epilog = _plain(f"Example: {example}") if example else None
+    app.command(name, help=_paragraphs(command), rich_help_panel=group, epilog=epilog)(call)
 
 
 _PATHS = (Path, Location)

@@ -34,5 +34,5 @@ def _assay(
     pass
 
 
-for _name, (_options, _module) in COMMANDS.items():
-    add_command(app, _name, _options, _module)
+for _name, _command in COMMANDS.items():
+    add_command(app, _name, _command.options, _command.module, group=_command.group, example=_command.example)

@@ -29,9 +29,6 @@ def checked_labels(labels: Sequence[str] | None, metrics: Mapping[str, Metric]) 
     """
     if labels is None:
         return ()
-    if isinstance(labels, Metric):
-        do = "A metric cannot be named labels, which is an option"
-        raise ConfigError(describe("labels", repr(labels), "the strings of all classes", do))
     do, known = 'Write labels=["ham", "spam"]', list(labels)
     if isinstance(labels, str) or not all(isinstance(each, str) for each in known):
         raise ConfigError(

@@ -31,6 +31,9 @@ def named_metrics(
 
     Three labels or more are the classes of metrics that are written as strings.
     """
+    if isinstance(labels, Metric):
+        do = "A metric cannot be named labels, which is an option"
+        raise ConfigError(describe("labels", repr(labels), "the strings of all classes", do))
     defaults = {"num_classes": len(labels)} if isinstance(labels, Sequence) and len(labels) > 2 else {}
     opened = as_metrics(metrics, defaults=defaults)
     pairs = list(opened.items()) if isinstance(opened, dict) else [(type(each).__name__, each) for each in opened]

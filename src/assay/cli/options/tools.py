@@ -69,6 +69,13 @@ class MigrateCommand(JsonOptions):
 
 
 @dataclass(frozen=True)
+class MetricsCommand(JsonOptions):
+    """List the metrics, or show one: formula, arguments, example, interval, and its names in other libraries."""
+
+    name: str = argument("A metric by its name or abbreviation, or a word that describes metrics; all by default.")
+
+
+@dataclass(frozen=True)
 class CatalogueCommand(JsonOptions):
     """List every metric class of TorchMetrics, Ignite and TorchEval with the metric of assay that takes its place."""
 
