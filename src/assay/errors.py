@@ -11,6 +11,7 @@
     ├── ConfigError(ValueError)          an invalid description: unknown average, impossible class count
     ├── CapacityError                    a counter or a sum would leave the range in which it is exact
     ├── StateError                       a state that cannot be used: cut short, another version, another metric
+    │   └── DeviceFaultError             counts that break a law of all sound counts: a device or a copy is at fault
     ├── SyncError                        ranks that do not agree, or a collective that failed
     └── MissingDependencyError(ImportError)   an optional package is absent; names the extra that brings it
 
@@ -38,6 +39,7 @@ __all__ = [
     "CapacityError",
     "ConfigError",
     "DeviceError",
+    "DeviceFaultError",
     "DtypeError",
     "InputError",
     "InvalidValuesError",
@@ -98,6 +100,20 @@ class CapacityError(AssayError):
 
 class StateError(AssayError):
     """A stored or merged state cannot be used: cut short, of another version, or of another metric."""
+
+
+class DeviceFaultError(StateError):
+    """What was counted breaks a law that all sound counts satisfy, so a device, a copy or a file is at fault.
+
+    Attributes:
+        where: where the counts come from, such as "device mps:0".
+        tally: what was counted; None where that is not known.
+        law: the law that is broken.
+    """
+
+    def __init__(self, *args: object, where: str = "", tally: object = None, law: str = "") -> None:
+        super().__init__(*args)
+        self.where, self.tally, self.law = where, tally, law
 
 
 class SyncError(AssayError):

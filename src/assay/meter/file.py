@@ -21,10 +21,12 @@ import assay.metrics
 from assay._atomic import Location, local_copy, location, write_whole
 from assay.devices.placement import to_host
 from assay.errors import AssayError, StateError, describe
+from assay.meter.law_checks import READ_AGAIN, check_laws
 from assay.meter.options import RESERVED
 from assay.meter.tally_plan import TallyPlan
 from assay.metrics.base import Metric
 from assay.tally.base import State, Tally
+from assay.tally.conservation import HostCount
 from assay.tally.stores.sample_store import SampleStore
 
 SCHEMA = 1
@@ -183,6 +185,7 @@ def counts_in(
 
     Raises:
         StateError: they are of other metrics; or tensors are missing, left over, or of another shape or dtype.
+        DeviceFaultError: they break a conservation law.
     """
     own = MeterDescription.of(plan.metrics, plan.weighted, description.rows, plan.labels)
     if not own.same(description):
@@ -193,6 +196,7 @@ def counts_in(
     states = [_state(k, tally, left, where) for k, tally in enumerate(plan.tallies)]
     if left:
         raise StateError(describe(where, f"also {', '.join(sorted(left))}", "the fields of its metrics only", _AGAIN))
+    check_laws(plan.tallies, states, HostCount(description.rows), where, READ_AGAIN)
     return states, description.rows
 
 

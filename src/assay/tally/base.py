@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from assay.tally.conservation import HostCount, Laws
 from assay.tally.ragged import Ragged
 from assay.tally.row_cells import RowCells
 
@@ -269,6 +270,23 @@ class Tally(ABC):
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         """What the canonical state says of values that should not have been there."""
         return ()
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        """The conservation laws that a state on the CPU breaks, canonical or not.
+
+        A law must hold for every sound state, of any samples, valid or not, in any split. Without a law of its own
+        nothing of a state is checked, and `declares_laws` is false.
+
+        Args:
+            state: what was counted.
+            given: what the host counted of the same batches.
+        """
+        yield from ()
+
+    @property
+    def declares_laws(self) -> bool:
+        """Whether `broken_laws` checks anything."""
+        return type(self).broken_laws is not Tally.broken_laws
 
     def union(self, other: Tally) -> Tally | None:
         """A tally from whose state both can be read, or None if counting both is cheaper."""

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 from assay.tally.base import Batch, BatchLayout, Tally
+from assay.tally.conservation import HostCount
 from assay.tally.part import PartTally, of_part
 
 
@@ -32,6 +33,9 @@ class ColumnTally(PartTally):
 
     def check(self, layout: BatchLayout) -> None:
         self.tally.check(BatchLayout(layout.columns[self.column], None, layout.weights, layout.columns))
+
+    def given_of_part(self, given: HostCount) -> HostCount:
+        return HostCount(given.rows)
 
     def select(self, batch: Batch) -> Batch:
         return replace(batch, preds=batch.columns[self.column], target=None, ragged={}, _memo={})

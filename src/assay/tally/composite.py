@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally
+from assay.tally.conservation import HostCount, Laws
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,14 @@ class CompositeTally(Tally):
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         problems = [problem for tally, own in self.states(state).items() for problem in tally.invalid_values(own)]
         return tuple(dict.fromkeys(problems))
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        for tally, own in self.states(state).items():
+            yield from tally.broken_laws(own, given)
+
+    @property
+    def declares_laws(self) -> bool:
+        return all(tally.declares_laws for tally in self.distinct)
 
     def compute(self, state: State) -> tuple[Any, ...]:
         """What each tally reads, in the order in which they were given."""

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, InvalidValues, State, Tally, TensorLayout, shown
+from assay.tally.conservation import HostCount
 from assay.tally.part import PartTally, of_part
 
 
@@ -48,6 +49,10 @@ class OutputTally(PartTally):
             if layout.weights is None or not layout.weights.tail
             else self._checked("weights", layout.weights)
         )
+
+    def given_of_part(self, given: HostCount) -> HostCount:
+        preds, targets = (None if each is None else each // self.outputs for each in (given.preds, given.targets))
+        return HostCount(given.rows, preds, targets)
 
     def select(self, batch: Batch) -> Batch:
         weights = batch.weights

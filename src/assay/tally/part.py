@@ -11,6 +11,7 @@ import torch
 
 from assay.tally.base import Batch, InvalidValues, Rule, State, Tally
 from assay.tally.composite import CompositeTally, combine, components
+from assay.tally.conservation import HostCount, Laws
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,17 @@ class PartTally(Tally):
 
     def canonicalize(self, state: State, rows: int) -> State:
         return self.tally.canonicalize(state, rows)
+
+    @abstractmethod
+    def given_of_part(self, given: HostCount) -> HostCount:
+        """What the host counted of the part, where it counted this of the whole."""
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        return self.tally.broken_laws(state, self.given_of_part(given))
+
+    @property
+    def declares_laws(self) -> bool:
+        return self.tally.declares_laws
 
     def compute(self, state: State) -> Any:
         return self.tally.compute(state)

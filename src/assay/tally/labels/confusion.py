@@ -17,6 +17,14 @@ from assay.errors import ConfigError, describe
 from assay.native import values as native
 from assay.native.library import library
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole, bad_weights
+from assay.tally.conservation import (
+    HostCount,
+    Laws,
+    each_at_most,
+    equal,
+    no_sum_without_counts,
+    not_negative,
+)
 from assay.tally.labels.labels import Labels, true_labels
 from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact
@@ -124,6 +132,12 @@ class LabelTally(Tally):
     def count_invalid(self, counts: np.ndarray) -> tuple[int, int]:
         """How many targets are out of range, and how many predictions for targets in range are."""
 
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        yield from not_negative(state, "counts", "invalid")
+        if self.weighted:
+            law = "a cell that counted nothing has no weight"
+            yield from no_sum_without_counts(law, state["counts"].numpy(), state["weights"])
+
     def _values(self, state: State) -> tuple[np.ndarray, int]:
         """The table as exact integers, and their unit."""
         if self.weighted:
@@ -197,6 +211,10 @@ class Confusion(LabelTally):
         beyond = self.labels.num_classes + 1  # the place above the range; the one below it is 0
         return int(counts[:, ::beyond].sum()), int(counts[:, 1:-2, ::beyond].sum())
 
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        yield from super().broken_laws(state, given)
+        yield from all_targets_counted(state["counts"].numpy().sum((1, 2)), given)
+
     def union(self, other: Tally) -> Tally | None:
         covered = isinstance(other, ClassCounts) and (other.labels, other.weighted) == (self.labels, self.weighted)
         return self if covered or other == self else None
@@ -214,6 +232,14 @@ class Confusion(LabelTally):
         """The matrix, without what was ignored."""
         values, unit = self._values(state)
         return Counts(values[:, 1:-2, 1:-1], unit)
+
+
+def all_targets_counted(of_labels: Whole, given: HostCount) -> Laws:
+    """The cells of each label add up to its targets, and to as many as those of the others: int64 of `(labels,)`."""
+    targets = given.targets if given.targets is None else given.targets // len(of_labels)
+    for counted in dict.fromkeys(of_labels.tolist()):
+        yield from equal("the cells of the table add up to the targets", targets, counted)
+        yield from equal("each label has as many targets as the others", int(of_labels[0]), counted)
 
 
 def confusion_places(labels: Labels, batch: Batch) -> Tensor:
@@ -281,6 +307,15 @@ class ClassCounts(LabelTally):
 
     def count_invalid(self, counts: np.ndarray) -> tuple[int, int]:
         return int(counts[0, [0, -2]].sum()), int(counts[1, [0, -2]].sum())
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        yield from super().broken_laws(state, given)
+        target, predicted, hits = state["counts"].numpy()
+        yield from equal("the true labels add up to the targets", given.targets, int(target.sum()))
+        known = int(target[1:-2].sum())
+        yield from equal("the predicted labels add up to the targets in range", known, int(predicted.sum()))
+        yield from each_at_most("a class has no more hits than targets", target, hits)
+        yield from each_at_most("a class has no more hits than predictions", predicted[1:-2], hits[1:-2])
 
     def union(self, other: Tally) -> Tally | None:
         return self if self == other else other.union(self) if isinstance(other, Confusion) else None

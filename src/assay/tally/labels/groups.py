@@ -24,7 +24,8 @@ from assay.tally.base import (
     bad_weights,
     shown,
 )
-from assay.tally.labels.confusion import Confusion, Counts, LabelTally, confusion_places
+from assay.tally.conservation import HostCount, Laws, equal
+from assay.tally.labels.confusion import Confusion, Counts, LabelTally, all_targets_counted, confusion_places
 from assay.tally.labels.labels import Labels
 from assay.tally.stores.sample_store import ANY, SampleStore, canonical
 from assay.tally.sums import exact
@@ -62,12 +63,15 @@ class GroupConfusion(LabelTally):
         super().check(layout)
         _check_groups(layout)
 
-    def add(self, state: State, batch: Batch) -> None:
+    def _cells(self, batch: Batch) -> Tensor:
+        """The place of each target in the table, laid out flat."""
         groups = _groups_of_targets(batch)
         outside = torch.ne(groups, groups.clamp(0, self.num_groups - 1))
-        cells = math.prod(self.shape[1:])
         group = groups.masked_fill(outside, self.num_groups)
-        cell = torch.add(confusion_places(self.labels, batch), group, alpha=cells)
+        return torch.add(confusion_places(self.labels, batch), group, alpha=math.prod(self.shape[1:]))
+
+    def add(self, state: State, batch: Batch) -> None:
+        cell = self._cells(batch)
         state["counts"].view(-1).scatter_add_(0, cell, torch.ones_like(cell))
         if self.weighted:
             exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), self._weights(state, batch), cell)
@@ -79,6 +83,10 @@ class GroupConfusion(LabelTally):
         outside = int(state["counts"][-1, :, :-1].sum())
         problem = InvalidValues(f"groups are outside 0 ... {self.num_groups - 1}", outside)
         return [*super().invalid_values(state), *[problem] * (outside > 0)]
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        yield from super().broken_laws(state, given)
+        yield from all_targets_counted(state["counts"].numpy().sum((0, 2, 3)), given)
 
     def compute(self, state: State) -> GroupCounts:
         values, unit = self._values(state)
@@ -124,6 +132,9 @@ class GroupedLabels(Tally):
             bad = int(bad_weights(state["targets"].column("weights")).sum())
             problems += [InvalidValues(BAD_WEIGHTS, bad)] * (bad > 0)
         return problems
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        yield from equal("every target is kept", given.targets, state["targets"].rows)
 
     def compute(self, state: State) -> GroupCounts:
         store = state["targets"]

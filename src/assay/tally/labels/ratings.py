@@ -13,7 +13,9 @@ from torch import Tensor
 from assay.decide import first_largest
 from assay.errors import DtypeError, ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, shown
+from assay.tally.conservation import HostCount, Laws, equal, not_negative
 from assay.tally.layout_checks import check_weights
+from assay.tally.sums import exact
 from assay.tally.sums.exact import Number
 from assay.tally.sums.sums import Sums
 from assay.tally.sums.terms import PREDS
@@ -108,6 +110,12 @@ class Ratings(Tally):
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         problems = map(InvalidValues, INVALID, state["invalid_ratings"].tolist())
         return [*self._sums.weight_problems(state), *(problem for problem in problems if problem.count)]
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        yield from not_negative(state, "invalid_ratings")
+        yield from self._sums.broken_laws(state, HostCount(given.rows, given.rows * (self.num_classes + 3)))
+        *categories, _, raters, _ = exact.to_integers(state[f"sums{1 + self.weighted}"][0]).tolist()
+        yield from equal("the ratings of all categories add up to the ratings", raters, sum(categories))
 
     def compute(self, state: State) -> RatingSums:
         totals = self._sums.compute(state)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.tally.base import Batch, BatchLayout, State
+from assay.tally.conservation import HostCount, Laws, at_most, equal
 from assay.tally.labels.confusion import LabelTally
 from assay.tally.labels.labels import Labels
 from assay.tally.layout_checks import check_weights
@@ -78,6 +79,19 @@ class SampleHits(LabelTally):
 
     def count_invalid(self, counts: np.ndarray) -> tuple[int, int]:
         return int(counts[BAD_TARGET]), int(counts[BAD_PREDICTION])
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        yield from super().broken_laws(state, given)
+        counts = state["counts"].numpy()
+        samples = int(counts[:BAD_TARGET].sum())
+        if self.labels.num_labels is None:
+            if given.targets is not None:  # without targets there is nothing of a sample to count
+                yield from equal("right, wrong and ignored samples add up to the rows", given.rows, samples)
+            yield from at_most("right, wrong and ignored samples are no more than the rows", given.rows, samples)
+        elif given.targets is not None:
+            positions = given.targets // self.labels.num_labels
+            yield from equal("right, wrong and ignored samples add up to the positions", positions, samples)
+        yield from at_most("invalid labels are no more than the targets", given.targets, int(counts[BAD_TARGET:].sum()))
 
     def compute(self, state: State) -> SampleTotals:
         """The samples that are all right, and the others that are not all ignored."""

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights, shown
+from assay.tally.conservation import BrokenLaw, HostCount, Laws, between, no_sum_without_counts, not_negative
 from assay.tally.layout_checks import check_real, check_weights
 from assay.tally.sums import exact
 
@@ -121,6 +122,16 @@ class ClusterSums(Tally):
         whats = NOT_FINITE, f"labels are outside 0 ... {self.num_classes - 1}", BAD_WEIGHTS
         counts = zip(whats, state["invalid"].tolist(), strict=True)
         return [InvalidValues(what, count) for what, count in counts if count]
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        yield from not_negative(state, "count", "invalid")
+        count = state["count"].numpy()
+        least = None if self.weighted else given.rows - int(state["invalid"].sum())
+        law = "points of clusters and invalid ones are the rows"
+        yield from between(law, least, given.rows, int(count.sum()))
+        yield from no_sum_without_counts("a cluster without points has no sum", count[:, None], state["sums"])
+        if exact.to_integers(state["squares"])[0] < 0:
+            yield BrokenLaw("the sum of squares is not negative", "0 or more", "less")
 
     def compute(self, state: State) -> ClusterTotals:
         occupied = np.flatnonzero(state["count"].numpy())

@@ -13,6 +13,7 @@ from torch import Tensor
 from assay.devices.policies import integer_product
 from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, TensorLayout
+from assay.tally.conservation import HostCount, Laws, at_most, equal, not_negative
 from assay.tally.points.cluster_sums import check_points
 from assay.tally.points.finite_rows import TARGET_RANGE
 from assay.tally.stores.sample_store import SampleStore, canonical
@@ -184,6 +185,12 @@ class FeatureMoments(Tally):
         )
         counts = zip(whats, state["invalid"].tolist(), strict=True)
         return [InvalidValues(what, count) for what, count in counts if count]
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        yield from not_negative(state, "invalid", "rounded", "count")
+        rows = state["rows"].rows + int(state["count"].sum() if "count" in state else 0)
+        yield from equal("rows that are kept and those of the table are the rows", given.rows, rows)
+        yield from at_most("invalid rows are no more than the rows", given.rows, int(state["invalid"].max()))
 
     def compute(self, state: State) -> tuple[Moments, Moments]:
         """Of the generated and of the real samples."""

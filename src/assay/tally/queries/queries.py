@@ -24,6 +24,7 @@ from assay.tally.base import (
     bad_weights,
     shown,
 )
+from assay.tally.conservation import HostCount, Laws, at_most, equal, not_negative
 from assay.tally.layout_checks import check_as_preds, check_weights
 from assay.tally.queries.query_terms import EmptyTargetAction, QueryTerm
 from assay.tally.queries.ranked_queries import RankedQueries, ranked
@@ -161,6 +162,10 @@ class QueryStore(Tally):
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         return self.measure.invalid_values(state["invalid"].tolist())
 
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        yield from not_negative(state, "invalid")
+        yield from equal("every query is kept", given.rows, state["queries"].rows)
+
     def compute(self, state: State) -> QueryValues:
         """The numbers of all queries."""
         store = state["queries"]
@@ -278,6 +283,12 @@ class QueryDocuments(Tally):
         problems = [InvalidValues(what, count) for what, count in zip(INVALID[:2], counts, strict=True) if count]
         bad = int(bad_weights(store.column("weights")).sum()) if self.weighted else 0
         return [*problems, InvalidValues(BAD_WEIGHTS, bad)] if bad else problems
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        kept = state["documents"].rows
+        yield from at_most("documents that are kept are no more than those that were given", given.preds, kept)
+        if self.ignore_index is None:  # the canonical state has no ignored ones
+            yield from equal("every document is kept", given.preds, kept)
 
     def compute(self, state: State) -> QueryBlocks:
         """The queries, ranked."""

@@ -15,6 +15,7 @@ from assay.native import bins as native
 from assay.native import labels as native_labels
 from assay.native.library import takes
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole
+from assay.tally.conservation import BrokenLaw, HostCount, Laws, at_most, between, each_at_most, not_negative
 from assay.tally.row_cells import RowCells
 from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
 from assay.tally.sums import exact
@@ -161,6 +162,31 @@ class Confidence(Tally):
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         return self.data.invalid_values(state["invalid"])
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        yield from not_negative(state, "counts", "invalid")
+        (every, right), invalid = state["counts"].numpy().T, state["invalid"].tolist()
+        yield from each_at_most("a bin has no more right samples than samples", every, right)
+        rows, total = self.data.rows_of(given), int(every.sum())
+        yield from at_most("samples in bins are no more than the rows", rows, total)
+        if rows is not None and self.data.labels.ignore_index is None and not self.weighted:
+            law = "samples in bins and invalid ones are no fewer than the rows"
+            yield from between(law, rows - sum(invalid[:3]), rows - invalid[0], total)
+        if not self.weighted and not any(invalid):
+            yield from self._confidence_laws(every.tolist(), exact.fractions(state["confidence"], 1))
+
+    def _confidence_laws(self, counts: Sequence[int], sums: Sequence[Fraction]) -> Laws:
+        """The sum of the confidences of a bin lies between its edges, each times its samples.
+
+        The product that decides the bin is rounded, to float32 at worst.
+        """
+        for k, (count, total) in enumerate(zip(counts, sums, strict=True)):
+            slack = Fraction(count * (k + 1), 1 << 22)
+            low, high = count * k - slack, count * (k + 1) + slack
+            if not low <= total * self.num_bins <= high:
+                law = f"confidences of bin {k} lie between its edges"
+                expected = f"a sum from {float(low / self.num_bins):g} to {float(high / self.num_bins):g}"
+                yield BrokenLaw(law, expected, f"{float(total):g}")
 
     def compute(self, state: State) -> BinTotals:
         """What the bins hold, as exact numbers."""

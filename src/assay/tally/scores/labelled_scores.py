@@ -15,6 +15,7 @@ from assay.errors import ConfigError, DtypeError, describe
 from assay.native import bins as native
 from assay.native.library import takes
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, bad_weights
+from assay.tally.conservation import HostCount, Laws, at_most, equal
 from assay.tally.labels.labels import Labels, scores
 from assay.tally.sums.row_sums import sum_each_row
 
@@ -157,6 +158,26 @@ class ScoreSpec:
         """What is wrong with the targets, scores and weights that `count_invalid` counts."""
         ignored = "" if self.labels.ignore_index is None else f" and are not ignore_index={self.labels.ignore_index}"
         return tuple(what.format(range=f"0 ... {self.labels.num_classes - 1}{ignored}") for what in KINDS)
+
+    def counted_laws(self, rows: int | None, counted: Sequence[int], invalid: Sequence[int]) -> Laws:
+        """The laws of how many scores of each group were counted, of so many rows with these counts of `KINDS`."""
+        if self.labels.multiclass:
+            for of_group in counted:
+                yield from equal("each class has as many scores as the others", counted[0], of_group)
+        total = counted[0] if self.labels.multiclass else sum(counted)
+        targets = None if rows is None else rows * (1 if self.labels.num_labels is None else self.groups)
+        for what, count in zip(("targets", "scores", "scores", "weights"), invalid, strict=True):
+            yield from at_most(f"invalid {what} are no more than the targets", targets, count)
+        law = "scores in bins and invalid targets add up to the targets"
+        if targets is not None and self.labels.ignore_index is None:
+            yield from equal(law, targets, total + invalid[0])
+        yield from at_most(
+            "scores in bins and invalid targets are no more than the targets", targets, total + invalid[0]
+        )
+
+    def rows_of(self, given: HostCount) -> int | None:
+        """How many rows of scores there are in what the host counted; None where that is not known."""
+        return None if given.targets is None else given.targets // (self.labels.num_labels or 1)
 
     def invalid_values(self, counts: Tensor) -> Sequence[InvalidValues]:
         """What the counts of `count_invalid` say."""

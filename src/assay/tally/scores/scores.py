@@ -27,6 +27,7 @@ from assay.tally.base import (
     TensorLayout,
     merge_into,
 )
+from assay.tally.conservation import HostCount, Laws, at_most, equal, not_negative
 from assay.tally.scores.curves import Array, Ranking, of_samples, sort_samples
 from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec
 from assay.tally.scores.score_bins import ScoreBins
@@ -248,6 +249,22 @@ class ScoreTally(Tally):
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         return self.data.invalid_values(state["invalid"])
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        yield from not_negative(state, "count", "invalid", "histogram", "unclear")
+        rows, kept = int(state["count"]), state["samples"].rows if "samples" in state else 0
+        yield from equal("the rows that were counted are those that were given", self.data.rows_of(given), rows)
+        if "histogram" not in state:
+            yield from equal("every row is kept", rows, kept)
+            return
+        of_groups = state["histogram"].numpy().sum((1, 2)).tolist()
+        unclear = int(state["unclear"].max())
+        yield from at_most("scores that are no float32 are no more than the scores", rows * self.data.groups, unclear)
+        if not kept:
+            yield from self.data.counted_laws(rows, of_groups, state["invalid"].tolist())
+        yield from at_most(
+            "scores in bins and those that are kept are no more than the rows", rows - kept, max(of_groups)
+        )
 
     def compute(self, state: State) -> tuple[Ranking, ...]:
         """One ranking for each group."""

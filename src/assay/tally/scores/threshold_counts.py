@@ -13,6 +13,7 @@ from torch import Tensor
 from assay.devices.placement import constants
 from assay.errors import ConfigError, describe
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole
+from assay.tally.conservation import HostCount, Laws, no_sum_without_counts, not_negative
 from assay.tally.labels.confusion import LARGEST_STATE
 from assay.tally.row_cells import RowCells
 from assay.tally.scores.curves import Ranking
@@ -116,6 +117,15 @@ class ThresholdCounts(Tally):
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         return self.data.invalid_values(state["invalid"])
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        yield from not_negative(state, "counts", "invalid")
+        counts = state["counts"].numpy()
+        of_groups = counts.sum((1, 2)).tolist()
+        yield from self.data.counted_laws(self.data.rows_of(given), of_groups, state["invalid"].tolist())
+        if self.weighted:
+            law = "a cell that counted nothing has no weight"
+            yield from no_sum_without_counts(law, counts, state["weights"])
 
     def compute(self, state: State) -> tuple[Ranking, ...]:
         """One ranking for each group, whose last entry is what reaches no threshold."""

@@ -15,6 +15,7 @@ from torch import Tensor
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
 from assay.tally.base import Batch, BatchLayout, Rule, State, Tally, TensorLayout
+from assay.tally.conservation import HostCount, Laws, equal
 from assay.tally.ragged import Lengths, Ragged
 from assay.tally.stores.sample_store import ANY, SampleStore
 
@@ -95,6 +96,13 @@ class RaggedStore(Tally):
         lengths = {group: torch.from_numpy(each) for group, each in column.lengths.items()}
         stores = {group: state[group].replaced(fields) for group, fields in column.items.items()}
         return {_SAMPLES: state[_SAMPLES].replaced(lengths), **stores}
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        samples = state[_SAMPLES]
+        yield from equal("every sample is kept", given.rows, samples.rows)
+        for group, _ in self.groups:
+            items = int(samples.column(group).sum())
+            yield from equal(f"the lengths of {group!r} add up to its items", items, state[group].rows)
 
     def compute(self, state: State) -> RaggedArrays:
         """The samples as arrays."""

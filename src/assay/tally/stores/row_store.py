@@ -10,6 +10,7 @@ from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, Rule, State, Tally, TensorLayout, shown
+from assay.tally.conservation import HostCount, Laws, equal
 from assay.tally.stores.sample_store import ANY, SampleStore, canonical
 
 
@@ -57,6 +58,9 @@ class RowStore(Tally):
 
     def canonicalize(self, state: State, rows: int) -> State:
         return {"rows": canonical(state["rows"])}
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        yield from equal("every row is kept", given.rows, state["rows"].rows)
 
     def compute(self, state: State) -> tuple[Tensor, ...]:
         """The columns, on the CPU."""

@@ -23,6 +23,7 @@ from assay.tally.base import (
     bad_weights,
     shown,
 )
+from assay.tally.conservation import HostCount, Laws, equal
 from assay.tally.layout_checks import check_as_preds, check_weights
 from assay.tally.stores.sample_store import ANY, DEVICE_BUDGET, FLOATS, HOST_BUDGET, WHOLE, SampleStore, canonical
 
@@ -104,6 +105,10 @@ class SampleTally(Tally):
             bad = int(bad_weights(store.column("weights")).sum())
             problems.append(InvalidValues(BAD_WEIGHTS, bad))
         return [problem for problem in problems if problem.count]
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        samples = None if given.preds is None else given.preds // (self.num_outputs or 1)
+        yield from equal("every sample is kept", samples, state["samples"].rows)
 
     def compute(self, state: State) -> SampleArrays:
         """The samples as arrays."""

@@ -15,6 +15,7 @@ from torch import Tensor
 from assay.errors import DtypeError, ShapeError, describe
 from assay.native.library import takes
 from assay.tally.base import NAN_LEFT_OUT, Batch, BatchLayout, InvalidValues, NanPolicy, Rule, State, Tally
+from assay.tally.conservation import BrokenLaw, HostCount, Laws, at_most, equal, not_negative
 from assay.tally.layout_checks import check_weights
 
 _NONE = torch.iinfo(torch.int64).min
@@ -126,6 +127,21 @@ class Extremes(Tally):
             return []
         what = NAN_LEFT_OUT if self.nan_policy == "warn" else "values are NaN"
         return [InvalidValues(what, nan, fatal=self.nan_policy == "raise")]
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        yield from not_negative(state, "count", "nan")
+        count, nan = int(state["count"]), int(state["nan"])
+        elements = given.preds if self.argument == "preds" else given.targets
+        yield from at_most("values that were counted are no more than the elements", elements, count)
+        yield from equal("the keys of nothing are empty", 0, 0 if count else int((state["extremes"] != _NONE).sum()))
+        if not isinstance(self.nan_policy, float):
+            yield from at_most("values that are NaN are no more than the values", count, nan)
+        if count > nan:
+            largest, negated = (_largest(keys, k) for k, keys in enumerate(state["extremes"].T.tolist()))
+            if largest < -negated:
+                yield BrokenLaw(
+                    "the largest value is no less than the smallest", f"{-negated:g} or more", f"{largest:g}"
+                )
 
     def compute(self, state: State) -> Range:
         """The extremes, decoded."""

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from assay.errors import DtypeError, describe
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally
+from assay.tally.conservation import HostCount, Laws, at_most, not_negative
 from assay.tally.layout_checks import check_as_preds, check_real, check_weights
 from assay.tally.sums.extremes import decoded, elements_without_weight, keys
 
@@ -80,6 +81,14 @@ class LargestError(Tally):
         invalid, inexact = int(state["invalid"]), int(state["inexact"])
         problems = [InvalidValues("values are NaN or infinite", invalid, fatal=False)] if invalid else []
         return problems + [InvalidValues("integers are beyond what float64 holds", inexact)] * bool(inexact)
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        yield from not_negative(state, "count", "invalid", "inexact")
+        count = int(state["count"])
+        yield from at_most("errors that were counted are no more than the elements", given.preds, count)
+        yield from at_most(
+            "values that are not finite are no more than the elements", given.preds, int(state["invalid"])
+        )
 
     def compute(self, state: State) -> float:
         """The error; NaN without elements, and where a value was not finite."""

@@ -19,6 +19,7 @@ from assay.native.library import takes
 from assay.native.sums import DTYPES, ProductSums
 from assay.native.values import add_integers
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole, bad_weights
+from assay.tally.conservation import BrokenLaw, HostCount, Laws, at_most, equal, not_negative
 from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact
 from assay.tally.sums.exact import Number
@@ -210,6 +211,22 @@ class RowSums(Tally):
             count = sum(int(each.sum()) for each in special)
             problems.append(InvalidValues(self.term.not_finite, count, fatal=False))
         return problems
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        sums = range(len(self.term.sums))
+        yield from not_negative(state, "count", "invalid", "bad_weights", *map("special{}".format, sums))
+        count = int(state["count"])
+        if not given.rows:
+            yield from equal("without rows nothing is counted", 0, count)
+        most = None if given.preds is None else max(given.rows, given.preds, given.targets or 0)
+        yield from at_most("rows that were counted are no more than the elements", most, count)
+        if self.weighted:
+            yield from at_most("invalid weights are no more than the rows", count, int(state["bad_weights"]))
+        for k, shape in enumerate(self.term.sums):
+            if not count and any(exact.has_nonzero(state[f"{name}{k}"]) for name in ("sum", "special")):
+                yield BrokenLaw("without counted rows there is no sum", "0", "another sum")
+            if shape.power == 2 and min(exact.to_integers(state[f"sum{k}"]).flat, default=0) < 0:
+                yield BrokenLaw("no sum of squares is negative", "0 or more", "less")
 
     def compute(self, state: State) -> RowTotals:
         """The sums as exact numbers."""

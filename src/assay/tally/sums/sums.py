@@ -29,9 +29,10 @@ from assay.tally.base import (
     bad_weights,
     shown,
 )
+from assay.tally.conservation import HostCount, Laws
 from assay.tally.layout_checks import check_as_preds, check_weights
 from assay.tally.row_cells import RowCells
-from assay.tally.sums import exact, modular_sums
+from assay.tally.sums import exact, modular_sums, sum_laws
 from assay.tally.sums.terms import (
     PREDS,
     WEIGHTS,
@@ -422,6 +423,20 @@ class Sums(Tally):
             index = torch.tensor([self._by_order[order].index(term) for term in terms], device="cpu")
             chosen[f"sums{order}"] = state[f"sums{order}"].index_select(0, index)
         return chosen
+
+    def broken_laws(self, state: State, given: HostCount) -> Laws:
+        samples = given.preds if given.preds is None else given.preds // self._outputs
+        counts_all = not self.weighted and self.nan_policy != "ignore"
+        yield from sum_laws.of_counts(state, samples, counts_all)
+        if not self.weighted and not state["special"].numpy().any():
+            yield from sum_laws.of_squares(state, self._squares)
+
+    @cached_property
+    def _squares(self) -> list[tuple[int, int]]:
+        """For each leaf whose sum and sum of squares are counted the places of both among their terms."""
+        firsts, seconds = self._by_order.get(1, []), self._by_order.get(2, [])
+        products = [(each.left, each) for each in seconds if isinstance(each, Product) and each.left == each.right]
+        return [(firsts.index(leaf), seconds.index(each)) for leaf, each in products if leaf in firsts]
 
     def compute(self, state: State) -> Totals:
         """The sums of the terms as exact numbers."""

@@ -1,0 +1,142 @@
+"""Conservation laws: sound states keep all of them, and states that no device can have counted break one."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from assay.errors import DeviceFaultError
+from assay.meter import Meter
+from assay.meter.law_checks import check_laws, of_batch
+from assay.metrics.aggregation.values import Mean, Variance
+from assay.metrics.classification.confusion import ConfusionMatrix
+from assay.metrics.classification.rates import Accuracy
+from assay.pretend import pretend
+from assay.tally.conservation import NO_ROWS, HostCount
+from laws import feed
+from tally_laws import TALLY_CASES
+from thinning import every
+
+every_case = every(TALLY_CASES)
+BAD = (math.nan, math.inf, -math.inf, -1, 2.5, 99, 1e30, 1e-42, 0)
+
+
+def spoiled(data, seed):
+    """Samples of which some values are such that no metric takes."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def change(tensor):
+        changed = tensor.clone().flatten()
+        for place in torch.randint(0, max(1, len(changed)), (3,), generator=generator).tolist()[: len(changed)]:
+            bad = BAD[int(torch.randint(0, len(BAD), (), generator=generator))]
+            is_held = changed.dtype.is_floating_point or (
+                changed.dtype == torch.int64 and bad == bad and abs(bad) < 100
+            )
+            if is_held:
+                changed[place] = bad
+        return changed.view(tensor.shape)
+
+    return data.map(change)
+
+
+def host_count(meter, data):
+    """What the host counts of a batch."""
+    return of_batch(meter.checked(meter.arguments(data.preds, data.target, data.weights, data.columns)))
+
+
+@every_case
+def test_sound_states_keep_all_laws(case):
+    for seed, rows in ((0, 0), (1, 1), (2, 40)):
+        for data in [case.data(seed, rows)] + [
+            spoiled(case.data(seed, rows), seed + k) for k in range(0 if case.raw else 4)
+        ]:
+            parts = [data.rows(slice(0, rows // 3)), data.rows(slice(rows // 3, None))]
+            meter = feed(case.meter(), *parts)
+            given = sum((host_count(meter, part) for part in parts), NO_ROWS)
+            (of_device,) = meter.device_states().values()
+            for states in (of_device, meter.states()):
+                check_laws(meter.tallies, states, given, "the CPU")
+                check_laws(meter.tallies, states, HostCount(given.rows), "the CPU")
+
+
+def test_every_tally_declares_laws():
+    assert not {case.tally for case in TALLY_CASES if not case.tally.declares_laws}
+
+
+# --- states that no device can have counted ------------------------------------------------------------------------
+
+
+def labels(count=40, classes=4):
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randint(0, classes, (count,), generator=generator) for _ in range(2)]
+
+
+@pytest.fixture(scope="module")
+def mps():
+    with pretend("mps"):
+        yield torch.device("mps")
+
+
+def fault_of(meter, field, change):
+    """The error of reading a meter after a field of the state on its device was changed."""
+    (states,) = meter.device_states().values()
+    change(states[0][field])
+    with pytest.raises(DeviceFaultError) as caught:
+        meter.compute()
+    return caught.value
+
+
+def test_counts_that_were_lost_are_refused_by_name(mps):
+    meter = Meter(acc=Accuracy(num_classes=4))
+    meter.update(*(each.to(mps) for each in labels()))
+    error = fault_of(meter, "counts", lambda counts: counts.sub_(1).clamp_(min=0))
+    assert (error.where, error.tally) == ("device mps:0", meter.tallies[0])
+    assert all(part in str(error) for part in ("Confusion", "mps:0", "40", "on the CPU"))
+    assert meter.device_states()  # which still can be looked at
+    for read in (meter.states, meter.state_dict, lambda: Meter(acc=Accuracy(num_classes=4)).merge(meter)):
+        with pytest.raises(DeviceFaultError):
+            read()
+
+
+def test_a_sum_of_squares_below_that_of_the_sum_is_refused(mps):
+    meter = Meter(value=Variance())
+    meter.update(torch.arange(1.0, 9).to(mps))
+    assert "squares" in str(fault_of(meter, "sums2", lambda sums: sums.zero_()))
+
+
+def test_what_the_cpu_counts_is_not_checked_at_a_read():
+    meter = Meter(mean=Mean())
+    meter.update(torch.ones(3))
+    (states,) = meter.device_states().values()
+    states[0]["count"] += 1
+    assert float(meter.compute()["mean"]) == 0.75
+
+
+def test_a_step_on_a_device_is_checked(mps, monkeypatch):
+    meter = Meter(matrix=ConfusionMatrix(num_classes=4))
+    monkeypatch.setattr(type(meter.tallies[0]), "add", lambda tally, state, batch: None)
+    with pytest.raises(DeviceFaultError, match="add up to the targets"):
+        meter.forward(*(each.to(mps) for each in labels()))
+
+
+def test_loaded_counts_are_checked():
+    meter = Meter(matrix=ConfusionMatrix(num_classes=4))
+    meter.update(*labels())
+    saved = meter.state_dict()
+    saved["0.counts"][0, 1, 1] = -1
+    with pytest.raises(DeviceFaultError, match=r"state_dict.*negative"):
+        meter.load_state_dict(saved)
+    assert meter.rows == 40
+
+
+@pytest.mark.parametrize("shapes", [[(4, 3), (4, 3)], [(4, 3), (5, 3)], [(4, 3), (4, 2)], [(2,), (0,), (3, 1, 2)]])
+@pytest.mark.parametrize("stage_bytes", [0, 1 << 21])
+def test_elements_are_counted_over_changes_of_shape(mps, shapes, stage_bytes):
+    """Of batches that were not staged elements are unknown where rows changed: graphs may have counted some of them."""
+    meter = Meter(matrix=ConfusionMatrix(num_classes=2), stage_bytes=stage_bytes)
+    for shape in shapes * 2:
+        target = torch.ones(shape, dtype=torch.int64, device=mps)
+        meter.update(target, target)
+        assert int(meter.compute()["matrix"].sum()) > 0
