@@ -15,12 +15,18 @@ from assay.metrics.classification.confusion import ConfusionMatrix
 from assay.metrics.classification.rates import Accuracy
 from assay.pretend import pretend
 from assay.tally.conservation import NO_ROWS, HostCount
-from laws import feed
+from laws import bits, feed
 from tally_laws import TALLY_CASES
 from thinning import every
 
 every_case = every(TALLY_CASES)
 BAD = (math.nan, math.inf, -math.inf, -1, 2.5, 99, 1e30, 1e-42, 0)
+
+
+@pytest.fixture(scope="module")
+def mps():
+    with pretend("mps"):
+        yield torch.device("mps")
 
 
 def spoiled(data, seed):
@@ -65,18 +71,22 @@ def test_every_tally_declares_laws():
     assert not {case.tally for case in TALLY_CASES if not case.tally.declares_laws}
 
 
+@every([case for case in TALLY_CASES if not case.raw])
+def test_sound_states_of_a_device_have_the_fingerprints_of_their_batches(case, mps):
+    for seed, rows in ((0, 0), (1, 1), (2, 40)):
+        for data in (case.data(seed, rows), *(spoiled(case.data(seed, rows), seed + k) for k in range(3))):
+            parts = [data.rows(slice(0, rows // 3)), data.rows(slice(rows // 3, None))]
+            for stage_bytes in (0, 1 << 21):
+                meter = feed(case.meter(stage_bytes), *(part.map(lambda tensor: tensor.to(mps)) for part in parts * 2))
+                assert bits(meter.states()) == bits(feed(case.meter(), *parts * 2).states())
+
+
 # --- states that no device can have counted ------------------------------------------------------------------------
 
 
 def labels(count=40, classes=4):
     generator = torch.Generator().manual_seed(0)
     return [torch.randint(0, classes, (count,), generator=generator) for _ in range(2)]
-
-
-@pytest.fixture(scope="module")
-def mps():
-    with pretend("mps"):
-        yield torch.device("mps")
 
 
 def fault_of(meter, field, change):

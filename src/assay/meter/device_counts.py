@@ -16,13 +16,14 @@ from assay.devices.policies import policy
 from assay.errors import StateError, describe
 from assay.meter.arguments import Arguments, layout_of
 from assay.meter.flat_states import FlatStates
-from assay.meter.law_checks import HostCounter, check_laws, of_batch
+from assay.meter.law_checks import HostCounter, check_fingerprints, check_laws, no_fingerprints, of_batch
 from assay.meter.prepared_adds import PreparedAdds
 from assay.native.library import library
 from assay.tally.base import Batch, State, Tally
 from assay.tally.conservation import HostCount
 from assay.tally.inputs import readable
 from assay.tally.stores.sample_store import SampleStore
+from assay.tally.sums.fingerprints import Fingerprint
 from assay.tally.triton_check import uses_triton
 
 AT_ONCE_BYTES = 1 << 19
@@ -56,6 +57,7 @@ class DeviceCounts:
         self._rows_of_graphs: Tensor | None = None
         self._rows_by_python = 0  # of those of graphs
         self._given = HostCounter()
+        self._fingerprints: list[Fingerprint | None] = []
 
     @property
     def is_open(self) -> bool:
@@ -69,6 +71,7 @@ class DeviceCounts:
         with torch.inference_mode(False):
             if self._rows_of_graphs is None:
                 self._states = [tally.zero(self._device) for tally in self._tallies]
+                self._fingerprints = no_fingerprints(self._tallies, None if self._on_host else self._device)
                 self._rows_of_graphs = torch.zeros((), dtype=torch.int64, device=self._device)
             tails = [] if self._buffers or not self._capacity else [each for each in self._staged_rows[0] if each]
             self._buffers += [
@@ -237,6 +240,10 @@ class DeviceCounts:
         )
         for tally, state in zip(self._tallies, states, strict=True):
             tally.add(state, rows)
+        if states is self._states:
+            for tally, fingerprint in zip(self._tallies, self._fingerprints, strict=True):
+                if fingerprint is not None:
+                    fingerprint.add(tally.fingerprint(rows))
 
     def _readable(self, tensor: Tensor) -> Tensor:
         """The same values where they are counted, without gradients, and in a dtype that torch has operators for."""
@@ -254,11 +261,14 @@ class DeviceCounts:
         """The states on the CPU, with everything that was staged.
 
         Raises:
-            DeviceFaultError: they break a conservation law. What the CPU itself counts is not checked.
+            DeviceFaultError: they break a conservation law, or have another fingerprint than the batches. What the CPU
+                itself counts is not checked.
         """
         states = _on_host(self.flushed())
         if not self._on_host:
-            check_laws(self._tallies, states, self._host_count, f"device {self._device}")
+            where = f"device {self._device}"
+            check_laws(self._tallies, states, self._host_count, where)
+            check_fingerprints(self._tallies, states, self._fingerprints, where, self._triton)
         return states
 
     @property

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
+from assay.devices.placement import to_host
 from assay.errors import DeviceFaultError, describe
 from assay.meter.arguments import Arguments
 from assay.tally.base import State, Tally
 from assay.tally.conservation import NO_ROWS, BrokenLaw, HostCount
+from assay.tally.sums.fingerprints import Fingerprint, has_special
 
 COUNT_ON_CPU = (
     "Count again in a new meter on the CPU, with preds.cpu() and target.cpu(): the device, its driver or a copy from "
@@ -92,6 +95,42 @@ def check_laws(
 def _is_whole(tally: Tally, state: State) -> bool:
     has_all = all(name in state for name, rule in tally.fields.items() if rule != "late")
     return has_all and not any(isinstance(each, Tensor) and each.is_sparse for each in state.values())
+
+
+def no_fingerprints(tallies: Sequence[Tally], device: torch.device | None) -> list[Fingerprint | None]:
+    """For each tally the fingerprint of nothing on a device; None without a device, and for tallies without one."""
+    sizes = [None if device is None else tally.fingerprint_size for tally in tallies]
+    return [None if device is None or size is None else Fingerprint.zero(size, device) for size in sizes]
+
+
+def check_fingerprints(
+    tallies: Sequence[Tally],
+    states: Sequence[State],
+    fingerprints: Sequence[Fingerprint | None],
+    where: str,
+    skips_special: bool,
+) -> None:
+    """Compare states on the CPU with the fingerprints of the batches that were counted.
+
+    Args:
+        tallies: what was counted.
+        states: the state of each of them, not canonical.
+        fingerprints: those of the batches, on the device.
+        where: where the states come from, for messages.
+        skips_special: whether sums leave out what is not finite, as kernels in Triton do.
+
+    Raises:
+        DeviceFaultError: a state has another fingerprint.
+    """
+    for tally, state, counted in zip(tallies, states, fingerprints, strict=True):
+        if counted is None:
+            continue
+        on_host = Fingerprint(to_host(counted.places), to_host(counted.residues))
+        of_sums = not (skips_special and has_special(state))
+        differs = on_host.difference(tally.fingerprint_of(state), of_sums)
+        if differs:
+            law = f"the {differs} are those of the batches, which other operators have added up"
+            raise fault(where, tally, BrokenLaw(law, "the fingerprint of the batches", "another fingerprint"))
 
 
 def fault(where: str, tally: Tally, broken: BrokenLaw, do: str = COUNT_ON_CPU) -> DeviceFaultError:

@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from torch import Tensor
 from assay.tally.conservation import HostCount, Laws
 from assay.tally.ragged import Ragged
 from assay.tally.row_cells import RowCells
+
+if TYPE_CHECKING:
+    from assay.tally.sums.fingerprints import Fingerprint
 
 Rule = Literal["sum", "max", "late", "samples"]
 """How a field of a state merges.
@@ -287,6 +290,22 @@ class Tally(ABC):
     def declares_laws(self) -> bool:
         """Whether `broken_laws` checks anything."""
         return type(self).broken_laws is not Tally.broken_laws
+
+    @property
+    def fingerprint_size(self) -> int | None:
+        """How many residues the `fingerprint` has; None for a tally without one."""
+        return None
+
+    def fingerprint(self, batch: Batch) -> Fingerprint:
+        """What `add` of this batch adds to a state, by other operators than those that add; reads no value.
+
+        It comes after `add`, and takes from the batch what that has computed in floating point.
+        """
+        raise NotImplementedError
+
+    def fingerprint_of(self, state: State) -> Fingerprint:
+        """The fingerprint of all that a state on the CPU, not canonical, has counted."""
+        raise NotImplementedError
 
     def union(self, other: Tally) -> Tally | None:
         """A tally from whose state both can be read, or None if counting both is cheaper."""

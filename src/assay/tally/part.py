@@ -12,6 +12,7 @@ import torch
 from assay.tally.base import Batch, InvalidValues, Rule, State, Tally
 from assay.tally.composite import CompositeTally, combine, components
 from assay.tally.conservation import HostCount, Laws
+from assay.tally.sums.fingerprints import Fingerprint
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,16 @@ class PartTally(Tally):
     @property
     def declares_laws(self) -> bool:
         return self.tally.declares_laws
+
+    @property
+    def fingerprint_size(self) -> int | None:
+        return self.tally.fingerprint_size
+
+    def fingerprint(self, batch: Batch) -> Fingerprint:
+        return self.tally.fingerprint(batch.memoize(self.place, self.select))
+
+    def fingerprint_of(self, state: State) -> Fingerprint:
+        return self.tally.fingerprint_of(state)
 
     def compute(self, state: State) -> Any:
         return self.tally.compute(state)

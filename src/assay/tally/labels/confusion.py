@@ -28,6 +28,7 @@ from assay.tally.conservation import (
 from assay.tally.labels.labels import Labels, true_labels
 from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact
+from assay.tally.sums.fingerprints import Fingerprint, of_counts_with_weights, of_places, residues_at
 
 FEW_CLASSES = 128  # up to here the matrix is small enough to be the state of everything
 FEW_WEIGHTED = 64
@@ -138,6 +139,26 @@ class LabelTally(Tally):
             law = "a cell that counted nothing has no weight"
             yield from no_sum_without_counts(law, state["counts"].numpy(), state["weights"])
 
+    @property
+    def fingerprint_size(self) -> int | None:
+        return int(self.weighted)
+
+    def fingerprint_of(self, state: State) -> Fingerprint:
+        return of_counts_with_weights(state["counts"], state.get("weights"))
+
+    def _fingerprint_at(
+        self, batch: Batch, places: Tensor, counts: Tensor | None = None, weights: Tensor | None = None
+    ) -> Fingerprint:
+        """That of targets that count in these places, once or as often as is given."""
+        if not self.weighted:
+            return Fingerprint(of_places(places, counts), places.new_zeros(0))
+        if weights is None:
+            weights = batch.memoize("weights", self.labels.weights)
+        parts = exact.parts(weights.masked_fill(torch.ne(weights - weights, 0), 0))
+        if counts is not None:
+            parts = parts.times_sign(counts)
+        return Fingerprint(of_places(places, counts), residues_at(parts, places).view(1))
+
     def _values(self, state: State) -> tuple[np.ndarray, int]:
         """The table as exact integers, and their unit."""
         if self.weighted:
@@ -189,6 +210,9 @@ class Confusion(LabelTally):
     def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
         place = batch.memoize(("places", self.labels), lambda rows: confusion_places(self.labels, rows))
         self._add_at(states, batch, self._starts(batch, cells).add_(place), cells)
+
+    def fingerprint(self, batch: Batch) -> Fingerprint:
+        return self._fingerprint_at(batch, confusion_places(self.labels, batch))
 
     def add(self, state: State, batch: Batch) -> None:
         labels = self.labels
@@ -289,6 +313,20 @@ class ClassCounts(LabelTally):
 
     def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
         self._add(states, batch, cells)
+
+    def fingerprint(self, batch: Batch) -> Fingerprint:
+        last = self.labels.num_classes
+        row, column = self.labels.rows(batch), self.labels.predicted(batch) + 1
+        of_rows = row, torch.where((row >= 1) & (row <= last), column, -1), torch.where(row == column, row, -1)
+        counted = [(each >= 0).to(torch.int64) for each in of_rows]
+        found = [
+            self._fingerprint_at(batch, each.clamp(min=0) + k * (last + 3), counts)
+            for k, (each, counts) in enumerate(zip(of_rows, counted, strict=True))
+        ]
+        first, *others = found
+        for other in others:
+            first.add(other)
+        return first
 
     def _add(self, state: State, batch: Batch, cells: RowCells | None = None) -> None:
         last = self.labels.num_classes

@@ -29,6 +29,7 @@ from assay.tally.labels.confusion import Confusion, Counts, LabelTally, all_targ
 from assay.tally.labels.labels import Labels
 from assay.tally.stores.sample_store import ANY, SampleStore, canonical
 from assay.tally.sums import exact
+from assay.tally.sums.fingerprints import Fingerprint
 from assay.tally.sums.integer_weights import integer_weights
 
 GROUPS = "groups"
@@ -62,6 +63,9 @@ class GroupConfusion(LabelTally):
     def check(self, layout: BatchLayout) -> None:
         super().check(layout)
         _check_groups(layout)
+
+    def fingerprint(self, batch: Batch) -> Fingerprint:
+        return self._fingerprint_at(batch, self._cells(batch))
 
     def _cells(self, batch: Batch) -> Tensor:
         """The place of each target in the table, laid out flat."""

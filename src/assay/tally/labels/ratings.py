@@ -17,6 +17,7 @@ from assay.tally.conservation import HostCount, Laws, equal, not_negative
 from assay.tally.layout_checks import check_weights
 from assay.tally.sums import exact
 from assay.tally.sums.exact import Number
+from assay.tally.sums.fingerprints import Fingerprint
 from assay.tally.sums.sums import Sums
 from assay.tally.sums.terms import PREDS
 
@@ -85,13 +86,29 @@ class Ratings(Tally):
         return {**self._sums.zero(device), "invalid_ratings": torch.zeros(2, dtype=torch.int64, device=device)}
 
     def add(self, state: State, batch: Batch) -> None:
+        rows, invalid = batch.memoize(self, self._rows)
+        state["invalid_ratings"] += invalid
+        self._sums.add(state, rows)
+
+    @property
+    def fingerprint_size(self) -> int | None:
+        return self._sums.fingerprint_size
+
+    def fingerprint(self, batch: Batch) -> Fingerprint:
+        return self._sums.fingerprint(batch.memoize(self, self._rows)[0])
+
+    def fingerprint_of(self, state: State) -> Fingerprint:
+        return self._sums.fingerprint_of(state)
+
+    def _rows(self, batch: Batch) -> tuple[Batch, Tensor]:
+        """What is summed of each row, and how many ratings are invalid, of two kinds."""
         counts, invalid = self._counts(batch.preds)
         raters = counts.sum(1, keepdim=True)
         too_many = raters > MOST_RATINGS
-        state["invalid_ratings"] += torch.stack([invalid, too_many.sum()])
         counts, raters = counts.masked_fill(too_many, 0), raters.masked_fill(too_many, 0)
         rows = torch.cat([counts, (counts * counts).sum(1, keepdim=True), raters, raters * raters], 1)
-        self._sums.add(state, Batch(rows, None, batch.weights, batch.cache_elements, batch.compiled))
+        of_rows = Batch(rows, None, batch.weights, batch.cache_elements, batch.compiled)
+        return of_rows, torch.stack([invalid, too_many.sum()])
 
     def _counts(self, preds: Tensor) -> tuple[Tensor, Tensor]:
         """How many ratings each category has in each row, and how many of all are invalid."""

@@ -15,6 +15,7 @@ from assay.tally.labels.confusion import LabelTally
 from assay.tally.labels.labels import Labels
 from assay.tally.layout_checks import check_weights
 from assay.tally.sums import exact
+from assay.tally.sums.fingerprints import Fingerprint, of_places
 
 IGNORED, RIGHT, WRONG, BAD_TARGET, BAD_PREDICTION = range(5)
 
@@ -72,6 +73,16 @@ class SampleHits(LabelTally):
         if self.weighted:
             weights = self._sample_weights(batch, sample)
             exact.add_to(state["weights"], self._finite(state, weights), sample.reshape(-1))
+
+    def fingerprint(self, batch: Batch) -> Fingerprint:
+        if not batch.needed_target.numel():
+            return Fingerprint.zero(int(self.weighted), batch.preds.device)
+        sample, invalid = sample_results(self.labels, batch)
+        weights = self._sample_weights(batch, sample) if self.weighted else None
+        found = self._fingerprint_at(batch, sample.reshape(-1), weights=weights)
+        counts = torch.stack([torch.count_nonzero(each) for each in invalid])
+        places = torch.arange(BAD_TARGET, BAD_TARGET + 2, device=counts.device)
+        return Fingerprint(found.places + of_places(places, counts), found.residues)
 
     def _sample_weights(self, batch: Batch, sample: Tensor) -> Tensor:
         assert batch.weights is not None, "the layout was checked"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rul
 from assay.tally.conservation import BrokenLaw, HostCount, Laws, between, no_sum_without_counts, not_negative
 from assay.tally.layout_checks import check_real, check_weights
 from assay.tally.sums import exact
+from assay.tally.sums.fingerprints import Fingerprint, of_limbs, of_limbs_at, of_places, of_table, residues, residues_at
 
 NOT_FINITE = "points are NaN or infinite"
 
@@ -50,6 +52,18 @@ class ClusterTotals:
 
 def _squared(values: Sequence[int]) -> Fraction:
     return Fraction(sum(value * value for value in values))
+
+
+class _Terms(NamedTuple):
+    """Points as they are counted: their clusters, 1 where they count, the place of each feature, and what is summed."""
+
+    cluster: Tensor
+    counted: Tensor
+    channel: Tensor
+    values: exact.Parts
+    squares: exact.Parts
+    weights: exact.Parts | None
+    invalid: Tensor
 
 
 @dataclass(frozen=True)
@@ -93,26 +107,51 @@ class ClusterSums(Tally):
         return state | ({"weights": zeros(self.num_classes, exact.num_limbs(1))} if self.weighted else {})
 
     def add(self, state: State, batch: Batch) -> None:
+        of_rows = batch.memoize(self, self._terms)
+        cluster, sums = of_rows.cluster, state["sums"]
+        if of_rows.weights is not None:
+            exact.add_to(state["weights"], of_rows.weights, cluster)
+        state["invalid"] += of_rows.invalid
+        state["count"].scatter_add_(0, cluster, of_rows.counted)
+        exact.add_to(sums.view(-1, sums.shape[-1]), of_rows.values, of_rows.channel)
+        exact.add_to(state["squares"], of_rows.squares, torch.zeros_like(of_rows.channel))
+
+    @property
+    def fingerprint_size(self) -> int | None:
+        return 2 + self.weighted
+
+    def fingerprint(self, batch: Batch) -> Fingerprint:
+        of_rows = batch.memoize(self, self._terms)
+        found = [residues_at(of_rows.values, of_rows.channel), residues(of_rows.squares).sum()]
+        if of_rows.weights is not None:
+            found.append(residues_at(of_rows.weights, of_rows.cluster))
+        return Fingerprint(of_places(of_rows.cluster, of_rows.counted), torch.stack(found))
+
+    def fingerprint_of(self, state: State) -> Fingerprint:
+        sums = of_limbs_at(state["sums"].view(-1, state["sums"].shape[-1]))
+        weights = [of_limbs_at(state["weights"])] if self.weighted else []
+        return Fingerprint(of_table(state["count"]), torch.stack([sums, of_limbs(state["squares"])[0], *weights]))
+
+    def _terms(self, batch: Batch) -> _Terms:
+        """What is counted of each point, and where."""
         points, labels = batch.preds, batch.needed_target.to(torch.int64)
         cluster = labels.clamp(0, self.num_classes - 1)
         outside, infinite = labels != cluster, ~finite_rows(points)
         counted, bad = ~(outside | infinite), torch.zeros_like(outside)
-        factors = []
+        weights, factors = None, []
         if self.weighted and batch.weights is not None:
             bad = bad_weights(batch.weights)
             counted = counted & ~bad & (batch.weights != 0)
-            weights = torch.where(counted, batch.weights, 0)
-            exact.add_to(state["weights"], exact.parts(weights), cluster)
-            factors = [exact.parts(weights[:, None].expand_as(points).contiguous())]
-        state["invalid"] += torch.stack([infinite.sum(), outside.sum(), bad.sum()])
-        state["count"].scatter_add_(0, cluster, counted.to(torch.int64))
+            weight = torch.where(counted, batch.weights, 0)
+            weights, factors = exact.parts(weight), [exact.parts(weight[:, None].expand_as(points).contiguous())]
         value = exact.parts(torch.where(counted[:, None], points, 0))
         weighted = value
         for factor in factors:
             weighted = exact.product(value, factor)
         channel = cluster[:, None] * self.num_features + torch.arange(self.num_features, device=points.device)
-        exact.add_to(state["sums"].view(-1, state["sums"].shape[-1]), weighted, channel)
-        exact.add_to(state["squares"], exact.product(weighted, value), torch.zeros_like(channel))
+        invalid = torch.stack([infinite.sum(), outside.sum(), bad.sum()])
+        squares = exact.product(weighted, value)
+        return _Terms(cluster, counted.to(torch.int64), channel, weighted, squares, weights, invalid)
 
     def canonicalize(self, state: State, rows: int) -> State:
         limbs = ("sums", "squares", *["weights"] * self.weighted)

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from assay.tally.conservation import BrokenLaw, HostCount, Laws, at_most, betwee
 from assay.tally.row_cells import RowCells
 from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
 from assay.tally.sums import exact
+from assay.tally.sums.fingerprints import Fingerprint, of_limbs_at, of_places, of_table, residues_at
 from assay.tally.sums.row_sums import add_invalid
 
 
@@ -31,6 +33,16 @@ class BinTotals:
     weight: list[Fraction]
     right: list[Fraction]
     confidence: list[Fraction]
+
+
+class _Binned(NamedTuple):
+    """Rows in bins: the bin of each, 1 where it counts, 1 where it is right, and what is summed of it."""
+
+    place: Tensor
+    counted: Tensor
+    right: Tensor
+    values: exact.Parts
+    weights: exact.Parts | None
 
 
 @dataclass(frozen=True)
@@ -109,7 +121,10 @@ class Confidence(Tally):
         rows = self.data.rows(batch)
         if not self.data.logits:
             return rows
-        return replace(rows, scores=probabilities(rows.scores, self.data.labels.multiclass))
+        return batch.memoize(
+            (self.data, "probabilities"),
+            lambda _: replace(rows, scores=probabilities(rows.scores, self.data.labels.multiclass)),
+        )
 
     def _outcomes(self, rows: ScoreRows) -> tuple[Tensor, Tensor]:
         """How sure each row is, and what came of it, as compiled code takes it."""
@@ -119,6 +134,40 @@ class Confidence(Tally):
 
     def _add(self, state: State, rows: ScoreRows, compiled: bool, cells: RowCells | None = None) -> None:
         """Add to the bins; with cells to those of the cell of each row."""
+        of_rows = self._binned(rows, compiled)
+        place, counted = of_rows.place, of_rows.counted
+        if cells is not None:
+            place = place + cells.numbers * self.num_bins
+        cell = 2 * place
+        state["counts"].view(-1).scatter_add_(0, cell, counted)
+        state["counts"].view(-1).scatter_add_(0, cell + 1, counted * of_rows.right)
+        if of_rows.weights is not None:
+            table = state["weights"].view(-1, exact.num_limbs(1))
+            exact.add_to(table, of_rows.weights, cell)
+            exact.add_to(table, of_rows.weights.times_sign(of_rows.right), cell + 1)
+        exact.add_to(state["confidence"].view(-1, state["confidence"].shape[-1]), of_rows.values, place)
+
+    @property
+    def fingerprint_size(self) -> int | None:
+        return 1 + self.weighted
+
+    def fingerprint(self, batch: Batch) -> Fingerprint:
+        of_rows = self._binned(self._rows(batch), compiled=False)
+        place, counted, right = of_rows.place, of_rows.counted, of_rows.right
+        cells = torch.stack([2 * place, 2 * place + 1])
+        found = [residues_at(of_rows.values, place)]
+        if of_rows.weights is not None:
+            found.append(
+                residues_at(of_rows.weights, cells[0]) + residues_at(of_rows.weights.times_sign(right), cells[1])
+            )
+        return Fingerprint(of_places(cells, torch.stack([counted, counted * right])), torch.stack(found))
+
+    def fingerprint_of(self, state: State) -> Fingerprint:
+        limbs = [state[name] for name in ("confidence", "weights") if name in state]
+        return Fingerprint(of_table(state["counts"]), torch.stack([of_limbs_at(each) for each in limbs]))
+
+    def _binned(self, rows: ScoreRows, compiled: bool) -> _Binned:
+        """What is counted of each row, and where."""
         known = self.data.known(rows)[:, 0]
         confidence, right = self._decided(rows, known, compiled)
         counted = known.clamp(-1, 0).add_(1)
@@ -127,19 +176,11 @@ class Confidence(Tally):
             counted *= torch.ne(rows.weights[:, 0], 0)
         confidence = confidence.nan_to_num(0, 0, 0)
         place = (confidence * self.num_bins).clamp_(0, self.num_bins - 1).to(torch.int64)
-        if cells is not None:
-            place += cells.numbers * self.num_bins
-        cell = 2 * place
-        state["counts"].view(-1).scatter_add_(0, cell, counted)
-        state["counts"].view(-1).scatter_add_(0, cell + 1, counted * right)
         values = exact.parts(confidence).times_sign(counted)
-        if rows.weights is not None:
-            weights = exact.parts(rows.weights[:, 0]).times_sign(counted)
-            table = state["weights"].view(-1, exact.num_limbs(1))
-            exact.add_to(table, weights, cell)
-            exact.add_to(table, weights.times_sign(right), cell + 1)
-            values = exact.product(values, weights)
-        exact.add_to(state["confidence"].view(-1, state["confidence"].shape[-1]), values, place)
+        if rows.weights is None:
+            return _Binned(place, counted, right, values, None)
+        weights = exact.parts(rows.weights[:, 0]).times_sign(counted)
+        return _Binned(place, counted, right, exact.product(values, weights), weights)
 
     @staticmethod
     def _add_compiled(state: State, confidence: Tensor, outcome: Tensor) -> None:

@@ -69,6 +69,15 @@ class ScoreHistogram:
 
     def _add(self, state: State, values: Tensor, known: Tensor) -> None:
         """Add scores to the histogram."""
+        place, valid, unclear = self._places(values, known)
+        state["histogram"].view(-1).scatter_add_(0, place, valid)
+        state["unclear"] += unclear
+
+    def places(self, values: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+        """The place of each score in the histogram, laid out flat, and 1 where it counts, else 0."""
+        return self._places(values, known)[:2]
+
+    def _places(self, values: Tensor, known: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         place, unclear = self.bins.place(values)
         valid = known.clamp(-1, 0).add_(1)
         if self.data.labels.multiclass:
@@ -80,5 +89,4 @@ class ScoreHistogram:
         if self.data.groups > 1:
             place += torch.arange(self.data.groups, device=values.device).mul_(2 * self.bins.count)
         place += positive.mul_(self.bins.count)
-        state["histogram"].view(-1).scatter_add_(0, place.view(-1), valid.reshape(-1))
-        state["unclear"] += unclear
+        return place.view(-1), valid.reshape(-1), unclear

@@ -34,6 +34,7 @@ from assay.tally.scores.score_bins import ScoreBins
 from assay.tally.scores.score_cells import ScoreCells, ScoreKeeping
 from assay.tally.scores.score_histogram import ScoreHistogram
 from assay.tally.stores.sample_store import SampleStore, canonical
+from assay.tally.sums.fingerprints import Fingerprint, of_places, of_table
 from assay.tally.sums.integer_weights import integer_weights
 from assay.triton_kernels import scores as triton_scores
 from assay.triton_kernels.launch import takes as triton_takes
@@ -159,6 +160,18 @@ class ScoreTally(Tally):
         """Rows as the store has them."""
         columns = {"scores": rows.scores, "target": self.data.known(rows).to(self._class_dtype)}
         return columns if rows.weights is None else columns | {"weights": rows.weights}
+
+    @property
+    def fingerprint_size(self) -> int | None:
+        return None if self._keeps else 0
+
+    def fingerprint(self, batch: Batch) -> Fingerprint:
+        rows = self.data.ranked_rows(batch)
+        places, counted = self._histogram.places(rows.scores, self.data.known(rows))
+        return Fingerprint(of_places(places, counted), places.new_zeros(0))
+
+    def fingerprint_of(self, state: State) -> Fingerprint:
+        return Fingerprint(of_table(state["histogram"]), torch.zeros(0, dtype=torch.int64, device="cpu"))
 
     def cell_states(self) -> CellStates:
         limit = None if self._always_kept else (self.keep or 0) // self.data.groups

@@ -19,6 +19,7 @@ from assay.tally.row_cells import RowCells
 from assay.tally.scores.curves import Ranking
 from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
 from assay.tally.sums import exact
+from assay.tally.sums.fingerprints import Fingerprint, of_counts_with_weights, of_places, residues_at
 from assay.tally.sums.row_sums import add_invalid
 
 
@@ -71,6 +72,19 @@ class ThresholdCounts(Tally):
         self._add_at(state, rows, *self._places(rows))
 
     @property
+    def fingerprint_size(self) -> int | None:
+        return int(self.weighted)
+
+    def fingerprint(self, batch: Batch) -> Fingerprint:
+        rows = self._rows(batch)
+        place, counted = self._places(rows)
+        found = [residues_at(self._weights(rows, counted), place).view(1)] if self.weighted else []
+        return Fingerprint(of_places(place, counted), torch.cat([place.new_zeros(0), *found]))
+
+    def fingerprint_of(self, state: State) -> Fingerprint:
+        return of_counts_with_weights(state["counts"], state.get("weights"))
+
+    @property
     def has_cells(self) -> bool:
         return True
 
@@ -95,9 +109,14 @@ class ThresholdCounts(Tally):
     def _add_at(self, state: State, rows: ScoreRows, place: Tensor, counted: Tensor) -> None:
         state["counts"].view(-1).scatter_add_(0, place, counted)
         if rows.weights is not None:
-            finite = rows.weights.masked_fill(torch.ne(rows.weights - rows.weights, 0), 0)
-            parts = exact.parts(finite.expand(rows.scores.shape).reshape(-1)).times_sign(counted)
-            exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), parts, place)
+            exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), self._weights(rows, counted), place)
+
+    @staticmethod
+    def _weights(rows: ScoreRows, counted: Tensor) -> exact.Parts:
+        """One finite weight for each score that counts."""
+        assert rows.weights is not None, "the layout was checked"
+        finite = rows.weights.masked_fill(torch.ne(rows.weights - rows.weights, 0), 0)
+        return exact.parts(finite.expand(rows.scores.shape).reshape(-1)).times_sign(counted)
 
     def _places(self, rows: ScoreRows) -> tuple[Tensor, Tensor]:
         """The place of every score among the counts, laid out flat, and 1 where it counts, else 0."""

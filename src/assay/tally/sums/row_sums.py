@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -23,6 +23,7 @@ from assay.tally.conservation import BrokenLaw, HostCount, Laws, at_most, equal,
 from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact
 from assay.tally.sums.exact import Number
+from assay.tally.sums.fingerprints import Fingerprint, of_limbs, of_table_at, residues
 from assay.triton_kernels import sums as triton_sums
 
 
@@ -157,7 +158,7 @@ class RowSums(Tally):
         self._add(states, batch, cells)
 
     def _add(self, state: State, batch: Batch, cells: RowCells | None = None) -> None:
-        rows = self.term(batch)
+        rows = self._values(batch)
         count, counted = len(rows.values[0]), rows.counted
         if rows.invalid:
             add_invalid(state["invalid"], batch, rows.invalid, cells)
@@ -169,23 +170,59 @@ class RowSums(Tally):
             state["count"] += count
         else:
             state["count"][: cells.count] += cells.sizes[:, None]
-        weights, weighs = None, counted
-        if self.weighted and batch.weights is not None:
-            weights = _row_weights(batch.weights, count)
-            bad = bad_weights(weights)
+        weights = self._weights(batch, rows)
+        if weights is not None and batch.weights is not None:
+            bad = bad_weights(_row_weights(batch.weights, count))
             _add_counts(state["bad_weights"], bad if counted is None else bad.logical_and_(counted), cells)
-            weights = torch.where((weights - weights) == 0, weights, 0)
-            weights = weights if counted is None else torch.where(counted, weights, 0)
             _add_products(state["weight"], batch, [weights[:, None]], cells=cells)
-            weighs = weights != 0
-        for k, (shape, values) in enumerate(zip(self.term.sums, rows.values, strict=True)):
-            if weighs is not None:
-                values = torch.where(weighs[:, None], values, 0)
+        for k, factors in enumerate(self._factors(rows, weights)):
+            special = state[f"special{k}"] if factors[0].dtype.is_floating_point else None
+            _add_products(state[f"sum{k}"], batch, factors, special, cells)
+
+    def _values(self, batch: Batch) -> RowValues:
+        """What the rows give, computed once for all that ask."""
+        return batch.memoize(("row values", self.term), self.term)
+
+    def _weights(self, batch: Batch, rows: RowValues) -> Tensor | None:
+        """One finite weight for each row, 0 for those that do not count; None without weights."""
+        if not self.weighted or batch.weights is None:
+            return None
+        weights = _row_weights(batch.weights, len(rows.values[0]))
+        weights = torch.where((weights - weights) == 0, weights, 0)
+        return weights if rows.counted is None else torch.where(rows.counted, weights, 0)
+
+    def _factors(self, rows: RowValues, weights: Tensor | None) -> Iterator[list[Tensor]]:
+        """For each sum the factors `(rows, width)` whose product is summed; rows that do not count have 0."""
+        weighs = rows.counted if weights is None else weights != 0
+        for shape, given in zip(self.term.sums, rows.values, strict=True):
+            values = given if weighs is None else torch.where(weighs[:, None], given, 0)
             factors = [values.reshape(-1, shape.width)] * shape.power
             if weights is not None:
                 factors.append(weights[:, None].expand_as(values).reshape(-1, shape.width))
-            special = state[f"special{k}"] if values.dtype.is_floating_point else None
-            _add_products(state[f"sum{k}"], batch, factors, special, cells)
+            yield factors
+
+    @property
+    def fingerprint_size(self) -> int | None:
+        return sum(shape.width for shape in self.term.sums) + self.weighted
+
+    def fingerprint(self, batch: Batch) -> Fingerprint:
+        rows = self._values(batch)
+        weights = self._weights(batch, rows)
+        found = [residues(exact.parts(weights[:, None])).sum(0)] if weights is not None else []
+        for factors in self._factors(rows, weights):
+            product = exact.parts(factors[0].contiguous())
+            for factor in factors[1:]:
+                product = exact.product(product, exact.parts(factor.contiguous()))
+            found.append(residues(product).sum(0))
+        together = torch.cat(found)
+        count = torch.count_nonzero(rows.counted) if rows.counted is not None else None
+        counted = together.new_full((1,), len(rows.values[0])) if count is None else count
+        return Fingerprint(of_table_at(counted), together)
+
+    def fingerprint_of(self, state: State) -> Fingerprint:
+        names = [*["weight"] * self.weighted, *(f"sum{k}" for k in range(len(self.term.sums)))]
+        found = torch.cat([of_limbs(state[name]).view(-1) for name in names])
+        return Fingerprint(of_table_at(state["count"]), found)
 
     def canonicalize(self, state: State, rows: int) -> State:
         state = state | ({"weight": exact.canonical(state["weight"])} if self.weighted else {})

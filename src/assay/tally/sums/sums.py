@@ -32,7 +32,8 @@ from assay.tally.base import (
 from assay.tally.conservation import HostCount, Laws
 from assay.tally.layout_checks import check_as_preds, check_weights
 from assay.tally.row_cells import RowCells
-from assay.tally.sums import exact, modular_sums, sum_laws
+from assay.tally.sums import exact, modular_sums, sum_columns, sum_laws
+from assay.tally.sums.fingerprints import Fingerprint, added, of_limbs, of_table_at, residues
 from assay.tally.sums.terms import (
     PREDS,
     WEIGHTS,
@@ -132,17 +133,36 @@ class Sums(Tally):
         if self.weighted and batch.weights is not None:
             state["bad_weights"] += bad_weights(batch.weights).sum()
         columns, left_out = batch.memoize(self._layout, self._columns)
-        uncounted = _uncounted(columns, left_out)
+        uncounted = sum_columns.uncounted(columns, left_out)
         state["count"] += len(columns.preds) if uncounted is None else len(columns.preds) - uncounted.sum(0)
         if left_out is not None and "left_out" in state:
             state["left_out"] += left_out.sum(0)
         if self._takes(columns):
             self._add_compiled(state, columns)
         elif not (columns.triton and self._add_in_triton(state, columns)):
-            split = batch.memoize((*self._layout, "chunks"), lambda b: _split(columns, b.cache_elements))
+            split = batch.memoize((*self._layout, "chunks"), lambda b: sum_columns.split(columns, b.cache_elements))
             rest = [chunk for chunk in split if not self._add_modular(state, chunk)]
             if rest:
                 self._add(state, columns, rest)
+
+    @property
+    def fingerprint_size(self) -> int | None:
+        return sum(map(len, self._by_order.values())) * self._outputs
+
+    def fingerprint(self, batch: Batch) -> Fingerprint:
+        columns, left_out = batch.memoize(self._layout, self._columns)
+        chunks = batch.memoize((*self._layout, "chunks"), lambda _: [columns])  # those that were added
+        terms = [term for of_order in self._by_order.values() for term in of_order]
+        found = [torch.stack([residues(term.parts(chunk)).sum(0) for term in terms]).view(-1) for chunk in chunks]
+        uncounted = sum_columns.uncounted(columns, left_out)
+        counted = found[0].new_full((self._outputs,), len(columns.preds))
+        if uncounted is not None:
+            counted = counted - torch.count_nonzero(uncounted, 0)
+        return Fingerprint(of_table_at(counted), added(found))
+
+    def fingerprint_of(self, state: State) -> Fingerprint:
+        found = torch.cat([of_limbs(state[f"sums{order}"]).view(-1) for order in self._by_order])
+        return Fingerprint(of_table_at(state["count"]), found)
 
     @property
     def has_cells(self) -> bool:
@@ -154,7 +174,7 @@ class Sums(Tally):
         columns, left_out = batch.memoize(self._layout, self._columns)
         cells = cells.repeated(len(columns.preds) // max(1, len(cells)))
         states["count"][: cells.count] += cells.sizes[:, None]
-        uncounted = _uncounted(columns, left_out)
+        uncounted = sum_columns.uncounted(columns, left_out)
         if uncounted is not None:
             cells.add_to(states["count"], -uncounted.to(torch.int64))
         if left_out is not None and "left_out" in states:
@@ -218,7 +238,7 @@ class Sums(Tally):
             return None
         if not takes(*tensors, dtypes=DTYPES) or any(each.numel() != rows for each in tensors):
             return None
-        columns, count = _as_columns(batch.preds, batch.target, batch.weights), state["count"].numpy()
+        columns, count = sum_columns.as_columns(batch.preds, batch.target, batch.weights), state["count"].numpy()
         nan_were_found = state["special"].numpy()[:, 0, 2]
         described = self._described(state, [factor.values(columns).contiguous() for factor in factors])
         sums = PreparedSums(rows, *described, owners=list(state.values()))
@@ -231,7 +251,7 @@ class Sums(Tally):
                 return
             count[0] += rows
             if are_computed:
-                columns = _as_columns(preds, target, weights)
+                columns = sum_columns.as_columns(preds, target, weights)
                 values = [factor.values(columns).contiguous() for factor in factors]
                 sums.add([each.data_ptr() for each in values])
             else:
@@ -450,36 +470,6 @@ class Sums(Tally):
                 name = term.left if self.weighted and isinstance(term, Product) and term.right == WEIGHTS else term
                 places[name] = SumPlace(order, k, self._index(_decisive(term)))
         return SumLayout(self._outputs, places)
-
-
-def _as_columns(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> Batch:
-    """A batch of one output."""
-    target, weights = (None if each is None else each.detach().reshape(-1, 1) for each in (target, weights))
-    return Batch(preds.detach().reshape(-1, 1), target, weights)
-
-
-def _uncounted(columns: Batch, left_out: Tensor | None) -> Tensor | None:
-    """Which samples are not counted, of the shape of the columns: those of weight 0, and those that are left out."""
-    if columns.weights is None:
-        return left_out
-    weightless = columns.weights.eq(0)
-    return weightless if left_out is None else weightless | left_out
-
-
-def _split(batch: Batch, elements: int) -> list[Batch]:
-    """Chunks of rows whose temporaries stay in the cache."""
-    rows, outputs = batch.preds.shape
-    if rows * outputs <= elements:
-        return [batch]
-    size = max(1, elements // outputs)
-
-    def chunk(start: int) -> Batch:
-        parts = (None if x is None else x[start : start + size] for x in (batch.preds, batch.target, batch.weights))
-        preds, target, weights = parts
-        assert preds is not None
-        return Batch(preds, target, weights, batch.cache_elements, batch.compiled)
-
-    return [chunk(start) for start in range(0, rows, size)]
 
 
 def _summary(x: Tensor) -> Tensor | None:

@@ -1,0 +1,138 @@
+"""Fingerprints: what a batch adds to a state, as a few integers that other operators compute than those that count.
+
+Conservation laws do not see a count in the wrong cell, or the value of a sum. A fingerprint does. It adds up as the
+state does, and the state on the CPU must have the same one:
+
+* of a table: the sum of a mixed number for each place, modulo 2 ** 64. Mixing is one to one, so a count that is lost,
+  doubled or in another cell changes it;
+* of an exact sum: its residue modulo the prime `2 ** 31 - 1`. A float is a significand of at most 24 bits times a power
+  of two, and the residue of neither is 0, so a float that is lost, doubled or changed changes that of the sum.
+
+The numbers are fixed: they find faults, and are no protection from somebody who knows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from assay.tally.sums import exact
+
+PRIME = (1 << 31) - 1
+_FIRST = 0x9E3779B97F4A7C15 - (1 << 64)
+_SECOND = 0xBF58476D1CE4E5B9 - (1 << 64)
+_SHIFT = 29
+
+
+@dataclass(frozen=True, eq=False)
+class Fingerprint:
+    """What was added to a state.
+
+    Attributes:
+        places: int64 of shape `()`: the sum of the mixed places, modulo 2 ** 64.
+        residues: int64 `(sums,)`: sums of residues modulo `PRIME`, not reduced.
+    """
+
+    places: Tensor
+    residues: Tensor
+
+    @staticmethod
+    def zero(sums: int, device: torch.device) -> Fingerprint:
+        """The fingerprint of nothing."""
+        return Fingerprint(*(torch.zeros(shape, dtype=torch.int64, device=device) for shape in ((), (sums,))))
+
+    def add(self, other: Fingerprint) -> None:
+        """Add that of a batch, in place."""
+        self.places.add_(other.places)
+        self.residues.copy_(_folded(self.residues + other.residues))
+
+    def difference(self, other: Fingerprint, of_sums: bool = True) -> str:
+        """In which part two of them on the CPU differ, that of exact sums left out where asked; empty where they are
+        equal."""
+        if int(self.places) != int(other.places):
+            return "places of its counts"
+        differs = of_sums and bool((self.residues - other.residues).remainder(PRIME).any())
+        return "residues of its exact sums" if differs else ""
+
+
+def has_special(state: Mapping[str, object]) -> bool:
+    """Whether a state on the CPU has counted infinities or NaN."""
+    return any(isinstance(each, Tensor) and name.startswith("special") and each.any() for name, each in state.items())
+
+
+def of_places(places: Tensor, counts: Tensor | None = None) -> Tensor:
+    """The fingerprint of counts in places of a table: int64 of shape `()`.
+
+    Args:
+        places: int64, of any shape.
+        counts: int64 of the same shape: what each place gets; 1 by default.
+    """
+    mixed = (places + 1) * _FIRST
+    mixed = (mixed ^ (mixed >> _SHIFT & ((1 << (64 - _SHIFT)) - 1))) * _SECOND
+    return (mixed if counts is None else mixed * counts).sum()
+
+
+def of_table(counts: Tensor) -> Tensor:
+    """The same of a table of counts on the CPU."""
+    flat = counts.reshape(-1)
+    places = flat.nonzero()[:, 0]
+    return of_places(places, flat[places])
+
+
+def of_table_at(counts: Tensor) -> Tensor:
+    """The same of a small table, zeros included: no value is read."""
+    flat = counts.reshape(-1)
+    return of_places(torch.arange(len(flat), device=flat.device), flat)
+
+
+def of_counts_with_weights(counts: Tensor, weights: Tensor | None) -> Fingerprint:
+    """That of a table of counts on the CPU, and of the limbs of the weight in each cell, if there are any."""
+    limbs = [] if weights is None else [of_limbs_at(weights.reshape(-1, weights.shape[-1])).view(1)]
+    return Fingerprint(of_table(counts), torch.cat([counts.new_zeros(0), *limbs]))
+
+
+def added(found: Sequence[Tensor]) -> Tensor:
+    """The sum of residues of a few chunks."""
+    return found[0] if len(found) == 1 else torch.stack([_folded(each) for each in found]).sum(0)
+
+
+def residues(values: exact.Parts) -> Tensor:
+    """Numbers modulo `PRIME`, in units of the first bit of their limbs, and below 2 ** 32 for each of their pieces."""
+    offset = values.base - exact.origin(values.order)
+    total = None
+    for piece in values.pieces:
+        shift = (piece.position + offset).remainder(31)
+        folded = _folded(_folded(piece.significand) << shift)
+        total = folded if total is None else total + folded
+    assert total is not None, "a number has a piece"
+    return total
+
+
+def residues_at(values: exact.Parts, places: Tensor) -> Tensor:
+    """The residue of the sum over all places of a number for each place times what goes there: int64 of shape `()`."""
+    return _folded(_folded(residues(values)).remainder(PRIME) * _factor(places)).sum()
+
+
+def of_limbs(limbs: Tensor) -> Tensor:
+    """The residue of each sum on the CPU, of limbs `(..., words)`, canonical or not: int64 of shape `(...)`."""
+    power = torch.arange(limbs.shape[-1], device="cpu").remainder(31)  # 2 ** 32 is 2
+    return _folded(_folded(limbs) << power).sum(-1).remainder(PRIME)
+
+
+def of_limbs_at(limbs: Tensor) -> Tensor:
+    """`residues_at` of limbs `(places, words)` on the CPU."""
+    found = of_limbs(limbs).view(-1)
+    return _folded(found * _factor(torch.arange(len(found), device="cpu"))).sum()
+
+
+def _factor(places: Tensor) -> Tensor:
+    """A number below 2 ** 31 for each place, other ones for other places up to 2 ** 31."""
+    return ((places + 1) * 48271).remainder(PRIME)
+
+
+def _folded(x: Tensor) -> Tensor:
+    """The same modulo `PRIME`, and small: of an absolute value below 2 ** 62 one below 2 ** 32."""
+    return (x & PRIME) + (x >> 31)
