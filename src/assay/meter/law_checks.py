@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from assay.devices.placement import to_host
 from assay.errors import DeviceFaultError, describe
 from assay.meter.arguments import Arguments
 from assay.tally.base import State, Tally
@@ -125,7 +124,10 @@ def check_fingerprints(
     for tally, state, counted in zip(tallies, states, fingerprints, strict=True):
         if counted is None:
             continue
-        on_host = Fingerprint(to_host(counted.places), to_host(counted.residues))
+        on_host = counted.on_host()
+        if on_host is None:
+            broken = BrokenLaw("the copy of a fingerprint is whole", "its marks at both ends", "others")
+            raise fault(where, tally, broken)
         of_sums = not (skips_special and has_special(state))
         differs = on_host.difference(tally.fingerprint_of(state), of_sums)
         if differs:

@@ -141,15 +141,21 @@ class LabelTally(Tally):
 
     @property
     def fingerprint_size(self) -> int | None:
-        return int(self.weighted)
+        return 2 * self.weighted  # of the weights, and how many of them are invalid
 
     def fingerprint_of(self, state: State) -> Fingerprint:
-        return of_counts_with_weights(state["counts"], state.get("weights"))
+        found = of_counts_with_weights(state["counts"], state.get("weights"))
+        return Fingerprint(found.places, torch.cat([found.residues, state["invalid"]])) if self.weighted else found
 
     def _fingerprint_at(
-        self, batch: Batch, places: Tensor, counts: Tensor | None = None, weights: Tensor | None = None
+        self,
+        batch: Batch,
+        places: Tensor,
+        counts: Tensor | None = None,
+        weights: Tensor | None = None,
+        is_first: bool = True,
     ) -> Fingerprint:
-        """That of targets that count in these places, once or as often as is given."""
+        """That of targets that count in these places, once or as often as is given; of invalid weights if first."""
         if not self.weighted:
             return Fingerprint(of_places(places, counts), places.new_zeros(0))
         if weights is None:
@@ -157,7 +163,8 @@ class LabelTally(Tally):
         parts = exact.parts(weights.masked_fill(torch.ne(weights - weights, 0), 0))
         if counts is not None:
             parts = parts.times_sign(counts)
-        return Fingerprint(of_places(places, counts), residues_at(parts, places).view(1))
+        bad = torch.count_nonzero(bad_weights(weights)).view(1) * is_first
+        return Fingerprint(of_places(places, counts), torch.cat([residues_at(parts, places).view(1), bad]))
 
     def _values(self, state: State) -> tuple[np.ndarray, int]:
         """The table as exact integers, and their unit."""
@@ -320,7 +327,7 @@ class ClassCounts(LabelTally):
         of_rows = row, torch.where((row >= 1) & (row <= last), column, -1), torch.where(row == column, row, -1)
         counted = [(each >= 0).to(torch.int64) for each in of_rows]
         found = [
-            self._fingerprint_at(batch, each.clamp(min=0) + k * (last + 3), counts)
+            self._fingerprint_at(batch, each.clamp(min=0) + k * (last + 3), counts, is_first=not k)
             for k, (each, counts) in enumerate(zip(of_rows, counted, strict=True))
         ]
         first, *others = found

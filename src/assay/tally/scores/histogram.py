@@ -35,7 +35,7 @@ class BinTotals:
     confidence: list[Fraction]
 
 
-class _Binned(NamedTuple):
+class _RowsInBins(NamedTuple):
     """Rows in bins: the bin of each, 1 where it counts, 1 where it is right, and what is summed of it."""
 
     place: Tensor
@@ -166,7 +166,7 @@ class Confidence(Tally):
         limbs = [state[name] for name in ("confidence", "weights") if name in state]
         return Fingerprint(of_table(state["counts"]), torch.stack([of_limbs_at(each) for each in limbs]))
 
-    def _binned(self, rows: ScoreRows, compiled: bool) -> _Binned:
+    def _binned(self, rows: ScoreRows, compiled: bool) -> _RowsInBins:
         """What is counted of each row, and where."""
         known = self.data.known(rows)[:, 0]
         confidence, right = self._decided(rows, known, compiled)
@@ -178,9 +178,9 @@ class Confidence(Tally):
         place = (confidence * self.num_bins).clamp_(0, self.num_bins - 1).to(torch.int64)
         values = exact.parts(confidence).times_sign(counted)
         if rows.weights is None:
-            return _Binned(place, counted, right, values, None)
+            return _RowsInBins(place, counted, right, values, None)
         weights = exact.parts(rows.weights[:, 0]).times_sign(counted)
-        return _Binned(place, counted, right, exact.product(values, weights), weights)
+        return _RowsInBins(place, counted, right, exact.product(values, weights), weights)
 
     @staticmethod
     def _add_compiled(state: State, confidence: Tensor, outcome: Tensor) -> None:

@@ -19,12 +19,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from assay.devices.placement import to_host
 from assay.tally.sums import exact
 
 PRIME = (1 << 31) - 1
 _FIRST = 0x9E3779B97F4A7C15 - (1 << 64)
 _SECOND = 0xBF58476D1CE4E5B9 - (1 << 64)
 _SHIFT = 29
+_MARK = 0x5DEECE66D
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,14 @@ class Fingerprint:
         """Add that of a batch, in place."""
         self.places.add_(other.places)
         self.residues.copy_(_folded(self.residues + other.residues))
+
+    def on_host(self) -> Fingerprint | None:
+        """A copy on the CPU; None where it did not arrive whole."""
+        mark = self.places.new_full((1,), _MARK)
+        first, places, *residues, last = to_host(torch.cat([mark, self.places.view(1), self.residues, mark])).tolist()
+        if (first, last) != (_MARK, _MARK):
+            return None
+        return Fingerprint(*(torch.tensor(each, dtype=torch.int64, device="cpu") for each in (places, residues)))
 
     def difference(self, other: Fingerprint, of_sums: bool = True) -> str:
         """In which part two of them on the CPU differ, that of exact sums left out where asked; empty where they are

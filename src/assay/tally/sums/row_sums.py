@@ -172,8 +172,7 @@ class RowSums(Tally):
             state["count"][: cells.count] += cells.sizes[:, None]
         weights = self._weights(batch, rows)
         if weights is not None and batch.weights is not None:
-            bad = bad_weights(_row_weights(batch.weights, count))
-            _add_counts(state["bad_weights"], bad if counted is None else bad.logical_and_(counted), cells)
+            _add_counts(state["bad_weights"], self._bad(batch.weights, rows), cells)
             _add_products(state["weight"], batch, [weights[:, None]], cells=cells)
         for k, factors in enumerate(self._factors(rows, weights)):
             special = state[f"special{k}"] if factors[0].dtype.is_floating_point else None
@@ -191,6 +190,12 @@ class RowSums(Tally):
         weights = torch.where((weights - weights) == 0, weights, 0)
         return weights if rows.counted is None else torch.where(rows.counted, weights, 0)
 
+    @staticmethod
+    def _bad(weights: Tensor, rows: RowValues) -> Tensor:
+        """Which rows that count have an invalid weight."""
+        bad = bad_weights(_row_weights(weights, len(rows.values[0])))
+        return bad if rows.counted is None else bad.logical_and_(rows.counted)
+
     def _factors(self, rows: RowValues, weights: Tensor | None) -> Iterator[list[Tensor]]:
         """For each sum the factors `(rows, width)` whose product is summed; rows that do not count have 0."""
         weighs = rows.counted if weights is None else weights != 0
@@ -203,7 +208,7 @@ class RowSums(Tally):
 
     @property
     def fingerprint_size(self) -> int | None:
-        return sum(shape.width for shape in self.term.sums) + self.weighted
+        return sum(2 * shape.width for shape in self.term.sums) + self.weighted
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
         rows = self._values(batch)
@@ -213,16 +218,21 @@ class RowSums(Tally):
             product = exact.parts(factors[0].contiguous())
             for factor in factors[1:]:
                 product = exact.product(product, exact.parts(factor.contiguous()))
-            found.append(residues(product).sum(0))
+            found += [residues(product).sum(0), _not_finite(factors[0])]
         together = torch.cat(found)
-        count = torch.count_nonzero(rows.counted) if rows.counted is not None else None
-        counted = together.new_full((1,), len(rows.values[0])) if count is None else count
-        return Fingerprint(of_table_at(counted), together)
+        count = len(rows.values[0])
+        counts = [together.new_full((), count) if rows.counted is None else torch.count_nonzero(rows.counted)]
+        counts += [torch.ne(each, 0).sum() for each in rows.invalid]
+        if self.weighted and batch.weights is not None:
+            counts.append(torch.count_nonzero(self._bad(batch.weights, rows)))
+        return Fingerprint(of_table_at(torch.stack(counts)), together)
 
     def fingerprint_of(self, state: State) -> Fingerprint:
-        names = [*["weight"] * self.weighted, *(f"sum{k}" for k in range(len(self.term.sums)))]
-        found = torch.cat([of_limbs(state[name]).view(-1) for name in names])
-        return Fingerprint(of_table_at(state["count"]), found)
+        found = [of_limbs(state["weight"]).view(-1)] if self.weighted else []
+        for k in range(len(self.term.sums)):
+            found += [of_limbs(state[f"sum{k}"]).view(-1), state[f"special{k}"].sum(-1)]
+        counts = [state[name] for name in ("count", "invalid", "bad_weights") if name in state]
+        return Fingerprint(of_table_at(torch.cat(counts)), torch.cat(found))
 
     def canonicalize(self, state: State, rows: int) -> State:
         state = state | ({"weight": exact.canonical(state["weight"])} if self.weighted else {})
@@ -293,6 +303,13 @@ def _row_weights(weights: Tensor, rows: int) -> Tensor:
     if weights.dtype.is_floating_point and weights.dtype.itemsize < 4:
         flat = flat.float()
     return flat if len(flat) == rows else flat.view(-1, 1).expand(-1, rows // len(flat)).reshape(-1)
+
+
+def _not_finite(values: Tensor) -> Tensor:
+    """How many values of each column are not finite."""
+    if not values.dtype.is_floating_point:
+        return torch.zeros(values.shape[1:], dtype=torch.int64, device=values.device)
+    return torch.count_nonzero(torch.ne(values - values, 0), 0)
 
 
 def _add_counts(counts: Tensor, rows: Tensor, cells: RowCells | None) -> None:

@@ -158,11 +158,14 @@ class Sums(Tally):
         counted = found[0].new_full((self._outputs,), len(columns.preds))
         if uncounted is not None:
             counted = counted - torch.count_nonzero(uncounted, 0)
+        if self.weighted and batch.weights is not None:
+            counted = torch.cat([counted, torch.count_nonzero(bad_weights(batch.weights)).view(1)])
         return Fingerprint(of_table_at(counted), added(found))
 
     def fingerprint_of(self, state: State) -> Fingerprint:
         found = torch.cat([of_limbs(state[f"sums{order}"]).view(-1) for order in self._by_order])
-        return Fingerprint(of_table_at(state["count"]), found)
+        counts = [state[name] for name in ("count", "bad_weights") if name in state]
+        return Fingerprint(of_table_at(torch.cat(counts)), found)
 
     @property
     def has_cells(self) -> bool:

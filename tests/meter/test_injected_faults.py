@@ -1,0 +1,47 @@
+"""Faults of a pretended device: which of them counts find in themselves. docs/proof.md has the table of all of them."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.proof.faults import KINDS
+from benchmarks.proof.outcomes import has_fingerprint, outcomes
+
+from assay.pretend import pretend
+from tally_laws import TALLY_CASES
+from thinning import every
+
+WITH_FINGERPRINT = [case for case in TALLY_CASES if not case.raw and has_fingerprint(case)]
+OF_INPUTS = {"argmax is wrong"}
+"""Kinds of faults that only change what is counted."""
+OF_STATES = [kind for kind in KINDS if kind.name not in OF_INPUTS]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def mps():
+    with pretend("mps"):
+        yield
+
+
+def missed(case, kinds, strikes, stage_bytes=0):
+    """The faults that struck where values become counts, changed them, and were neither found nor reported."""
+    found = outcomes(case, kinds, strikes, stage_bytes)
+    return [(kind.name, call) for kind, call, each in found if each.result == "missed" and each.counts]
+
+
+@every(WITH_FINGERPRINT, kind=lambda case: (type(case.tally), case.weighted))
+def test_no_fault_in_the_counting_gives_a_wrong_number(case):
+    assert not missed(case, OF_STATES, (2,))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage_bytes", [0, 1 << 21])
+def test_no_fault_in_the_counting_of_any_tally_gives_a_wrong_number(stage_bytes):
+    found = {str(case): missed(case, OF_STATES, (None, 1, 2, 3, 5, 8), stage_bytes) for case in WITH_FINGERPRINT}
+    assert not {name: each for name, each in found.items() if each}
+
+
+def test_faults_are_injected_and_found():
+    (case,) = [case for case in WITH_FINGERPRINT if str(case).startswith("Accuracy(num_classes=4), multiclass and")]
+    results = {(kind.name, call): each.result for kind, call, each in outcomes(case, KINDS, (None, 1))}
+    assert {results[kind.name, call] for kind in KINDS[:3] for call in (None, 1)} <= {"law", "fingerprint"}
+    assert results["argmax is wrong", None] == "missed"
