@@ -68,13 +68,7 @@ def sharded_losses(logits: Any, labels: Tensor) -> Tensor:
     part = local_part(logits, "logits")
     known, local = part.block(labels, 2), part.tensor
     flat, of_rows = local.reshape(-1, local.shape[-1]), known.reshape(-1)
-    rows = max(1, policy(local.device).chunk_elements.value // logits.shape[-1])  # equally many on all that have words
-    groups = part.sharded.get(2, ())
-    parts = [
-        losses_at(flat[k : k + rows], part.start[2], of_rows[k : k + rows], groups) for k in range(0, len(flat), rows)
-    ]
-    wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
-    losses = torch.cat(parts) if parts else torch.empty(0, dtype=wide, device=local.device)
+    losses = losses_at(flat, part.start[2], of_rows, part.sharded.get(2, ()), logits.shape[-1])
     losses = torch.where(torch.eq(of_rows, IGNORED), torch.zeros_like(losses), losses).view(known.shape)
     placements = [Replicate() if each.is_shard() and each.dim % 3 == 2 else each for each in logits.placements]
     spread: Any = DTensor.from_local(

@@ -7,6 +7,7 @@ them does it by these operations of `MeterCounts`:
 - `clear`: all states are zero.
 - `add`: add states and rows, all at once; a copy is changed.
 - `extend`: add states in place, which may be sparse.
+- `add_each`: count what is known of a batch of each tally for itself.
 - `borrow`: have states without a copy, where there were none.
 - `replace`: `clear`, then `add`.
 - `canonical`: the sum, in the one form that all states of the same samples have.
@@ -27,6 +28,7 @@ import torch
 
 from assay.devices.subnormals import keeps_subnormals
 from assay.errors import StateError, describe
+from assay.meter.arguments import Arguments
 from assay.meter.device_counts import DeviceCounts
 from assay.meter.merged_counts import MergedCounts
 from assay.tally.base import State, Tally, merge
@@ -99,6 +101,12 @@ class MeterCounts:
         """Add the states of another meter without a copy of what was added before; they may be sparse."""
         with self.busy:
             self.merged.extend(states, rows)
+
+    @keeps_subnormals
+    def add_each(self, batches: Sequence[tuple[Tally, Arguments]], rows: int) -> None:
+        """Count another batch into the state of each tally; see `DeviceCounts.count_each`."""
+        with self.busy:
+            self.of(batches[0][1].preds.device).count_each(batches, rows)
 
     def borrow(self, states: Sequence[State], rows: int) -> None:
         """Have these states, where there were none; who gives them does not change them while they are read."""

@@ -14,7 +14,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from assay.errors import ConfigError, ShapeError, SyncError, describe
+from assay.devices.policies import policy
+from assay.errors import ConfigError, SyncError, describe
 
 _BITS = 31
 _LOWEST = -(1 << _BITS)
@@ -95,86 +96,56 @@ def plain(value: Any) -> Tensor:
     return result
 
 
-def own_share(arguments: Mapping[str, Any], classes: int | None) -> tuple[dict[str, Any], frozenset[int]]:
-    """What this process counts of an update with `DTensor`: its samples, or none where another one counts them.
+def first_largest(scores: Tensor, start: int, classes: int, groups: Sequence[Any]) -> Tensor:
+    """The class with the largest score, the lowest of equal ones, in one reduction of 8 bytes a row (float64: two).
 
     Args:
-        arguments: `preds`, which is a `DTensor`, target, weights and columns by name.
-        classes: where all metrics count the class with the highest score, how many there are; else None.
-
-    Returns:
-        The arguments as plain tensors, and the processes that together have all of them.
-
-    Raises:
-        ConfigError: it is not known how the parts add up.
-        ShapeError: an argument has other samples than `preds`.
-    """
-    part = local_part(arguments["preds"], "preds")
-    preds, counts = part.tensor, part.is_first
-    rows, stop = len(preds), part.start[0] + len(preds)
-    others = sorted(set(part.sharded) - {0})
-    if others:
-        if others != [1] or arguments["preds"].shape[1] != classes or not preds.is_floating_point():
-            got = f"a DTensor that is sharded over dimension {', '.join(map(str, others))}"
-            expected = "one that is sharded over samples, Shard(0), or replicated" + (
-                "; over the classes of metrics that take the one with the highest score" if others == [1] else ""
-            )
-            do = "Pass preds.redistribute(placements=[...]); perplexity takes logits sharded over words or tokens"
-            raise ConfigError(describe("preds", got, expected, do))
-        groups = part.sharded[1]
-        preds = first_largest(preds, part.start[1], 1, groups)
-        counts = counts and all(dist.get_rank(group) == 0 for group in groups)
-    shares: dict[str, Any] = {"preds": preds}
-    for name, value in arguments.items():
-        if name == "preds" or value is None:
-            continue
-        if is_distributed(value):
-            own = local_part(value, name)
-            if (own.start[0], len(own.tensor)) != (part.start[0], rows) or set(own.sharded) - {0}:
-                got = f"a DTensor with the placements {', '.join(map(str, value.placements))}"
-                do = f"Redistribute {name} so that each process has the same samples of both"
-                raise ConfigError(describe(name, got, "the samples of preds", do))
-            value = own.tensor
-        elif isinstance(value, Tensor) and value.ndim and len(value) == len(arguments["preds"]) != rows:
-            value = value[part.start[0] : stop]
-        elif not isinstance(value, Tensor) or len(value) != rows:
-            got = f"{len(value)} samples" if isinstance(value, Tensor) and value.ndim else type(value).__name__
-            expected = f"{len(arguments['preds'])} of all processes, or {rows} of this one"
-            raise ShapeError(describe(name, got, expected, "Pass as many as preds has"))
-        shares[name] = value
-    return shares if counts else {name: value[:0] for name, value in shares.items()}, part.ranks
-
-
-def first_largest(scores: Tensor, start: int, dimension: int, groups: Sequence[Any]) -> Tensor:
-    """The index of the largest score, the lowest of equal ones, in one reduction of 8 bytes a row (float64: two).
-
-    Args:
-        scores: the part of this process.
+        scores: the part of this process, `(N, C)`.
         start: the index of its first class.
-        dimension: of the classes.
+        classes: how many all processes have.
         groups: the processes that have the other parts.
 
     Returns:
-        int64; of a row with NaN the first of them.
+        int64 of shape `(N,)`; `classes` where a score of the row is NaN, as `assay.decide.first_largest` has it.
     """
-    values = scores.movedim(dimension, -1)
-    if not values.shape[-1]:
-        own = torch.full(values.shape[:-1], _LOWEST * (1 << _BITS), dtype=torch.int64, device=scores.device)
+    if not scores.shape[1]:
+        own = torch.full((len(scores),), _LOWEST * (1 << _BITS), dtype=torch.int64, device=scores.device)
         wide = torch.full_like(own, torch.iinfo(torch.int64).min)
         best = torch.zeros_like(own)
     else:
-        best = values.argmax(-1, keepdim=True)
-        wide = _ordered(values.gather(-1, best)).squeeze(-1)
-        best = best.squeeze(-1) + start
+        best = scores.argmax(1)
+        wide = _ordered(scores.gather(1, best[:, None])).squeeze(1)
+        best = best + start
         own = wide * (1 << _BITS) + ((1 << _BITS) - 1 - best)
     if scores.dtype == torch.float64:
         largest = _reduced(wide.clone(), dist.ReduceOp.MAX, groups)
         beaten = torch.full_like(best, torch.iinfo(torch.int64).max)
-        return _reduced(torch.where(torch.eq(wide, largest), best, beaten), dist.ReduceOp.MIN, groups)
-    return (1 << _BITS) - 1 - (_reduced(own, dist.ReduceOp.MAX, groups) & ((1 << _BITS) - 1))
+        found = _reduced(torch.where(torch.eq(wide, largest), best, beaten), dist.ReduceOp.MIN, groups)
+        return torch.where(torch.eq(largest, torch.iinfo(torch.int64).max), classes, found)
+    key = _reduced(own, dist.ReduceOp.MAX, groups)
+    last = (1 << _BITS) - 1
+    return torch.where(torch.eq(key >> _BITS, last), classes, last - (key & last))
 
 
-def losses_at(logits: Tensor, start: int, target: Tensor, groups: Sequence[Any]) -> Tensor:
+def classes_before(scores: Tensor, start: int, target: Tensor, groups: Sequence[Any]) -> Tensor:
+    """How many classes come before the target's: those with a higher score, or the same and a lower index.
+
+    Two reductions of 8 bytes a row.
+
+    Args:
+        scores: the part of this process, `(N, C)`.
+        start: the index of its first class.
+        target: a class for each row, `(N,)`.
+        groups: the processes that have the other parts.
+    """
+    bits = _reduced(_bits_at(scores, target - start), dist.ReduceOp.SUM, groups)
+    own = bits.view(torch.float64).to(scores.dtype)[:, None]
+    classes = torch.arange(start, start + scores.shape[1], device=scores.device)
+    before = torch.eq(scores, own).logical_and_(torch.lt(classes, target[:, None])).logical_or_(torch.gt(scores, own))
+    return _reduced(before.sum(1), dist.ReduceOp.SUM, groups)
+
+
+def losses_at(logits: Tensor, start: int, target: Tensor, groups: Sequence[Any], classes: int) -> Tensor:
     """`-log softmax(logits)[target]` where classes lie on several processes: two reductions of 8 and 16 bytes a row.
 
     Args:
@@ -182,10 +153,18 @@ def losses_at(logits: Tensor, start: int, target: Tensor, groups: Sequence[Any])
         start: the index of its first class.
         target: a class for each row, `(N,)`.
         groups: the processes that have the other parts.
+        classes: how many all processes have.
 
     Returns:
-        float32 (float64 for such logits), rounded once; NaN where a logit is NaN or all are -inf.
+        float32 (float64 for such logits), rounded once; NaN where a logit is NaN or infinite, or all are -inf.
     """
+    rows = max(1, policy(logits.device).chunk_elements.value // classes)  # equally many on all that have classes
+    parts = [_losses_at(logits[k : k + rows], start, target[k : k + rows], groups) for k in range(0, len(logits), rows)]
+    dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32
+    return torch.cat(parts).to(dtype) if parts else torch.empty(0, dtype=dtype, device=logits.device)
+
+
+def _losses_at(logits: Tensor, start: int, target: Tensor, groups: Sequence[Any]) -> Tensor:
     wide = logits.to(torch.float64)
     largest = (
         wide.amax(1) if wide.shape[1] else torch.full((len(wide),), -torch.inf, dtype=torch.float64, device=wide.device)
@@ -194,15 +173,18 @@ def losses_at(logits: Tensor, start: int, target: Tensor, groups: Sequence[Any])
     shift = torch.where(torch.isfinite(top), top, 0.0)
     terms = torch.exp(wide - shift[:, None]).nan_to_num(0.0, 0.0, 0.0) * (1 << _UNITS)
     total = terms.round().to(torch.int64).sum(1)
-    place = target - start
-    is_own = torch.ge(place, 0) & torch.lt(place, wide.shape[1])
-    inside = place.clamp(0, max(0, wide.shape[1] - 1))[:, None]
-    known = wide.gather(1, inside).squeeze(1) if wide.shape[1] else torch.zeros_like(top)
-    bits = torch.where(is_own, known.view(torch.int64), 0)
-    total, bits = _reduced(torch.stack([total, bits]), dist.ReduceOp.SUM, groups)
+    total, bits = _reduced(torch.stack([total, _bits_at(wide, target - start)]), dist.ReduceOp.SUM, groups)
     losses = torch.log(total.to(torch.float64) / (1 << _UNITS)) - (bits.view(torch.float64) - shift)
-    losses = torch.where(torch.isfinite(top), losses, torch.nan)
-    return losses if logits.dtype == torch.float64 else losses.to(torch.float32)
+    return torch.where(torch.isfinite(top), losses, torch.nan)
+
+
+def _bits_at(values: Tensor, place: Tensor) -> Tensor:
+    """The bits of the float64 of one value a row, of rows that have it here; else 0: one process has it."""
+    if not values.shape[1]:
+        return torch.zeros_like(place)
+    is_own = torch.ge(place, 0) & torch.lt(place, values.shape[1])
+    known = values.gather(1, place.clamp(0, values.shape[1] - 1)[:, None]).squeeze(1).to(torch.float64)
+    return torch.where(is_own, known.view(torch.int64), 0)
 
 
 def _reduced(numbers: Tensor, how: Any, groups: Sequence[Any]) -> Tensor:

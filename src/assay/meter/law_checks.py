@@ -27,7 +27,11 @@ class HostCounter:
     def __init__(self) -> None:
         self._settled = NO_ROWS
         self._of_row: tuple[int | None, int | None] = 0, 0
-        self._is_mixed = False
+        self._is_mixed = self._is_partial = False
+
+    def forget_elements(self) -> None:
+        """Only rows are known from now on, as of a batch whose parts several processes count."""
+        self._is_partial = True
 
     def expect(self, batch: Arguments, rows: int) -> None:
         """Rows are as those of this batch from now on; so many were counted before."""
@@ -45,7 +49,7 @@ class HostCounter:
             counted_by_python: of how many of them Python knows; it sees no row of a CUDA graph that is replayed.
             staged: whether all rows were staged, which those of a CUDA graph never are.
         """
-        if rows != counted_by_python or (self._is_mixed and not staged):
+        if self._is_partial or rows != counted_by_python or (self._is_mixed and not staged):
             return HostCount(rows)
         self._settle(rows)
         return self._settled

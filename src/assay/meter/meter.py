@@ -18,10 +18,11 @@ from assay.meter import file
 from assay.meter.arguments import NO_RAGGED, Arguments, layout_of
 from assay.meter.counts import MeterCounts
 from assay.meter.device_counts import DeviceCounts
-from assay.meter.distributed_tensors import check_shares, groups_of, is_distributed, own_share
+from assay.meter.distributed_tensors import check_shares, groups_of, is_distributed
 from assay.meter.flat_states import FlatStates
 from assay.meter.label_codes import checked_labels
 from assay.meter.options import check_options, chosen_metrics, metrics_text, named_metrics, require_names
+from assay.meter.shares import own_share
 from assay.meter.sync import synced
 from assay.meter.tally_plan import tally_plan
 from assay.meter.values import compute_values, fatal_problems
@@ -145,9 +146,9 @@ class Meter:
         once: on the CPU, or boxes on their device. Functions and networks of the caller are called at once, too.
 
         Of a `DTensor` each process counts its own samples (`Shard(0)`), or one of those with the same (`Replicate`);
-        scores that are sharded over classes are counted where each metric takes the class with the highest one. All
-        processes of its mesh must call this, and `sync` before values are computed. A target that is a plain tensor has
-        the samples of all processes or of this one.
+        scores that are sharded over classes stay there: labels (argmax, top-k), `LogLoss` of logits and `Perplexity`
+        take some bytes a row. All processes of its mesh must call this, and `sync` before values are computed. A target
+        that is a plain tensor has the samples of all processes or of this one.
 
         Raises:
             ConfigError: a column is missing, or no metric counts it, or a `DTensor` is partial or sharded otherwise;
@@ -156,10 +157,11 @@ class Meter:
             StateError: another thread is updating or reading this meter; nothing has then been counted.
         """
         if type(preds) is not Tensor and is_distributed(preds):
-            given = {"preds": preds, "target": target, "weights": weights, **columns}
-            own, ranks = own_share(given, self.plan.label_classes)
-            preds, target, weights = (own.pop(name, None) for name in ("preds", "target", "weights"))
-            columns, self.shared_by = own, self.shared_by | ranks
+            share = own_share({"preds": preds, "target": target, "weights": weights, **columns}, self.plan, self.strict)
+            self.shared_by |= share.ranks
+            if share.batches is not None:
+                return self.counts.add_each(share.batches, share.rows)
+            preds, target, weights, columns = *share.main, share.columns
         self.count(self._arguments(preds, target, weights, columns))
 
     def _arguments(self, preds: Any, target: Any, weights: Tensor | None, columns: Mapping[str, Any]) -> Arguments:

@@ -171,11 +171,25 @@ class TokenLogLoss(RowTerm):
         wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
         inside = target.clamp(0, logits.shape[1] - 1)
         values = logits.log_softmax(1, dtype=wide).gather(1, inside[:, None]).neg_()
-        valid = torch.eq(target, inside)
+        return self._rows(values, target, torch.eq(target, inside))
+
+    def _rows(self, values: Tensor, target: Tensor, valid: Tensor) -> RowValues:
         if self.ignore_index is None:
             return RowValues(values, counted=valid, invalid=[~valid])
         not_ignored = torch.ne(target, self.ignore_index)
         return RowValues(values, counted=valid & not_ignored, invalid=[not_ignored & ~valid])
+
+
+@dataclass(frozen=True)
+class KnownTokenLogLoss(TokenLogLoss):
+    """The same, where `preds (N, ...)` are the losses themselves, of a vocabulary of so many words."""
+
+    vocabulary: int = 0
+
+    def __call__(self, batch: Batch) -> RowValues:
+        target = batch.needed_target.reshape(-1).to(torch.int64)
+        valid = torch.ge(target, 0) & torch.lt(target, self.vocabulary)
+        return self._rows(batch.preds.reshape(-1, 1), target, valid)
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,16 @@ class NegativeLogLikelihood(Loss):
 
 
 @dataclass(frozen=True)
+class KnownLogLoss(NegativeLogLikelihood):
+    """The same from logits of classes, where `preds (N, ...)` are the losses themselves; NaN from invalid logits."""
+
+    def __call__(self, batch: Batch) -> RowValues:
+        values = batch.preds.reshape(-1, 1)
+        rows = ScoreRows(values, self.data.labels.rows(batch).view(-1, 1), None)
+        return RowValues(values, counted=self.data.known(rows)[:, 0] >= 0, invalid=self.invalid_rows(rows))
+
+
+@dataclass(frozen=True)
 class LogLossAndTarget(NegativeLogLikelihood):
     """The log loss of each row, and its target."""
 

@@ -263,7 +263,7 @@ class RowSums(Tally):
         sums = range(len(self.term.sums))
         yield from not_negative(state, "count", "invalid", "bad_weights", *map("special{}".format, sums))
         count = int(state["count"])
-        if not given.rows:
+        if not given.rows and given.preds is not None:  # else other processes may count the rows of these elements
             yield from equal("without rows nothing is counted", 0, count)
         most = None if given.preds is None else max(given.rows, given.preds, given.targets or 0)
         yield from at_most("rows that were counted are no more than the elements", most, count)
