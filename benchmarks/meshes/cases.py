@@ -20,12 +20,22 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import ShardingStrategy, fully_shard
-from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+from torch.distributed.pipelining import (
+    PipelineStage,
+    Schedule1F1B,
+    ScheduleDualPipeV,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+    ScheduleInterleavedZeroBubble,
+    ScheduleLoopedBFS,
+    ScheduleZBVZeroBubble,
+)
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import ColwiseParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from assay import Accuracy, evaluate
+from assay.errors import RankError
 from assay.evaluation import evaluate_model
 from assay.language import perplexity
 from assay.report import Report
@@ -318,6 +328,40 @@ def pipeline(on: Any = None, batch: int = BATCH, microbatches: int = 2) -> Sched
     return ScheduleGPipe(stage, microbatches)
 
 
+def stages(kind: Any, microbatches: int = 2, *, is_folded: bool = False, loss: Any = None) -> Any:
+    """The network in four stages on two processes, of which each has two; folded, the first process has the ends."""
+    place, layers = dist.get_rank(), [*network(), nn.Identity()]
+    own = (place, 3 - place if is_folded else place + 2)
+    parts = [PipelineStage(layers[k], k, 4, torch.device("cpu")) for k in own]
+    return kind(parts, microbatches, loss_fn=loss)
+
+
+def with_a_loss() -> ScheduleGPipe:
+    """A pipeline that was made for training."""
+    place, layers = dist.get_rank(), list(network())
+    stage = PipelineStage(nn.Sequential(*layers[2 * place : 2 * place + 2]), place, 2, torch.device("cpu"))
+    return Schedule1F1B(stage, 2, loss_fn=nn.CrossEntropyLoss())
+
+
+def resumed_pipeline(first: bool) -> Configuration:
+    """An interrupted run of a pipeline, and one that goes on from there."""
+
+    def run(rank: int, folder: Path) -> Any:
+        left = 6 if first else 24  # of 26, so that it is no run from the start
+        layers = list(network())
+        part = nn.Sequential(*layers[:2] if not rank else layers[2:])
+        schedule = ScheduleGPipe(PipelineStage(Stops(part, left), rank, 2, torch.device("cpu")), 2)
+        try:
+            return evaluated(schedule, samples(101), resume=str(folder / "pipeline"), checkpoint_every=0.0)
+        except (KeyboardInterrupt, RankError):  # the second stage waits for what the first one sends
+            return "interrupted"
+
+    names = ("pipeline on 2 processes, interrupted", "pipeline, the same")
+    return Configuration(
+        names[not first], 2, run, "interrupted" if first else right(101), after="" if first else names[0]
+    )
+
+
 def pipeline_of_words() -> ScheduleGPipe:
     model, place = Language(), dist.get_rank()
     layers = nn.Sequential(model.words, model.inner) if not place else nn.Sequential(nn.Tanh(), model.head)
@@ -335,6 +379,13 @@ class SequenceParallel(nn.Module):
         size, place = self.on.size(), self.on.get_local_rank()
         local = self.inner(ids.chunk(size, dim=1)[place])
         return DTensor.from_local(local, self.on, [Shard(1)], run_check=False)
+
+
+class PlainSlices(SequenceParallel):
+    """The same, as plain tensors of this process's tokens."""
+
+    def forward(self, ids):
+        return super().forward(ids).to_local()
 
 
 def words_parallel(on: Any) -> nn.Module:
@@ -357,6 +408,10 @@ def sharded_and_parallel(shape: tuple[int, ...], names: str, over: str, along: s
 
 def parallel_on_two() -> nn.Module:
     return tensor_parallel(mesh((2,), "tp"))
+
+
+def _folded(kind: Any, microbatches: int, rank: int, folder: Path) -> Any:
+    return evaluated(stages(kind, microbatches, is_folded=True, loss=nn.CrossEntropyLoss()), samples(101))
 
 
 TWO = (
@@ -406,11 +461,35 @@ TWO = (
     ),
     simple("pipeline", 2, pipeline, 64),
     simple("pipeline", 2, pipeline, 101),
+    simple("pipeline with a loss, Schedule1F1B", 2, with_a_loss, 101),
+    *(
+        simple(f"pipeline, {kind.__name__} of 2 stages each", 2, functools.partial(stages, kind, loss=loss), 101)
+        for kind, loss in (
+            (ScheduleInterleaved1F1B, None),
+            (ScheduleLoopedBFS, None),
+            (ScheduleInterleavedZeroBubble, nn.CrossEntropyLoss()),
+        )
+    ),
+    *(
+        Configuration(
+            f"pipeline, {kind.__name__}, 101/{BATCH}",
+            2,
+            functools.partial(_folded, kind, microbatches),
+            "expected a schedule that torch runs without gradients",
+        )
+        for kind, microbatches in ((ScheduleZBVZeroBubble, 2), (ScheduleDualPipeV, 4))
+    ),
     of_words("whole model", 2, Language),
     of_words("FSDP2", 2, sharded_words),
     of_words("pipeline", 2, pipeline_of_words),
     of_words("logits sharded over words", 2, lambda: words_parallel(mesh((2,), "tp"))),
     of_words("logits sharded over tokens", 2, lambda: SequenceParallel(mesh((2,), "cp")), mesh="cp=2"),
+    Configuration(
+        "perplexity, plain logits of a part of the tokens",
+        2,
+        lambda rank, folder: measured(PlainSlices(mesh((2,), "cp")), mesh="cp=2"),
+        "some tokens on each process a DTensor with Shard(1)",
+    ),
 )
 THREE = (
     simple("whole model", 3, network, 101),
@@ -477,6 +556,8 @@ MORE = (
 RESUMED = (
     *resumed("FSDP2", 2, 3, lambda size: fully_sharded()),
     *resumed("whole model", 3, 2, lambda size: network()),
+    resumed_pipeline(first=True),
+    resumed_pipeline(first=False),
     *resumed("DP × TP", 4, 2, lambda size: tensor_parallel(mesh((size // 2, 2), "dp tp")["tp"])),
 )
 

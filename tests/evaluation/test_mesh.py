@@ -57,6 +57,12 @@ def pipeline(rank):
     return schedule
 
 
+def pipeline_of_training(rank):
+    """The same with a loss, as one that was trained has it."""
+    stage = PipelineStage(network()[slice(2) if rank == 0 else slice(2, 3)], rank, 2, torch.device("cpu"))
+    return ScheduleGPipe(stage, 2, loss_fn=nn.CrossEntropyLoss())
+
+
 def samples(count):
     """The network's own predictions as targets, every fifth of them replaced."""
     x = torch.randn(count, 4, generator=torch.Generator().manual_seed(1))
@@ -110,6 +116,16 @@ def evaluated(model, data, **more):
         text = Report("", [dataclasses.replace(section, tables=tables)], created="", environment={}).to_json()
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         return [section.values[0].value, report.notes[0], run.get("batches repeated without weight", ""), digest]
+
+    return told(act)
+
+
+def notes_on_gathering(model, metric):
+    """What the report says of scores that were gathered."""
+
+    def act():
+        report = evaluate(model, samples(64), metric, device="cpu", batch_size=8, n_resamples=25)
+        return [note for note in report.notes if "gathered" in note]
 
     return told(act)
 
@@ -210,8 +226,10 @@ def on_two(kept, rank, size):
         "tp unnamed": evaluated(tensor_parallel(unnamed), samples(101)),
         "tp augmented": evaluated(parallel, Augmented(-1)),
         "vocabulary": evaluated(vocabulary, samples(101)),
+        "labels": notes_on_gathering(vocabulary, METRIC),
+        "top 2": notes_on_gathering(vocabulary, Accuracy(num_classes=CLASSES, top_k=2)),
         "pipeline": evaluated(pipeline(rank), samples(101)),
-        "pipeline of odd batches": evaluated(pipeline(rank), samples(101), batch_size=9),
+        "pipeline of odd batches": evaluated(pipeline_of_training(rank), samples(101), batch_size=9),
         "fsdp1": evaluated(wrapped, samples(5), batch_size=2),
         "fsdp2 5": evaluated(sharded(), samples(5), batch_size=2),
         "fsdp2 101": evaluated(sharded(), samples(101)),
@@ -304,6 +322,8 @@ def test_two_processes_that_share_a_model_give_the_report_of_one(tmp_path):
     found = results[0]
     assert "got other samples on rank 1 than on the others of ranks 0, 1 (batch 2)" in found["tp augmented"]
     assert "got other predictions on rank 1 than on rank 0 for the same samples (batch" in found["outputs in parts"]
+    assert not found["labels"]
+    assert "metrics that need more than the class" in "".join(found["top 2"])
     value = right(101)[0]
     assert [found[f"{name}"][::2] for name in ("tp stream", "fsdp2 streams", "fsdp2 one stream")] == [
         [value, "0"],

@@ -263,7 +263,7 @@ def _evaluate(
         position=position,
         termination=termination,
         companions=companions,
-        grad_mode=torch.no_grad if preparation.forward.members else torch.inference_mode,
+        grad_mode=torch.no_grad if preparation.forward.outputs.members else torch.inference_mode,
         spare=lambda: _spare(source),
         is_decided=(lambda: False) if early is None else early.is_decided,
     )
@@ -345,7 +345,8 @@ def _join(preparation: _Preparation, introductions: Sequence[_Hello], ranks: Ran
     forward.guarded = not place.communicates
     if not place.communicates:
         return None
-    forward.members = place.members
+    forward.outputs.members = place.members
+    forward.outputs.classes = preparation.meter.plan.label_classes
     groups = groups_of(preparation.inputs.model, options.mesh, options.data_group)
     return Companions(place, ranks.store, options.rank_timeout_s, groups)
 

@@ -53,6 +53,8 @@ class CausalModel(nn.Module):
         if result.ndim != 3 or result.shape[:2] != input_ids.shape:
             shape = tuple(input_ids.shape)
             do = "Pass a causal language model; one that gives (B, V, T) needs movedim(1, -1)"
+            if result.ndim == 3 and len(result) == len(input_ids):
+                do += ", and one with some tokens on each process a DTensor with Shard(1)"
             expected = f"logits of shape {(*shape, 'V')} for ids of shape {shape}".replace("'", "")
             raise ShapeError(describe("outputs of the model", f"shape {tuple(result.shape)}", expected, do))
         return result

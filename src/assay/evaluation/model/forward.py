@@ -19,8 +19,7 @@ from assay.evaluation.data.batch import Reader, as_column
 from assay.evaluation.data.pictures import find_image
 from assay.evaluation.nested_batch import mapped
 from assay.evaluation.processes.guard import CommunicationGuard
-from assay.evaluation.processes.links import Group
-from assay.evaluation.processes.outputs import whole
+from assay.evaluation.processes.outputs import Outputs
 
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _META = torch.device("meta")
@@ -57,7 +56,7 @@ class Forward:
     Attributes:
         takes_images: whether the first batch had images; None before that.
         guarded: the first batch raises if it communicates with other processes.
-        members: where other processes have parts of the model, and so of its outputs, those with the same samples.
+        outputs: where other processes have parts of the model, and so of its outputs, makes plain tensors of them.
         stage: how far the last batch came: "before", "inside" or "behind" the model.
 
     Raises:
@@ -72,7 +71,7 @@ class Forward:
         self._takes_tensors = isinstance(model, nn.Module)  # a function may take arrays of NumPy
         self._dtype_of_model = float_dtype(model) or torch.float64
         self.takes_images: bool | None = None
-        self.members: Group = ()
+        self.outputs = Outputs()
         self.guarded = False
         self.stage = "before"
         self.narrowed: set[torch.dtype] = set()
@@ -90,8 +89,8 @@ class Forward:
         if is_first:
             _check_mode(self._model, had_no_mode)
         preds = self._reader.preds(outputs)
-        if self.members:
-            preds = mapped(preds, lambda part: whole(part, self.members))
+        if self.outputs.members:
+            preds = mapped(preds, self.outputs)
         if target is not None and not self._reader.raw:
             target = as_column(target, "target")
             if target.device != preds.device:

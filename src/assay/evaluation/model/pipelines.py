@@ -18,6 +18,7 @@ _KNOWS_SHAPES = (
     *("_stages_initialized", "_stages_forward_initialized", "_stages_backward_initialized"),
 )
 """Where schedules of different releases of torch note that their stages know the shapes of what they receive."""
+_LOSS = "_loss_fn"
 
 
 class PipelineModel(nn.Module):
@@ -47,8 +48,13 @@ class PipelineModel(nn.Module):
             got = f"{type(schedule).__qualname__} without stages or the number of microbatches"
             do = "Use torch 2.13, or pass a function that calls it, with mesh= and a dimension pp"
             raise ConfigError(describe("model", got, "a schedule of torch.distributed.pipelining", do))
-        self.parts = nn.ModuleList(stage.submod for stage in stages)
         self.group = stages[0].group or dist.group.WORLD
+        places = [stage.stage_index for stage in stages]
+        if len({place % dist.get_world_size(self.group) for place in places}) > 1:  # torch's own `eval` fails for them
+            got = f"{type(schedule).__qualname__}, with stages {', '.join(map(str, places))} on one process"
+            do = "Evaluate with ScheduleInterleaved1F1B, whose process k of n has the stages k, k + n, ..."
+            raise ConfigError(describe("model", got, "a schedule that torch runs without gradients", do))
+        self.parts = nn.ModuleList(stage.submod for stage in stages)
         self.has_outputs = any(stage.is_last for stage in stages)
         self.rows = 0
         self._schedule, self._microbatches = schedule, count
@@ -73,7 +79,19 @@ class PipelineModel(nn.Module):
         return in_parts(self._run, inputs, rows, self.rows, self.rows)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
-        return self._schedule.eval(*args, **kwargs) if self._takes_inputs else self._schedule.eval()
+        with _without_loss(self._schedule):
+            return self._schedule.eval(*args, **kwargs) if self._takes_inputs else self._schedule.eval()
+
+
+@contextmanager
+def _without_loss(schedule: Any) -> Iterator[None]:
+    """A schedule that computes no loss, for which it has no target; torch asks `eval` for one, too."""
+    loss = getattr(schedule, _LOSS, None)
+    setattr(schedule, _LOSS, None)
+    try:
+        yield
+    finally:
+        setattr(schedule, _LOSS, loss)
 
 
 def as_pipeline(model: Any) -> Any:

@@ -289,6 +289,11 @@ def _notes(coverage: Coverage, evaluation: FinishedEvaluation, failures: list[tu
         notes.append(f"The loader gives {unused} of the data set to nobody (a sampler, or drop_last).")
     if failures:
         notes.append(f"{len(failures)} batches failed and were left out: {coverage.skipped:,} samples.")
+    if evaluation.loop.forward.outputs.gathered:
+        notes.append(
+            "Each batch of the model's scores was gathered from the processes that share its classes: metrics that "
+            "need more than the class with the highest score were evaluated."
+        )
     if not coverage.whole and not failures:
         notes.append("Not every sample was counted exactly once.")
     return notes
