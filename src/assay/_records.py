@@ -26,7 +26,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -50,16 +50,18 @@ class Record:
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     record_tag: ClassVar[str] = ""
     _schema: ClassVar[str] = ""
+    _older: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, tag: str = "", schema: str = "") -> None:
+    def __init_subclass__(cls, tag: str = "", schema: str = "", older: tuple[str, ...] = ()) -> None:
         """Name a class.
 
         Args:
             tag: tells the classes of a union apart: it becomes the entry ``"is"`` of their JSON.
             schema: the kind of file and its version, of classes that have a file of their own. The version changes when
                 a reader of the old form could not read the new.
+            older: schemas that are read, too: their files lack fields, which have defaults.
         """
-        cls.record_tag, cls._schema = tag, schema
+        cls.record_tag, cls._schema, cls._older = tag, schema, older
 
     def __post_init__(self) -> None:
         for name, hint in field_types(type(self)).items():
@@ -93,7 +95,7 @@ class Record:
             StateError: the text was cut short or changed, is of another kind, or of another version.
         """
         where = where or _kind(cls._schema)
-        return cls.from_data(read_sealed(text, where, cls._schema), where)
+        return cls.from_data(read_sealed(text, where, cls._schema, cls._older), where)
 
     def save(self, path: str | os.PathLike[str]) -> Location:
         """Write it as JSON, to a path or a URL; the file is whole or not there.
@@ -168,13 +170,14 @@ def is_sealed(data: Any) -> bool:
     return isinstance(data, dict) and "digest" in data and seal(data)["digest"] == data["digest"]
 
 
-def read_sealed(text: str, where: str, schema: str) -> dict[str, Any]:
+def read_sealed(text: str, where: str, schema: str, older: Collection[str] = ()) -> dict[str, Any]:
     """A document that `seal` sealed, without its schema and its digest.
 
     Args:
         text: the JSON.
         where: what to call it in messages.
         schema: the one that can be read.
+        older: others that can be read, too.
 
     Raises:
         StateError: the text was cut short or changed, is of another kind, or of another version.
@@ -188,7 +191,7 @@ def read_sealed(text: str, where: str, schema: str) -> dict[str, Any]:
         do = f"The file was cut short or changed: write the {kind} again"
         raise StateError(describe(where, got, f"a whole {kind}", do)) from error
     stated = data.pop("schema", None) if isinstance(data, dict) else None
-    if stated != schema:
+    if stated != schema and stated not in older:
         raise StateError(describe(where, f"schema {stated!r:.80}", f"schema {schema!r}", _other_schema(stated, schema)))
     digest = data.pop("digest", None)
     if digest != expected:

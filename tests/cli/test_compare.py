@@ -113,7 +113,7 @@ def test_files_that_are_no_reports_are_one_line_and_exit_code_2(reports, monkeyp
     damaged.write_text(new.read_text("utf-8").replace('"digest": "', '"digest": "0'), "utf-8")
     for path, message in {
         short: "short.json: got JSON that ends or breaks at character",
-        other: "other.json: got schema 'assay.report/9', expected schema 'assay.report/6'",
+        other: "other.json: got schema 'assay.report/9', expected schema 'assay.report/7'",
         picture: "x.png: got bytes that are not UTF-8, expected a file that assay wrote. Check the path.",
         damaged: "damaged.json: got digest '0",
         tmp_path / "none.json": "No such file or directory",

@@ -299,7 +299,7 @@ def test_on_the_command_line(tmp_path):
         done = command("import", "lm-eval", RUNS / name, "--out", tmp_path / f"{name}.json", "--title", name)
         assert done.returncode == 0, done.stderr
         assert "exact_match,last-number" in done.stdout
-    assert json.loads(command("import", "lm-eval", RUNS / "first", "--json").stdout)["schema"] == "assay.report/6"
+    assert json.loads(command("import", "lm-eval", RUNS / "first", "--json").stdout)["schema"] == "assay.report/7"
     done = command("compare", tmp_path / "first.json", tmp_path / "second.json")
     assert done.returncode == 0, done.stderr
     assert "McNemar" in done.stdout

@@ -318,7 +318,7 @@ def test_a_comparison_survives_json(tmp_path):
     assert Comparison.load(found.save(tmp_path / "c.json")) == found
     with pytest.raises(StateError, match=r"c.json: got JSON that ends or breaks at .* a whole comparison"):
         Comparison.from_json(found.to_json()[:-30], "c.json")
-    with pytest.raises(StateError, match=r"'assay.comparison/6', expected schema 'assay.report/6'. Pass a report"):
+    with pytest.raises(StateError, match=r"'assay.comparison/6', expected schema 'assay.report/7'. Pass a report"):
         Report.from_json(found.to_json())
     with pytest.raises(StateError, match=r"Delta.verdict: got 'great', expected one of better, worse"):
         Comparison.from_json(json.dumps(seal(json.loads(found.to_json().replace('"no evidence"', '"great"')))))

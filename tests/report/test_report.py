@@ -182,22 +182,22 @@ def test_a_file_cut_short_is_refused(report, tmp_path, share):
     ("text", "message"),
     [
         (
-            '{"schema": "assay.report/7"}',
-            "got schema 'assay.report/7', expected schema 'assay.report/6'. Update assay",
+            '{"schema": "assay.report/8"}',
+            "got schema 'assay.report/8', expected schema 'assay.report/7'. Update assay",
         ),
         (
             '{"schema": "assay.report/4"}',
-            "got schema 'assay.report/4', expected schema 'assay.report/6'. Write the report again with this",
+            "got schema 'assay.report/4', expected schema 'assay.report/7'. Write the report again with this",
         ),
         (
             '{"schema": "assay.gate/4"}',
-            "got schema 'assay.gate/4', expected schema 'assay.report/6'. Pass a report that assay wrote",
+            "got schema 'assay.gate/4', expected schema 'assay.report/7'. Pass a report that assay wrote",
         ),
         ("{}", "got schema None, expected schema"),
         ("[1]", "got schema None, expected schema"),
         ("[" * 100_000, "got JSON that ends or breaks"),
-        ('{"schema": "assay.report/6", "title": "x"}', "got no digest, expected digest '.*write the report again"),
-        ('{"schema": "assay.report/6", "digest": 1, "title": "x"}', "got digest 1, expected digest '"),
+        ('{"schema": "assay.report/7", "title": "x"}', "got no digest, expected digest '.*write the report again"),
+        ('{"schema": "assay.report/7", "digest": 1, "title": "x"}', "got digest 1, expected digest '"),
     ],
 )
 def test_other_content_is_refused(text, message):

@@ -223,7 +223,7 @@ def test_the_command_line_shows_columns(table, tmp_path, monkeypatch):
     page = (tmp_path / "whole" / "report.html").read_text("utf-8")
     for query in worst_of(reports[0]).queries:
         assert query.id in page
-    assert json.loads((tmp_path / "whole" / "report.json").read_text("utf-8"))["schema"] == "assay.report/6"
+    assert json.loads((tmp_path / "whole" / "report.json").read_text("utf-8"))["schema"] == "assay.report/7"
 
 
 def test_a_lower_value_is_the_worse_one_of_two_metrics(table):

@@ -37,12 +37,14 @@ from assay.evaluation.processes.ranks import Ranks, local_rank, process_group
 from assay.evaluation.results.diagnostics import Diagnostics, choose_diagnostics
 from assay.evaluation.results.early_end import EarlyEnd, in_random_order
 from assay.evaluation.results.final_report import FinishedEvaluation, build_report
+from assay.evaluation.results.provenance import file_digests, origin_of
 from assay.evaluation.resume.checkpoint import Checkpoints
 from assay.evaluation.resume.identity import Identity
 from assay.evaluation.resume.termination import Termination, saves_on_sigterm
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.report import Report
+from assay.report.origin import ReportOrigin
 
 _MOST_SPARE = 64
 TRAIL_BYTES = 1 << 15
@@ -290,8 +292,12 @@ def _evaluate(
     ranks.meet()
     if companions is not None:
         check_outputs(ranks.gather(companions.outputs))
+
+    def origin() -> ReportOrigin:
+        return origin_of("evaluate", options, file_digests(preparation.inputs.file), model)
+
     report = build_report(
-        FinishedEvaluation(loop, preparation.metrics, preparation.diagnostics, source, assigned, options, start)
+        FinishedEvaluation(loop, preparation.metrics, preparation.diagnostics, source, assigned, options, start, origin)
     )
     report = report if early is None else early.reported(report)
     return replace(report, notes=(*report.notes, *preparation.inputs.notes))

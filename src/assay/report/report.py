@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from assay._atomic import Location
-from assay._records import Record
+from assay._records import OPTIONAL, Record
 from assay.errors import ConfigError, describe
 from assay.render import Document, Viewable
 from assay.render.plots import Bars, Plot, choose_plot
 from assay.render.text import number
 from assay.report.data_frames import data_frame
 from assay.report.environment import environment
+from assay.report.origin import ReportOrigin
 from assay.report.report_view import report_document
 from assay.report.samples import Samples
 from assay.report.section import Section, check_unique
@@ -29,8 +30,11 @@ if TYPE_CHECKING:
 Source: TypeAlias = "Report | str | os.PathLike[str]"
 """A report, or its path or URL."""
 
-SCHEMA = "assay.report/6"
+SCHEMA = "assay.report/7"
 """The first entry of every stored report."""
+
+OLDER = ("assay.report/6",)
+"""Those that are read, too: they lack counts, signatures and what made them."""
 
 
 def now() -> str:
@@ -43,7 +47,7 @@ def _exactly_now() -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Report(Record, Viewable, schema=SCHEMA):
+class Report(Record, Viewable, schema=SCHEMA, older=OLDER):
     """All that one evaluation found.
 
     Args:
@@ -54,6 +58,7 @@ class Report(Record, Viewable, schema=SCHEMA):
         duration_s: how long it took, in seconds.
         created: when, ISO 8601 with the time zone; now by default.
         environment: the versions of what was used; those of this process by default.
+        origin: what made it: the call, its options, the commit, digests of the model and the data.
 
     Raises:
         ConfigError: two sections have the same name.
@@ -72,6 +77,7 @@ class Report(Record, Viewable, schema=SCHEMA):
     duration_s: float | None = None
     created: str = field(default_factory=_exactly_now)
     environment: dict[str, str] = field(default_factory=environment)
+    origin: ReportOrigin | None = field(default=None, metadata=OPTIONAL)
 
     def _check(self) -> None:
         check_unique("Report.sections", [section.name for section in self.sections])

@@ -77,6 +77,8 @@ def _blocks(section: Section) -> Iterator[Block]:
     if section.samples is not None and section.samples.strips:
         yield TokenStrips(section.samples.strips, "Text that was predicted worst", (_STRIPS,))
     yield from map(table_grid, section.tables)
+    if lines := tuple(dict.fromkeys(value.signature for value in section.values if value.signature)):
+        yield Notes(("Signatures of the values:", *lines))
 
 
 def _summary(section: Section) -> Iterator[Block]:

@@ -8,6 +8,7 @@ from assay._records import OPTIONAL, CellValue, Record
 from assay.errors import ConfigError, ShapeError, describe, plural
 from assay.render.plots import Plot
 from assay.render.text import number
+from assay.report.origin import SectionCounts
 from assay.report.resampling import Resampling
 from assay.report.samples import Samples
 from assay.report.slices import Slice, spaced
@@ -62,6 +63,7 @@ class Section(Record):
         resampling: which samples the replicates of the values rest on.
         worst_queries: the worst queries of a ranking metric, with their documents.
         stopped: whether the run ended early, by what its samples showed: intervals and tests of one look do not hold.
+        counts: what was counted, from which the values can be computed again.
 
     Raises:
         ConfigError: two slices have the same name, or a value is not the mean of the column that it names.
@@ -79,6 +81,7 @@ class Section(Record):
     resampling: Resampling | None = None
     worst_queries: WorstQueries | None = None
     stopped: bool = field(default=False, metadata=OPTIONAL)
+    counts: SectionCounts | None = field(default=None, metadata=OPTIONAL)
 
     def _check(self) -> None:
         check_unique("Section.slices", [each.name for each in self.slices])

@@ -41,6 +41,7 @@ class Value(Record):
         safe_lower: the lower end by which a gate decides, where that of the interval may miss more often than its level
             says; -inf where no number is known that does not.
         safe_upper: the upper end, likewise.
+        signature: the metric with all its options, the number of samples and the version of assay, in one line.
 
     Raises:
         ConfigError: the confidence level is invalid, there is a ``denominator`` without a ``numerator``, or no such
@@ -65,6 +66,7 @@ class Value(Record):
     scale: str = field(default="", metadata=OPTIONAL)
     safe_lower: float | None = field(default=None, metadata=OPTIONAL)
     safe_upper: float | None = field(default=None, metadata=OPTIONAL)
+    signature: str = field(default="", metadata=OPTIONAL)
 
     def _check(self) -> None:
         if self.scale not in SCALES:

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, Protocol, cast
 from assay.data.tables.table_source import TableSource, open_table
 from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.evaluation.arguments.options import Metrics, takes_options
+from assay.evaluation.results.provenance import file_digests, origin_of
 from assay.progress import ProgressBar
 from assay.report import Report
 from assay.scoring.bad_rows import BadRowsError
@@ -146,7 +147,8 @@ def score_table(
             raise
         partial = _counted(table, source, metrics, options, shared, tries=True)
         report = partial.checked_report(table)
-    return replace(report, device="cpu", duration_s=time.perf_counter() - start)
+    origin = origin_of("score", options, file_digests(source, partial.record.contents))
+    return replace(report, device="cpu", duration_s=time.perf_counter() - start, origin=origin)
 
 
 def count_part(

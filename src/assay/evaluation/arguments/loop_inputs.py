@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -24,13 +25,14 @@ from assay.metrics.parsing import as_metrics
 
 @dataclass(frozen=True)
 class Inputs:
-    """A model, data, metrics and options, and what a reader of the report must know of the data."""
+    """A model, data, metrics and options, what a reader of the report must know of the data, and their file."""
 
     model: Callable[..., Any]
     data: Any
     metrics: Any
     options: EvaluateOptions
     notes: tuple[str, ...] = ()
+    file: Path | None = None
 
 
 def open_inputs(model: Any, data: Any, metrics: Any, options: EvaluateOptions) -> Inputs:
@@ -63,11 +65,12 @@ def open_inputs(model: Any, data: Any, metrics: Any, options: EvaluateOptions) -
         is_estimator=is_estimator(model),
         is_identity=isinstance(model, nn.Identity),
     )
-    data, notes = open_named(data, options, needs, meter.metrics), ()
+    data, notes, file = open_named(data, options, needs, meter.metrics), (), None
     if isinstance(data, Data):
-        data, options, notes = data.data, options_with(data, options, meter.metrics), data.notes
+        file, notes = data.path, data.notes
+        data, options = data.data, options_with(data, options, meter.metrics)
     data, options = open_in_memory(data, options, needs)
     if is_estimator(model):
         options = replace(options, device="cpu" if options.device == "auto" else options.device)
-        return Inputs(EstimatorModel(model, list(meter.metrics.values())), data, metrics, options, notes)
-    return Inputs(as_model(model), data, metrics, options, notes)
+        return Inputs(EstimatorModel(model, list(meter.metrics.values())), data, metrics, options, notes, file)
+    return Inputs(as_model(model), data, metrics, options, notes, file)

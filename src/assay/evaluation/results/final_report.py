@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.render.pictures import Picture
 from assay.report import Report, Section, Table
+from assay.report.origin import ReportOrigin
 from assay.report.packed_array import PackedArray
 from assay.report.sample_files import with_linked_files
 from assay.report.worst import MOST_PICTURES, chosen_errors, worst_positions
@@ -47,6 +48,7 @@ class FinishedEvaluation:
         assigned: the device.
         options: how it was run.
         start: when it began, on the clock of `time.perf_counter`.
+        origin: gives what made the report; called once, when all is counted.
     """
 
     loop: Loop
@@ -56,6 +58,7 @@ class FinishedEvaluation:
     assigned: DeviceAssignment
     options: EvaluateOptions
     start: float
+    origin: Callable[[], ReportOrigin]
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,8 @@ def _report(
     notes = _notes(coverage, evaluation, failures) + notes
     device = f"{summaries[0].device} ({device_name(torch.device(summaries[0].device))})"
     duration = loop.checkpoints.before_s + time.perf_counter() - evaluation.start
-    report = Report(options.title, (section,), device=device, notes=tuple(notes), duration_s=duration)
+    origin = evaluation.origin()
+    report = Report(options.title, (section,), device=device, notes=tuple(notes), duration_s=duration, origin=origin)
     return report, _wanted_pictures(section, per_sample, evaluation, summaries), _chosen_queries(counted)
 
 

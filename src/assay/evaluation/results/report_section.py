@@ -14,12 +14,14 @@ from assay.evaluation.observe.per_sample import PerSampleValues
 from assay.evaluation.observe.slices import Slicer, SliceResult
 from assay.evaluation.results.diagnostics import Diagnostics, residuals
 from assay.evaluation.results.missing_intervals import MissingInterval, missing_interval_notes
+from assay.evaluation.results.provenance import counts_of
 from assay.evaluation.results.report_values import IntervalSources, rest_of, values_of
 from assay.meter import Meter
 from assay.meter.intervals import intervals_or_reasons
 from assay.meter.replicates import ConfidenceInterval
 from assay.meter.resample import READ_ELEMENTS
 from assay.metrics.base import Metric
+from assay.metrics.signature import signature
 from assay.report import Section, Slice, Table, Value
 from assay.report.packed_array import PackedArray
 from assay.report.resampling import named_clusters
@@ -62,7 +64,8 @@ def build_section(
         closed = _closed_forms(total, options, options.confidence_level, options.n_resamples)
         sources = replace(sources, closed=closed, drawn=drawn)
     missing: list[MissingInterval] = []
-    values = _values(results, metrics, total.rows, sources, missing)
+    lines = {name: signature(each, total.rows, weighted=total.weighted) for name, each in metrics.items()}
+    values = _values(results, metrics, total.rows, sources, missing, signatures=lines)
     slicer: Slicer | None = observed.get("slices")
     slices: tuple[Slice, ...] = ()
     if slicer is not None:
@@ -81,6 +84,7 @@ def build_section(
         slices=slices,
         min_slice_size=options.min_slice_size,
         resampling=sources.drawn.resampling,
+        counts=counts_of(total, metrics, options),
     )
     notes += per_sample.notes
     if options.cluster is not None:
@@ -100,10 +104,11 @@ def _values(
     sources: IntervalSources,
     missing: list[MissingInterval],
     slice_name: str = "",
+    signatures: Mapping[str, str] | None = None,
 ) -> tuple[Value, ...]:
     """Values with their intervals; those without one are added to `missing`."""
     values = []
-    for name, number in values_of(results, metrics, rows):
+    for name, number in values_of(results, metrics, rows, signatures):
         value = sources.with_interval(number, metrics[name].value_range)
         if reason := sources.refusal(value, name, metrics[name]):
             missing.append(MissingInterval(value.name, reason, slice_name))

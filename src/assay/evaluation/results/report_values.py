@@ -117,14 +117,27 @@ def _between(value: Value, interval: ConfidenceInterval) -> Value:
     return replace(with_ends, confidence_level=interval.confidence_level)
 
 
-def values_of(values: Mapping[str, Any], metrics: Mapping[str, Metric], rows: int) -> Iterator[tuple[str, Value]]:
-    """The single numbers that metrics read, each with the name of its metric."""
+def values_of(
+    values: Mapping[str, Any], metrics: Mapping[str, Metric], rows: int, signatures: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, Value]]:
+    """The single numbers that metrics read, each with the name of its metric.
+
+    Args:
+        values: what they read.
+        metrics: the metrics, by name.
+        rows: how many samples were counted.
+        signatures: by name, those of the metrics; none by default.
+    """
     for name, value in values.items():
         is_tuple = isinstance(value, tuple)  # parts of a tuple are of several kinds
         higher_is_better = None if is_tuple else metrics[name].higher_is_better
         for part, each in named_numbers(name, value):
             scale = "" if is_tuple else metrics[name].scale
-            yield name, Value(part, each, count=rows, higher_is_better=higher_is_better, scale=scale)
+            line = (signatures or {}).get(name, "")
+            yield (
+                name,
+                Value(part, each, count=rows, higher_is_better=higher_is_better, scale=scale, signature=line),
+            )
 
 
 def rest_of(

@@ -1,0 +1,56 @@
+"""What a report needs to be made again: the counts behind its values, and what made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from assay._records import OPTIONAL, Record
+
+
+@dataclass(frozen=True, eq=False)
+class SectionCounts(Record):
+    """What was counted of all samples of a section, as exact integers that do not depend on their order.
+
+    Args:
+        metrics: by name, the metrics as JSON: their classes with all fields.
+        weighted: whether samples had weights.
+        rows: how many samples were counted.
+        sha256: the SHA-256 digest of the counts in their canonical form.
+        packed: the counts, compressed, as base64; empty where they are too large for a report.
+        n_resamples: how often the bootstrap of intervals drew; 0 without intervals.
+        seed: of the groups that intervals are drawn from; 0 without intervals.
+    """
+
+    metrics: dict[str, str]
+    weighted: bool
+    rows: int
+    sha256: str
+    packed: str = ""
+    n_resamples: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ReportOrigin(Record):
+    """What made a report. It does not say where: paths are shortened to names of files, and passwords are left out.
+
+    Args:
+        call: the function or command that made it: ``"evaluate"``, ``"score"``.
+        command: the command line, where it was made by one.
+        options: the options of the call as JSON, as far as they are plain values.
+        commit: the git commit of the working directory; empty where there is no repository.
+        dirty: whether files that git knows had been changed; None where that is not known.
+        model: the SHA-256 digest of the parameters and buffers of the model; empty where it was not computed.
+        data: by name, digests of the files that the data came from: ``"sha256:..."`` of all bytes, or ``"blake2b:..."``
+            of some places of a large file.
+        seed: of random numbers.
+    """
+
+    call: str
+    command: tuple[str, ...] = ()
+    options: str = "{}"
+    commit: str = ""
+    dirty: bool | None = None
+    model: str = ""
+    data: dict[str, str] = field(default_factory=dict)
+    seed: int | None = field(default=None, metadata=OPTIONAL)
