@@ -16,11 +16,14 @@ from assay.devices.policies import policy
 from assay.errors import StateError, describe
 from assay.meter.arguments import Arguments, layout_of
 from assay.meter.flat_states import FlatStates
+from assay.meter.law_checks import HostCounter, check_fingerprints, check_laws, no_fingerprints, of_batch
 from assay.meter.prepared_adds import PreparedAdds
 from assay.native.library import library
 from assay.tally.base import Batch, State, Tally
+from assay.tally.conservation import HostCount
 from assay.tally.inputs import readable
 from assay.tally.stores.sample_store import SampleStore
+from assay.tally.sums.fingerprints import Fingerprint
 from assay.tally.triton_check import uses_triton
 
 AT_ONCE_BYTES = 1 << 19
@@ -38,6 +41,7 @@ class DeviceCounts:
         self._tallies, self._device, self._stage_bytes = tallies, self._policy.tally_on.value, stage_bytes
         self._triton = uses_triton(self._device)
         self._compiled = policy(self._device).compiled.value and not self._triton
+        self._on_host = self._device == self._policy.read_on.value
         self._chunk_elements = self._policy.chunk_elements.value * min(tally.chunk_scale for tally in tallies)
         self._staged = 0
         self._capacity = 0
@@ -51,6 +55,9 @@ class DeviceCounts:
         self._broken = ""
         self._states: list[State] = []
         self._rows_of_graphs: Tensor | None = None
+        self._rows_by_python = 0  # of those of graphs
+        self._given = HostCounter()
+        self._fingerprints: list[Fingerprint | None] = []
 
     @property
     def is_open(self) -> bool:
@@ -64,6 +71,7 @@ class DeviceCounts:
         with torch.inference_mode(False):
             if self._rows_of_graphs is None:
                 self._states = [tally.zero(self._device) for tally in self._tallies]
+                self._fingerprints = no_fingerprints(self._tallies, None if self._on_host else self._device)
                 self._rows_of_graphs = torch.zeros((), dtype=torch.int64, device=self._device)
             tails = [] if self._buffers or not self._capacity else [each for each in self._staged_rows[0] if each]
             self._buffers += [
@@ -88,6 +96,7 @@ class DeviceCounts:
                 self._capacity = self._stage_bytes // max(1, row_bytes)
             self._staged_rows, self._buffers = rows, []
         self._slots: dict[int, list[Tensor]] = {}
+        self._given.expect(batch, self._rows + self._rows_by_python)
         self.rows_of_layout = len(batch.preds)
         is_fast = self._compiled and library() is not None and batch.nbytes >= AT_ONCE_BYTES
         self._at_once = is_fast or self.rows_of_layout * 2 > self._capacity
@@ -127,6 +136,8 @@ class DeviceCounts:
         self._count(batch)
         assert self._rows_of_graphs is not None, "counting opens it"
         self._rows_of_graphs += len(batch.preds)
+        if not is_compiling():
+            self._rows_by_python += len(batch.preds)
 
     def count_each(self, batches: Sequence[tuple[Tally, Arguments]], rows: int) -> None:
         """Count another batch into the state of each tally, or into none.
@@ -208,13 +219,17 @@ class DeviceCounts:
         prepared = self._prepared_of_batch if flat is not None else None
         if prepared is None or not prepared.add(states, batch):
             self._count_chunks(states, batch)
-        return flat or _on_host(states)
+        if flat is not None:
+            return flat
+        on_host = _on_host(states)
+        if not self._on_host:
+            check_laws(self._tallies, on_host, of_batch(batch), f"device {self._device}")
+        return on_host
 
     @cached_property
     def _batch_states(self) -> FlatStates | None:
         """The states of one batch; None where those of the tallies are no `FlatStates` on the CPU."""
-        on_host = self._device == self._policy.read_on.value
-        return FlatStates(self._tallies) if on_host and FlatStates.fits(self._tallies) else None
+        return FlatStates(self._tallies) if self._on_host and FlatStates.fits(self._tallies) else None
 
     def _count_chunks(self, states: Sequence[State], batch: Arguments) -> None:
         preds = batch.preds
@@ -266,8 +281,23 @@ class DeviceCounts:
         return self._states
 
     def host_states(self) -> list[State]:
-        """The states on the CPU, with everything that was staged."""
-        return _on_host(self.flushed())
+        """The states on the CPU, with everything that was staged.
+
+        Raises:
+            DeviceFaultError: they break a conservation law, or have another fingerprint than the batches. What the CPU
+                itself counts is not checked.
+        """
+        states = _on_host(self.flushed())
+        if not self._on_host:
+            where = f"device {self._device}"
+            check_laws(self._tallies, states, self._host_count, where)
+            check_fingerprints(self._tallies, states, self._fingerprints, where, self._triton)
+        return states
+
+    @property
+    def _host_count(self) -> HostCount:
+        """What the host counted of the samples."""
+        return self._given.at(self.rows, self._rows + self._rows_by_python, staged=not self._rows_by_python)
 
 
 def _on_host(states: Sequence[State]) -> list[State]:
