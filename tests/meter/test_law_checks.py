@@ -150,3 +150,15 @@ def test_elements_are_counted_over_changes_of_shape(mps, shapes, stage_bytes):
         target = torch.ones(shape, dtype=torch.int64, device=mps)
         meter.update(target, target)
         assert int(meter.compute()["matrix"].sum()) > 0
+
+
+def test_parts_of_samples_that_several_processes_count_have_fingerprints_too(mps):
+    """As of scores whose positions lie on several processes: this one counts more labels than samples."""
+    labels = torch.tensor([0, 2, 1, 2], device=mps)
+    meter = Meter(confusion=ConfusionMatrix(num_classes=3))
+    batch = meter.checked(meter.arguments(labels, labels, None, {}))
+    meter.counts.add_each([(tally, batch) for tally in meter.plan.tallies], 1)
+    assert meter.compute()["confusion"].diagonal().tolist() == [1, 1, 2]
+    meter.counts.of(mps).flushed()[0]["counts"].view(-1)[:2] = 1
+    with pytest.raises(DeviceFaultError, match="law|places|targets"):
+        meter.compute()
