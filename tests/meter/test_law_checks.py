@@ -160,5 +160,5 @@ def test_parts_of_samples_that_several_processes_count_have_fingerprints_too(mps
     meter.counts.add_each([(tally, batch) for tally in meter.plan.tallies], 1)
     assert meter.compute()["confusion"].diagonal().tolist() == [1, 1, 2]
     meter.counts.of(mps).flushed()[0]["counts"].view(-1)[:2] = 1
-    with pytest.raises(DeviceFaultError, match="law|places|targets"):
+    with pytest.raises(DeviceFaultError, match=r"law|places|targets"):
         meter.compute()
