@@ -48,7 +48,7 @@ LAYERS = (
     ("cli",),
     ("huggingface",),
     ("compat",),
-    ("integrations", "migrate", "quantize"),
+    ("integrations", "migrate", "quantize", "verify"),
     ("language", "scoring"),
     ("evaluation",),
     ("audit", "data", "report", "wrappers"),

@@ -16,6 +16,7 @@ from assay.cli.loaders.quantized_models import quantize_model
 from assay.cli.loaders.variants import VariantRequest, parse_variants
 from assay.cli.measurement import arguments_of, measure_and_show
 from assay.cli.options import EvaluateCommand
+from assay.cli.recorded import EVALUATE, recorded_options
 from assay.data import Data
 from assay.evaluation import Variant, VariantComparison, compare_variants, evaluate
 from assay.metrics.base import Metric
@@ -39,6 +40,9 @@ def _report(options: EvaluateCommand, metrics: Mapping[str, Metric]) -> Report:
     data = open_data(options, model, metrics)
     keywords = arguments(data, options) | {"title": options.title or model.name}
     report = evaluate(model.model, data, metrics, **keywords)
+    if report.origin is not None:
+        origin = replace(report.origin, call=EVALUATE, options=recorded_options(options))
+        report = replace(report, origin=origin)
     return _with_notes(report, model, options)
 
 

@@ -7,11 +7,13 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from assay._atomic import Location, prepare_folder
 from assay.cli.options import ReportCommand, ReportOutput
 from assay.cli.output import write_report, write_then_show
+from assay.cli.recorded import command_line
 from assay.errors import AssayWarning
 from assay.evaluation import VariantComparison
 from assay.evaluation.processes.ranks import process_group
@@ -30,6 +32,8 @@ def measure_and_show(measure: Callable[[], Report | VariantComparison], options:
     with process_group(), warnings.catch_warnings():  # samplers ask for the group
         warnings.simplefilter("ignore", AssayWarning)  # the notes of the report say the same
         result = measure()
+    if isinstance(result, Report) and result.origin is not None:
+        result = replace(result, origin=replace(result.origin, command=command_line()))
     if os.environ.get("RANK", "0") != "0":
         return
     write_then_show(lambda: _write(result, options.out), lambda: _show(result, options))

@@ -27,6 +27,7 @@ from assay.cli.options.reports import (
     ImportCommand,
     PowerCommand,
     RankCommand,
+    VerifyCommand,
 )
 from assay.cli.options.tools import (
     AuditCommand,
@@ -69,6 +70,7 @@ __all__ = [
     "SampleOptions",
     "SamplingOptions",
     "ScoreCommand",
+    "VerifyCommand",
 ]
 
 
@@ -116,6 +118,12 @@ COMMANDS: dict[str, Command] = {
     ),
     "power": Command(
         PowerCommand, "assay.cli.power", DECIDE, "assay power runs/main/report.json --effect accuracy=0.01"
+    ),
+    "verify": Command(
+        VerifyCommand,
+        "assay.cli.verify",
+        DECIDE,
+        "assay verify runs/a/report.json --data preds.parquet",
     ),
     "import": Command(
         ImportCommand, "assay.cli.foreign_results", DECIDE, "assay import lm-eval results/model --out runs/a"

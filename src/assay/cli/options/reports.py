@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from assay._atomic import Location
-from assay.cli.declaration import argument, option, several, string
+from assay.cli.declaration import argument, flag, option, several, string
 from assay.cli.options.base import JsonOptions, OutputOptions, seed_option
 
 
@@ -128,6 +128,29 @@ class GateCommand(OutputOptions):
         "With --sequential, say between which numbers each sample of a metric is: loss=0,10; may be repeated.",
         metavar="METRIC=LOW,HIGH",
     )
+
+
+@dataclass(frozen=True)
+class VerifyCommand(OutputOptions):
+    """Verify a report: against itself, with --data against its predictions, with --model against a second run.
+
+    Exit code 0: all that could be checked holds, and every value was checked. 1: something contradicts the report.
+    2: not enough evidence, an unreadable file, or an invalid option.
+
+    Without options the file is checked: its schema and digest, the values against the counts, the per-sample values
+    against both. What this cannot see is listed.
+    """
+
+    report: Location = argument("The report as JSON.", None, required="the file of a report")
+    data: Location | None = option("Count the predictions in this table again; with --model, measure on this data.")
+    preds: str = string("Take the predictions from this column; by default from the recorded one.")
+    target: str = string("Take the target from this column; by default from the recorded one.")
+    weights: str = string("Take the weights from this column; by default from the recorded one.")
+    ids: str = string("Take the ids of rows from this column; by default from the recorded one.")
+    model: str = option("Measure this model again, on --data, as the report says.", default="", is_path=True)
+    model_factory: str = string("Call package.module:function to make the model that a file of weights is for.")
+    allow_code: bool = flag("Allow model files to run code, and options of the report to name functions.")
+    device: str = option("Run the model on this device: auto, cpu, cuda:1, mps, ...", default="cpu")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,9 @@
+"""Reports that anyone can verify: what a report says of itself, what a table says of it, and what a second run says."""
+
+from __future__ import annotations
+
+from assay.verify.file_level import verify_file
+from assay.verify.recount import verify_by_report, verify_recount
+from assay.verify.result import Verification, VerificationCheck
+
+__all__ = ["Verification", "VerificationCheck", "verify_by_report", "verify_file", "verify_recount"]
