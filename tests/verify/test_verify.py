@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from assay import AUROC, Accuracy, F1Score, Meter, evaluate, score
 from assay._records import encode, seal
 from assay.cli import app
-from assay.errors import ConfigError, StateError
+from assay.errors import AssayError, ConfigError, StateError
 from assay.metrics import PerSample
 from assay.report import Report, Section, Value
 from assay.report.packed_array import PackedArray
@@ -184,6 +184,27 @@ def test_what_contradicts_the_counts_is_found_in_the_file_alone(stored, tmp_path
 @pytest.mark.parametrize("change", BY_RECOUNT.values(), ids=BY_RECOUNT)
 def test_what_the_file_cannot_show_is_found_by_a_recount(stored, tmp_path, change):
     assert found(tmp_path, mutated(stored[1], change), stored[0]) == "recount"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"schema"', '"schemb"'), ("{", "[1]{"), ("assay.report/7", "assay.gate/2"), ("{", "7{")]
+)
+def test_a_file_that_is_no_report_any_more_is_found(stored, tmp_path, old, new):
+    assert found(tmp_path, stored[1].replace(old, new, 1)) == "file"
+
+
+@pytest.mark.parametrize("text", ["", "7", "[", '{"class": "Accuracy"}', '{"class": 3, "fields": {}}'])
+def test_descriptions_of_metrics_that_are_none_are_found(stored, tmp_path, text):
+    change = _set(("counts", "metrics", "f1"), text)
+    assert found(tmp_path, mutated(stored[1], change)) == "file"
+
+
+@pytest.mark.parametrize("options", ["", "7", "[", '{"preds": 3}', '{"preds": "p0", "other": 1}'])
+def test_recorded_options_that_are_none_are_refused_by_name(stored, options):
+    report = Report.from_json(stored[1])
+    report = replace(report, origin=replace(report.origin, options=options))
+    with pytest.raises(AssayError, match="options"):
+        verify_recount(report, stored[0])
 
 
 @pytest.mark.parametrize("place", [0.001, 0.1, 0.5, 0.9])

@@ -65,8 +65,7 @@ def _options_in(report: Report) -> Mapping[str, Any]:
     if report.origin is None or report.origin.call not in ("evaluate", EVALUATE):
         do = "Give --data with its predictions, without --model"
         raise ConfigError(describe("--model", "a report that no model made", "one of assay evaluate", do))
-    found: Mapping[str, Any] = json.loads(report.origin.options)
-    return found
+    return report.origin.call_options()
 
 
 def _command(report: Report, options: VerifyCommand) -> EvaluateCommand:

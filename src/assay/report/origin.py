@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from typing import Any
 
 from assay._records import OPTIONAL, Record
+from assay.errors import StateError, describe
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,3 +57,18 @@ class ReportOrigin(Record):
     model: str = ""
     data: dict[str, str] = field(default_factory=dict)
     seed: int | None = field(default=None, metadata=OPTIONAL)
+
+    def call_options(self) -> dict[str, Any]:
+        """The options of the call.
+
+        Raises:
+            StateError: they are no options, as `options` was changed.
+        """
+        try:
+            found = json.loads(self.options)
+            return dict(found)
+        except (ValueError, TypeError, RecursionError) as error:
+            do = "Make the report again"
+            raise StateError(
+                describe("report.origin.options", repr(self.options)[:80], "options as JSON", do)
+            ) from error

@@ -71,7 +71,7 @@ def _check(what: str, outcome: Outcome, found: str = "", is_needed: bool = False
 
 def _is_newer(path: str | os.PathLike[str]) -> bool:
     """Whether a file says that it is a report of a later schema."""
-    with suppress(AssayError, ValueError, OSError):
+    with suppress(AssayError, LookupError, TypeError, ValueError, OSError):
         name, _, version = str(json.loads(read_text(path))["schema"]).partition("/")
         own, _, number = SCHEMA.partition("/")
         return name == own and version.isdecimal() and int(version) > int(number)
@@ -91,9 +91,14 @@ def _section(section: Section, version: str) -> Iterator[VerificationCheck]:
         except StateError as error:
             is_unknown = "known" in str(error)  # a metric of the caller, or with a function
             yield _check("counts", "not checked" if is_unknown else "fail", str(error), is_unknown)
-    numbers = {} if meter is None else _computed(meter, section, version)
+    numbers: dict[str, tuple[str, Value]] = {}
     if meter is not None:
-        yield _values(section, numbers, meter)
+        try:
+            numbers = _computed(meter, section, version)
+            yield _values(section, numbers, meter)
+        except AssayError as error:  # such as counts of invalid labels
+            yield _check("values", "fail", str(error))
+            meter = None
     if section.samples is not None:
         yield from _samples(section, section.samples, meter)
     if meter is not None and section.values:

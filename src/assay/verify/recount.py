@@ -12,7 +12,7 @@ import numpy as np
 from assay._records import encode
 from assay.errors import AssayError, ConfigError, StateError, describe
 from assay.evaluation.results.provenance import file_digests
-from assay.meter.file import MeterDescription
+from assay.meter.file import MeterDescription, as_file_error
 from assay.metrics.base import Metric
 from assay.report import Report, Samples, Section
 from assay.scoring.bad_rows import BadRowsError
@@ -43,8 +43,9 @@ def metrics_of(report: Report) -> dict[str, Metric]:
     if counts is None:
         do = "Verify a report that this version of assay made"
         raise StateError(describe("report", "no descriptions of its metrics", "those of schema 7", do))
-    described = {name: json.loads(text) for name, text in counts.metrics.items()}
-    return MeterDescription(described, counts.weighted, counts.rows).made((), "report")
+    with as_file_error("report"):
+        described = {name: json.loads(text) for name, text in counts.metrics.items()}
+        return MeterDescription(described, counts.weighted, counts.rows).made((), "report")
 
 
 def verify_recount(report: Report, data: Any, columns: Mapping[str, str] | None = None) -> list[VerificationCheck]:
@@ -77,7 +78,7 @@ def _options(report: Report, columns: Mapping[str, str]) -> ScoreOptions:
         got = "a report of another call" if origin is not None else "no record of its call"
         do = "Add --preds and --target, or verify with --model"
         raise ConfigError(describe("--data", got, "a report of assay score", do))
-    recorded = json.loads(origin.options) if is_table and origin is not None else {}
+    recorded = origin.call_options() if is_table and origin is not None else {}
     for name in ("num_classes", "sql", "progress", "workers"):
         recorded.pop(name, None)
     counts = report.sections[0].counts

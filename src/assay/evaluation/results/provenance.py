@@ -22,7 +22,7 @@ from assay._remote import without_password
 from assay.errors import StateError, describe
 from assay.evaluation.arguments.options import ReportOptions
 from assay.meter import Meter
-from assay.meter.file import MeterDescription, checksum, counts_in, described, from_sparse, sparse
+from assay.meter.file import MeterDescription, as_file_error, checksum, counts_in, described, from_sparse, sparse
 from assay.metrics.base import Metric
 from assay.report.origin import ReportOrigin, SectionCounts
 from assay.report.revision import revision
@@ -71,9 +71,9 @@ def meter_from(counts: SectionCounts, where: str, known: Iterable[type[Metric] |
     Raises:
         StateError: a metric is not known, or the counts are not those of their digest.
     """
-    metrics = {name: json.loads(text) for name, text in counts.metrics.items()}
-    description = MeterDescription(metrics, counts.weighted, counts.rows)
     try:
+        metrics = {name: json.loads(text) for name, text in counts.metrics.items()}
+        description = MeterDescription(metrics, counts.weighted, counts.rows)
         tensors = safetensors.torch.load(_unpacked(counts.packed))
     except Exception as error:
         got = f"counts that cannot be read ({error})"
@@ -81,9 +81,10 @@ def meter_from(counts: SectionCounts, where: str, known: Iterable[type[Metric] |
     if checksum(description.to_json(), tensors) != counts.sha256:
         do = "They were changed after they were counted: make the report again"
         raise StateError(describe(where, "counts of another digest", f"sha256 {counts.sha256}", do))
-    made: dict[str, Any] = description.made(known, where)
-    meter = Meter(weighted=description.weighted, **made)
-    meter.counts.replace(*counts_in(meter.plan, description, from_sparse(tensors), where))
+    with as_file_error(where):
+        made: dict[str, Any] = description.made(known, where)
+        meter = Meter(weighted=description.weighted, **made)
+        meter.counts.replace(*counts_in(meter.plan, description, from_sparse(tensors), where))
     return meter
 
 
