@@ -139,7 +139,7 @@ def _values(section: Section, numbers: dict[str, tuple[str, Value]], meter: Mete
 
 def _samples(section: Section, samples: Samples, meter: Meter | None) -> Iterator[VerificationCheck]:
     faults: list[str] = []
-    places = [("", section.values, None)]
+    places: list[tuple[str, tuple[Value, ...], Array | None]] = [("", section.values, None)]
     places += [
         (f" in {each.name}", each.values, each.members.values) for each in section.slices if each.members is not None
     ]

@@ -218,5 +218,5 @@ def _series(mine: Samples, other: Samples) -> Iterator[tuple[str, Any, Any]]:
         yield name, None if one is None else one.values, None if two is None else two.values
     names = [[each.name for each in samples.columns] for samples in (mine, other)]
     for name in dict.fromkeys([*names[0], *names[1]]):
-        columns = (each.column(name) if name in own else None for each, own in zip((mine, other), names, strict=True))
-        yield name, *columns
+        one, two = (each.column(name) if name in own else None for each, own in zip((mine, other), names, strict=True))
+        yield name, one, two

@@ -65,7 +65,8 @@ def open_inputs(model: Any, data: Any, metrics: Any, options: EvaluateOptions) -
         is_estimator=is_estimator(model),
         is_identity=isinstance(model, nn.Identity),
     )
-    data, notes, file = open_named(data, options, needs, meter.metrics), (), None
+    data, file = open_named(data, options, needs, meter.metrics), None
+    notes: tuple[str, ...] = ()
     if isinstance(data, Data):
         file, notes = data.path, data.notes
         data, options = data.data, options_with(data, options, meter.metrics)
