@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
@@ -12,7 +13,7 @@ import pytest
 import assay.cli
 from assay.cli.gate import parse_range
 from assay.errors import ConfigError
-from assay.report import Report, Samples, Section, Slice, Value
+from assay.report import Gate, Report, Samples, Section, Slice, Value
 
 
 def write(path, right, n=500):
@@ -140,3 +141,20 @@ def test_a_folder_stands_for_the_report_in_it(tmp_path, gate):
 def test_a_range_without_two_numbers_is_named_as_it_was_written():
     with pytest.raises(ConfigError, match="--range: got 'loss=1', expected metric=low,high"):
         parse_range("loss=1")
+
+
+def test_locked_rules_are_recorded_with_their_digest_and_nothing_overrides_them(report, gate, tmp_path, capsys):
+    rules = tmp_path / "rules.toml"
+    rules.write_text("[min]\naccuracy = 0.8\n", "utf-8")
+    assert gate(report, "--locked", rules, "--json") == 0
+    digest = hashlib.sha256(rules.read_bytes()).hexdigest()
+    found = Gate.from_json(capsys.readouterr().out)
+    assert (found.rules_sha256, found.outcome) == (digest, "pass")
+    assert gate(report, "--locked", rules) == 0
+    assert digest[:20] in capsys.readouterr().out
+    for more in (("--min", "accuracy=0.7"), ("--point",), ("--confidence-level", "0.5"), ("--config", rules)):
+        assert gate(report, "--locked", rules, *more) == 2
+        assert "--locked" in capsys.readouterr().err
+    for text in ("", "confidence-level = 0.9\n", "baseline = 'run.json'\n[min]\naccuracy = 0.8\n"):
+        rules.write_text(text, "utf-8")
+        assert gate(report, "--locked", rules, "--baseline", report) == 2

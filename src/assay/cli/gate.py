@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+from dataclasses import replace
 
 import typer
 
+from assay.cli.config import read_config
+from assay.cli.declaration import options_of
 from assay.cli.options import GateCommand
 from assay.cli.output import check_output, print_as
 from assay.errors import ConfigError, describe
@@ -16,6 +20,7 @@ from assay.report.gate_result import KINDS, GateRule
 def run(options: GateCommand) -> None:
     """Judge a report, print the checks, and exit with 0 (pass), 1 (fail) or 2 (cannot say)."""
     check_output(options)
+    options, digest = _locked(options)
     result = gate(
         options.report,
         rules_of(options),
@@ -27,8 +32,30 @@ def run(options: GateCommand) -> None:
         sequential=bool(options.sequential),
         ranges=dict(map(parse_range, options.range)),
     )
-    print_as(result, options)
+    print_as(replace(result, rules_sha256=digest), options)
     raise typer.Exit(result.exit_code)
+
+
+def _locked(options: GateCommand) -> tuple[GateCommand, str]:
+    """The options with those of the locked file, and its digest; as they are where none is locked.
+
+    Raises:
+        ConfigError: the command line or another file says more than which report and baseline to judge.
+    """
+    if options.locked is None:
+        return options, ""
+    given = {name: getattr(options, name) for name in ("report", "baseline", "json", "markdown", "locked")}
+    if options != GateCommand(**given):
+        do = "Write them into the locked file, and fix it anew"
+        raise ConfigError(describe("--locked", "rules or options of another place", "none", do))
+    content = options.locked.read_bytes()
+    values = read_config(options.locked, options_of(GateCommand))
+    once = {name for name, value in given.items() if value is not None and name in values}
+    if once | set(values) & {"report", "locked", "json", "markdown"} or not rules_of(GateCommand(**values)):
+        expected = "rules, and options of how to judge"
+        raise ConfigError(describe(str(options.locked), ", ".join(values) or "nothing", expected, "Write min.accuracy"))
+    known = {name: value for name, value in given.items() if value is not None}
+    return GateCommand(**(values | known)), hashlib.sha256(content).hexdigest()
 
 
 def rules_of(options: GateCommand) -> tuple[GateRule, ...]:

@@ -93,6 +93,7 @@ class Gate(Record, Viewable, schema="assay.gate/2"):
         report: the title of the report.
         baseline: the title of the baseline; empty where there was none.
         sequential: whether the intervals hold at any number of looks.
+        rules_sha256: the digest of the file that fixed the rules before the run; empty where there was none.
     """
 
     outcome: str
@@ -102,6 +103,7 @@ class Gate(Record, Viewable, schema="assay.gate/2"):
     report: str
     baseline: str = ""
     sequential: bool = field(default=False, metadata=OPTIONAL)
+    rules_sha256: str = field(default="", metadata=OPTIONAL)
 
     def __repr__(self) -> str:
         """One line: the outcome, and of how many rules."""

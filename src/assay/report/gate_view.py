@@ -34,6 +34,8 @@ def gate_document(gate: Gate) -> Document:
     grid = DataGrid(_COLUMNS, tuple(map(_row, gate.checks)), header=False)
     outcome = Paragraph(Span(summary(gate), _STYLES[gate.outcome]))
     notes = (ASSUMPTION,) if gate.sequential else ()
+    if gate.rules_sha256:
+        notes = (*notes, f"Rules of a file with SHA-256 {gate.rules_sha256}.")
     return Document(f"{gate.report}: {gate.outcome}", (Chapter("", (grid, outcome)),), notes=notes, level=3)
 
 

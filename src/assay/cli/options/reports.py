@@ -112,6 +112,10 @@ class GateCommand(OutputOptions):
     worst_slice_max: tuple[str, ...] = _bounds("Require that a metric is at most this number in every slice")
     baseline: Location | None = option("Compare with this report, for rules of changes and ratios.")
     config: Path | None = option("Read options from this TOML file; rules of the command line win over its rules.")
+    locked: Path | None = option(
+        "Read all rules and options from this TOML file alone, and record its SHA-256 digest: rules that were fixed "
+        "before the run."
+    )
     confidence_level: float = option("Judge by intervals of this confidence level.", default=0.95)
     point: bool | None = option(
         "Judge by the numbers alone, or strictly by intervals (the default).", "--point/--strict"
