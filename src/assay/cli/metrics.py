@@ -10,9 +10,10 @@ from typing import Any
 from assay.cli.options import MetricsCommand
 from assay.errors import ConfigError, describe
 from assay.metrics.base import DIRECTIONS, Metric
-from assay.metrics.catalogue import families, interval_of, public_metrics
+from assay.metrics.catalogue import families, interval_of
 from assay.metrics.documentation import sections
 from assay.metrics.parsing import SHORT, class_named
+from assay.metrics.samples import public_metrics
 from assay.migrate.table import LIBRARIES, library
 
 

@@ -36,7 +36,7 @@ class Scorer:
             ConfigError: a value is no single number, or the estimator has no method that the metrics need.
         """
         classes = classes_of(estimator)
-        found = _by_name(self.metrics, estimator, len(classes))
+        found: dict[str, Any] = _by_name(self.metrics, estimator, len(classes))
         meter = Meter(weighted=sample_weight is not None, stage_bytes=0, **found)
         preds = EstimatorModel(estimator, list(meter.metrics.values()))(X)
         values = meter.values_of(preds, class_numbers(y, classes, "y") if classes else y, weights=sample_weight)
@@ -47,14 +47,14 @@ class Scorer:
         return f"scorer({self.metrics!r})"
 
 
-def _by_name(metrics: Any, estimator: Any, classes: int) -> Mapping[str, Metric]:
+def _by_name(metrics: Any, estimator: Any, classes: int) -> dict[str, Any]:
     """The metrics by name; those that are text are of as many classes as the estimator has."""
     defaults: dict[str, Any] = {"num_classes": classes} if classes > 2 else {}
     if hasattr(estimator, DECISIONS) and not hasattr(estimator, PROBABILITIES):
         defaults["logits"] = True
     listed = [metrics] if isinstance(metrics, Metric) else metrics
     opened = as_metrics(listed, {}, defaults)
-    return opened if isinstance(opened, Mapping) else {type(each).__name__: each for each in opened}
+    return dict(opened) if isinstance(opened, Mapping) else {type(each).__name__: each for each in opened}
 
 
 def _score(name: str, metric: Metric, value: Any) -> tuple[str, float]:

@@ -66,8 +66,8 @@ def value_of_batch(
     if type(preds) is not Tensor or labels is not None:
         labels = found_labels(metric, preds, target) if labels is None else labels
         if labels is not None:
-            meter = meter_of_batch(metric, weights, labels)
-            return meter.values_of(preds, target, weights=weights, **columns)[type(metric).__name__]
+            labelled = meter_of_batch(metric, weights, labels)
+            return labelled.values_of(preds, target, weights=weights, **columns)[type(metric).__name__]
     key, reuses = (metric, weights is not None), is_plain()
     meter = _REUSED.take(key) if reuses else None
     is_new = meter is None

@@ -96,7 +96,7 @@ def numbered(name: str, value: Any, labels: Sequence[str]) -> Any:
     if isinstance(value, torch.Tensor) or not has_strings(value):
         return value
     array = strings(name, value)
-    number = {label: k for k, label in enumerate(labels)}
+    number: dict[Any, int] = {label: k for k, label in enumerate(labels)}
     try:
         codes = [number[each] for each in array.flat]
     except KeyError as error:

@@ -358,8 +358,8 @@ class Meter:
             if not isinstance(other, Meter):
                 raise StateError(describe("merge", type_name(other), "a meter", "Pass meters of equal metrics"))
             if (other.metrics, other.weighted, other.plan.labels) != (self.metrics, self.weighted, self.plan.labels):
-                own, others = (metrics_text(each.metrics, each.plan.labels) for each in (self, other))
-                raise StateError(describe("merge", f"a meter of {others}", f"one of {own}", "Make equal meters"))
+                own, got = (metrics_text(each.metrics, each.plan.labels) for each in (self, other))
+                raise StateError(describe("merge", f"a meter of {got}", f"one of {own}", "Make equal meters"))
         self.counts.add(*(meter.counts.to_add() for meter in others))
         self.shared_by = self.shared_by.union(*(meter.shared_by for meter in others))
         return self
@@ -489,7 +489,7 @@ class Meter:
 
     def __getstate__(self) -> dict[str, Any]:
         states, rows = self.counts.canonical()
-        options = {"weighted": self.weighted, "strict": self.strict, "stage_bytes": self.stage_bytes}
+        options: dict[str, Any] = {"weighted": self.weighted, "strict": self.strict, "stage_bytes": self.stage_bytes}
         options["labels"] = self.plan.labels or None
         return {"metrics": self.metrics, "options": options, "states": states, "rows": rows, "shared": self.shared_by}
 

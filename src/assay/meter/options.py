@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
@@ -25,7 +26,7 @@ def check_options(weighted: object, strict: object, stage_bytes: object) -> None
 
 
 def named_metrics(
-    metrics: Sequence[Metric | str], named: Mapping[str, Metric | str], labels: Sequence[str] | None = None
+    metrics: Sequence[Metric | str], named: Mapping[str, Metric | str], labels: Any = None
 ) -> dict[str, Metric]:
     """The metrics by name; those without one are named after their class, or as they are written.
 

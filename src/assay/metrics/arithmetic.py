@@ -13,11 +13,12 @@ from torch import Tensor
 
 from assay.encode.base import Encoder
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Metric, number, plain
+from assay.metrics.base import Metric, number
 from assay.metrics.classification.probabilities import BrierScore
 from assay.metrics.classification.ranking import AUROC
 from assay.metrics.classification.rates import Accuracy, Recall
 from assay.metrics.composition import tally_of, values_of, without_data
+from assay.metrics.field_values import plain
 from assay.metrics.operators import Operation
 from assay.tally.base import BatchLayout, Tally
 

@@ -10,7 +10,7 @@ of them no more often than it passes the one that it is unfit for (Berger 1982, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from assay.errors import ConfigError, describe
 from assay.report.clusters import Clusters, with_clusters
@@ -92,7 +92,7 @@ def gate(
 
 def _rules(rules: Rules) -> Iterator[GateRule]:
     if not isinstance(rules, Mapping):
-        listed = (rules,) if isinstance(rules, str | GateRule) else rules
+        listed: Any = (rules,) if isinstance(rules, str | GateRule) else rules
         for each in listed:
             if not isinstance(each, GateRule):
                 do = 'Write {"min": {"accuracy": 0.9}}'

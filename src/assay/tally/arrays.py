@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.utils.dlpack
 from torch import Tensor
 
 from assay.errors import DtypeError, InputError, ShapeError, describe, plural
@@ -34,7 +35,7 @@ def as_tensor(value: Any) -> Any:
             return value
         if _has_memory(value):
             with suppress(Exception):  # of a device or a dtype that torch lacks, or read-only
-                return torch.from_dlpack(value)
+                return torch.utils.dlpack.from_dlpack(value)
         array = np.asarray(value)
         if array.dtype.kind not in "biufc":
             return value
@@ -63,7 +64,7 @@ def missing_values(value: Any) -> int:
         return int(np.asarray(nulls).sum())
     if not hasattr(value, "isna"):
         return 0
-    dtypes = getattr(value, "dtypes", None)  # of pandas: one, or a Series with those of the columns
+    dtypes: Any = getattr(value, "dtypes", None)  # of pandas: one, or a Series with those of the columns
     dtypes = getattr(value, "dtype", None) if dtypes is None else dtypes
     kinds = dtypes.tolist() if hasattr(dtypes, "tolist") else [dtypes]
     return 0 if all(isinstance(kind, np.dtype) for kind in kinds) else int(np.asarray(value.isna()).sum())

@@ -14,8 +14,9 @@ import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, InvalidValuesError, describe
-from assay.metrics.base import Metric, number, plain, vector
+from assay.metrics.base import Metric, number, vector
 from assay.metrics.exact_arithmetic import rounded
+from assay.metrics.field_values import plain
 from assay.stats.intervals import Ends, order_statistics
 from assay.tally.base import Tally
 from assay.tally.stores.samples import SampleArrays, SampleTally

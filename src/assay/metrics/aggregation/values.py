@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Examples, Metric, number, plain
+from assay.metrics.base import Examples, Metric, number
 from assay.metrics.exact_arithmetic import quotient, rounded, value_of_sums
+from assay.metrics.field_values import plain
 from assay.metrics.per_sample import SampleTerms, single
 from assay.tally.base import Batch, NanPolicy, Tally
 from assay.tally.sums.extremes import Extremes, Range

@@ -11,8 +11,8 @@ import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import plain
 from assay.metrics.classification.ranking import AveragedRankingMetric, RankingMetric, Rankings, roc_points
+from assay.metrics.field_values import plain
 from assay.tally.scores import curves
 from assay.tally.scores.curves import Array, BoundedEstimate, Ranking
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.errors import ConfigError, NoDataWarning, describe, warn
-from assay.metrics.base import SHARE, Examples, GroupCounts, Metric, number, plain, vector
+from assay.metrics.base import SHARE, Examples, GroupCounts, Metric, number, vector
+from assay.metrics.field_values import plain
 from assay.stats.intervals import Ends, area_interval, on_logit_scale
 from assay.stats.linear import FEWEST_OF_CLASS, AreaPlaces, area_replicates
 from assay.tally.base import Tally
