@@ -61,11 +61,12 @@ LAYERS = (
     ("devices",),
     ("render",),
     ("stats", "_records"),
-    ("errors", "progress", "_atomic", "_remote", "_cache", "_lazy"),
+    ("errors", "progress", "_atomic", "_remote", "_cache", "_foreign_files", "_lazy"),
 )
 NEIGHBOURS = {
     ("tally", "decide"),
     ("_atomic", "errors"),
+    ("_foreign_files", "errors"),
     ("_remote", "errors"),
     ("_atomic", "_remote"),
 }  # the exceptions on one layer: tallies may take decisions

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from importlib.metadata import distributions
 from pathlib import Path
 
+from assay.errors import describe
+
 OWN = frozenset(
     (
         *("__init__.py", "__main__.py", "_atomic.py", "_cache.py", "_foreign_files.py", "_lazy.py", "_records.py"),
@@ -42,8 +44,6 @@ def about_foreign_files(names: Iterable[str]) -> str:
             file.parts[:1] == ("assay",) and file.parts[1] in found for file in each.files or () if len(file.parts) > 1
         )
     }
-    from assay.errors import describe
-
     whose = f" of {', '.join(sorted(owners))}" if owners else ", of another distribution"
     do = "Install one of the two in an environment of its own: each may replace files of the other"
     return describe("assay", f"{', '.join(sorted(found))}{whose} in its package", "its own files alone", do)
