@@ -23,7 +23,6 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 from assay import AUROC, Accuracy, F1Score
 from assay.errors import ConfigError, StateError
 from assay.evaluation import BatchError, evaluate
-from assay.evaluation.resume import checkpoint
 from assay.evaluation.resume.termination import saves_on_sigterm
 from assay.meter import Meter
 from assay.meter.file import checksum
@@ -355,7 +354,7 @@ def test_a_full_disk_is_told_and_gone_on_from(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run(Stops(3), tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(checkpoint, "save_file", full)
+        patched.setattr("safetensors.torch.save_file", full)
         with pytest.raises(
             StateError, match=r"rank-0\.safetensors: got .*No space left on device.*, expected a checkpo"
         ):
