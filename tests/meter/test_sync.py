@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import assay.meter.meter
 import assay.meter.sync
 from assay.devices.collective import device_of
-from assay.errors import StateError, SyncError
+from assay.errors import DeviceFaultError, StateError, SyncError
 from assay.meter import Meter
 from assay.metrics.aggregation.quantile import Quantile
 from assay.metrics.aggregation.values import Max, Mean, Min
@@ -107,7 +107,8 @@ def test_samples_travel_once_where_ranks_have_about_as_many(group, rows):
     assert [bits(total) for total in totals] == [bits(counted(meters[0].fresh(), x, y))] * 2
     words = {n: sum(-(-n * column.element_size() // 8) for column in (x, y)) for n in rows}
     gathered = 2 * max(words.values()) <= 2 * sum(words[n] for n in rows) and rows[1]
-    assert ranks.sizes[1:] == ([max(words.values())] if gathered else [sum(words.values())] if any(rows) else [])
+    sent = [max(words.values())] if gathered else [sum(words.values())] if any(rows) else []
+    assert ranks.sizes[1:] == [size + 1 for size in sent]  # and a checksum
 
 
 def test_samples_of_several_dtypes_meet(group):
@@ -150,7 +151,7 @@ def test_fixed_size_counts_take_one_collective(group):
     data = [(torch.randn(50, 10), torch.randint(10, (50,))) for _ in range(2)]
     meters = [counted(Meter(**TWENTY), *pair) for pair in data]
     totals = ranks.run(lambda rank: meters[rank].sync())
-    assert ranks.sizes == [FIRST + 2 * assay.meter.sync.RANK_WORDS]
+    assert ranks.sizes == [FIRST + 2 * assay.meter.sync.RANK_WORDS + 1]  # and a checksum
     assert bits(totals[0]) == bits(meters[0] + meters[1])
 
 
@@ -180,6 +181,26 @@ def test_more_fields_than_the_first_collective_can_tell_take_a_third(group, monk
     totals = ranks.run(lambda rank: meters[rank].sync())
     assert bits(totals[2]) == bits(meters[0] + meters[1] + meters[2])
     assert len(ranks.sizes) == 3
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "all_gather"])
+@pytest.mark.parametrize("fault", [lambda words: words[-3].add_(1), lambda words: words.copy_(words.roll(1))])
+def test_what_a_collective_gives_is_what_the_ranks_have_sent(group, monkeypatch, collective, fault):
+    """A word is wrong, or words are misplaced."""
+    ranks = group(2)
+    exchange = getattr(ranks, collective)
+
+    def faulty(into, *args, **kwargs):
+        exchange(into, *args, **kwargs)
+        for words in [into] if collective == "all_reduce" else into:
+            fault(words)
+
+    monkeypatch.setattr(ranks, collective, faulty)
+    meters = [counted(Meter(rho=SpearmanCorrCoef()), *pairs(20, rank)) for rank in range(2)]
+    for error in ranks.run(lambda rank: meters[rank].sync()):
+        assert isinstance(error, DeviceFaultError)
+        assert all(part in str(error) for part in ("sync", "checksum", "to_file"))
+    assert meters[0].rows == 20
 
 
 def test_ranks_with_other_metrics_all_raise_and_say_what_differs(group):

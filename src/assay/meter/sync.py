@@ -21,11 +21,12 @@ from torch import Tensor
 
 from assay.devices.collective import collective_device
 from assay.devices.placement import to_host
-from assay.errors import SyncError, describe
+from assay.errors import DeviceFaultError, SyncError, describe
 from assay.meter.options import metrics_text
 from assay.meter.tally_plan import TallyPlan
 from assay.tally.base import Rule, State, Tally, merge
 from assay.tally.stores.sample_store import SampleStore
+from assay.tally.sums.fingerprints import of_table
 
 FIRST_WORDS = 1 << 15  # 256 KiB of counts in the first collective
 RANK_WORDS = 1 << 8  # and 2 KiB for each rank
@@ -53,6 +54,7 @@ def synced(
 
     Raises:
         SyncError: the ranks count different things, a rank failed, or a collective did. Nothing of this rank changed.
+        DeviceFaultError: what a collective gave is not what the ranks have sent.
     """
     ranks = _Ranks(dist.get_rank(group), dist.get_world_size(group), group)
     if ranks.own < 0:
@@ -86,23 +88,50 @@ class _Ranks:
     group: dist.ProcessGroup | None
 
     def summed(self, vector: Tensor) -> Tensor:
-        """The sum of all ranks' vectors, on the CPU."""
+        """The sum of all ranks' vectors, on the CPU.
+
+        Raises:
+            DeviceFaultError: it is not what the ranks sent.
+        """
         with _collective():
-            moved = vector.to(collective_device(self.group))
+            moved = _with_check(vector).to(collective_device(self.group))
             dist.all_reduce(moved, group=self.group)
-            return to_host(moved)
+            total = to_host(moved)
+        return _checked(total)
 
     def gathered(self, vector: Tensor) -> Tensor:
-        """A row for each rank with its vector, all of one length, on the CPU."""
+        """A row for each rank with its vector, all of one length, on the CPU.
+
+        Raises:
+            DeviceFaultError: a row is not what its rank sent.
+        """
         with _collective():
-            moved = vector.to(collective_device(self.group))
+            moved = _with_check(vector).to(collective_device(self.group))
             rows = moved.new_empty(self.count, len(moved))
             dist.all_gather(list(rows), moved, group=self.group)
-            return to_host(rows)
+            gathered = to_host(rows)
+        return torch.stack([_checked(row) for row in gathered])
 
     def slots(self, width: int) -> Tensor:
         """An empty slot per rank."""
         return torch.zeros(self.count, width, dtype=torch.int64, device="cpu")
+
+
+def _with_check(vector: Tensor) -> Tensor:
+    """A vector with its fingerprint as the last word; that of a sum of vectors is the sum of theirs."""
+    return torch.cat([vector, of_table(vector).view(1)])
+
+
+def _checked(vector: Tensor) -> Tensor:
+    """What `_with_check` was given, or the sum of what it was given on several ranks."""
+    words, expected = vector[:-1], int(vector[-1])
+    found = int(of_table(words))
+    if found != expected:
+        law = "what arrives is what the processes have sent"
+        do = "The devices or the network between them are at fault: save each meter with to_file, and add the files up"
+        message = describe("sync", f"words with the checksum {found}", f"the checksum {expected}, as {law}", do)
+        raise DeviceFaultError(message, where="sync", law=law)
+    return words
 
 
 @contextmanager
@@ -156,7 +185,8 @@ def _agree(ranks: _Ranks, slots: Tensor, failure: Exception | None, described: s
     texts = ranks.slots(_TEXT_WORDS)
     text = described.encode()[: _TEXT_WORDS * 8].ljust(_TEXT_WORDS * 8, b"\0")
     texts[ranks.own] = torch.from_numpy(np.frombuffer(text, "<i8").astype(np.int64))
-    meters = [row.astype("<i8").tobytes().rstrip(b"\0").decode(errors="replace") for row in ranks.summed(texts).numpy()]
+    all_texts = ranks.summed(texts.view(-1)).view_as(texts)
+    meters = [row.astype("<i8").tobytes().rstrip(b"\0").decode(errors="replace") for row in all_texts.numpy()]
     groups = [[r for r in range(ranks.count) if slots[r, :2].tolist() == pair] for pair in _distinct(slots[:, :2])]
     got = " and ".join(f"{meters[members[0]]} on {_rank_text(members)}" for members in groups)
     raise SyncError(describe("sync", got, "equal metrics on all ranks", "Make the same meter on all ranks"))
