@@ -28,7 +28,7 @@ from assay.tally.conservation import (
 from assay.tally.labels.labels import Labels, true_labels
 from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact
-from assay.tally.sums.fingerprints import Fingerprint, of_counts_with_weights, of_places, residues_at
+from assay.tally.sums.fingerprints import Fingerprint, of_counts_with_weights, of_places, residues, residues_at
 
 FEW_CLASSES = 128  # up to here the matrix is small enough to be the state of everything
 FEW_WEIGHTED = 64
@@ -164,7 +164,7 @@ class LabelTally(Tally):
         if counts is not None:
             parts = parts.times_sign(counts)
         bad = torch.count_nonzero(bad_weights(weights)).view(1) * is_first
-        return Fingerprint(of_places(places, counts), torch.cat([residues_at(parts, places).view(1), bad]))
+        return Fingerprint(of_places(places, counts), torch.cat([residues_at(residues(parts), places).view(1), bad]))
 
     def _values(self, state: State) -> tuple[np.ndarray, int]:
         """The table as exact integers, and their unit."""

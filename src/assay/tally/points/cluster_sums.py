@@ -16,7 +16,16 @@ from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rul
 from assay.tally.conservation import BrokenLaw, HostCount, Laws, between, no_sum_without_counts, not_negative
 from assay.tally.layout_checks import check_real, check_weights
 from assay.tally.sums import exact
-from assay.tally.sums.fingerprints import Fingerprint, of_limbs, of_limbs_at, of_places, of_table, residues, residues_at
+from assay.tally.sums.fingerprints import (
+    Fingerprint,
+    of_limbs,
+    of_limbs_at,
+    of_places,
+    of_table,
+    residues,
+    residues_at,
+    times,
+)
 
 NOT_FINITE = "points are NaN or infinite"
 
@@ -55,14 +64,14 @@ def _squared(values: Sequence[int]) -> Fraction:
 
 
 class _Terms(NamedTuple):
-    """Points as they are counted: their clusters, 1 where they count, the place of each feature, and what is summed."""
+    """Points as they are counted: clusters, 1 where they count, places of features, what is summed, and weights."""
 
     cluster: Tensor
     counted: Tensor
     channel: Tensor
     values: exact.Parts
-    squares: exact.Parts
     weights: exact.Parts | None
+    weights_of_values: exact.Parts | None
     invalid: Tensor
 
 
@@ -108,13 +117,15 @@ class ClusterSums(Tally):
 
     def add(self, state: State, batch: Batch) -> None:
         of_rows = batch.memoize(self, self._terms)
-        cluster, sums = of_rows.cluster, state["sums"]
+        cluster, sums, values = of_rows.cluster, state["sums"], of_rows.values
         if of_rows.weights is not None:
             exact.add_to(state["weights"], of_rows.weights, cluster)
         state["invalid"] += of_rows.invalid
         state["count"].scatter_add_(0, cluster, of_rows.counted)
-        exact.add_to(sums.view(-1, sums.shape[-1]), of_rows.values, of_rows.channel)
-        exact.add_to(state["squares"], of_rows.squares, torch.zeros_like(of_rows.channel))
+        if of_rows.weights_of_values is not None:
+            values = exact.product(values, of_rows.weights_of_values)
+        exact.add_to(sums.view(-1, sums.shape[-1]), values, of_rows.channel)
+        exact.add_to(state["squares"], exact.product(values, of_rows.values), torch.zeros_like(of_rows.channel))
 
     @property
     def fingerprint_size(self) -> int | None:
@@ -122,9 +133,10 @@ class ClusterSums(Tally):
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
         of_rows = batch.memoize(self, self._terms)
-        found = [residues_at(of_rows.values, of_rows.channel), residues(of_rows.squares).sum()]
+        factors = [residues(each) for each in (of_rows.values, of_rows.weights_of_values) if each is not None]
+        found = [residues_at(times(*factors), of_rows.channel), times(*factors, factors[0]).sum()]
         if of_rows.weights is not None:
-            found.append(residues_at(of_rows.weights, of_rows.cluster))
+            found.append(residues_at(residues(of_rows.weights), of_rows.cluster))
         return Fingerprint(of_places(of_rows.cluster, of_rows.counted), torch.stack(found))
 
     def fingerprint_of(self, state: State) -> Fingerprint:
@@ -138,20 +150,16 @@ class ClusterSums(Tally):
         cluster = labels.clamp(0, self.num_classes - 1)
         outside, infinite = labels != cluster, ~finite_rows(points)
         counted, bad = ~(outside | infinite), torch.zeros_like(outside)
-        weights, factors = None, []
+        weights, of_values = None, None
         if self.weighted and batch.weights is not None:
             bad = bad_weights(batch.weights)
             counted = counted & ~bad & (batch.weights != 0)
             weight = torch.where(counted, batch.weights, 0)
-            weights, factors = exact.parts(weight), [exact.parts(weight[:, None].expand_as(points).contiguous())]
-        value = exact.parts(torch.where(counted[:, None], points, 0))
-        weighted = value
-        for factor in factors:
-            weighted = exact.product(value, factor)
+            weights, of_values = exact.parts(weight), exact.parts(weight[:, None].expand_as(points).contiguous())
+        values = exact.parts(torch.where(counted[:, None], points, 0))
         channel = cluster[:, None] * self.num_features + torch.arange(self.num_features, device=points.device)
         invalid = torch.stack([infinite.sum(), outside.sum(), bad.sum()])
-        squares = exact.product(weighted, value)
-        return _Terms(cluster, counted.to(torch.int64), channel, weighted, squares, weights, invalid)
+        return _Terms(cluster, counted.to(torch.int64), channel, values, weights, of_values, invalid)
 
     def canonicalize(self, state: State, rows: int) -> State:
         limbs = ("sums", "squares", *["weights"] * self.weighted)

@@ -20,7 +20,7 @@ from assay.tally.conservation import BrokenLaw, HostCount, Laws, at_most, betwee
 from assay.tally.row_cells import RowCells
 from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
 from assay.tally.sums import exact
-from assay.tally.sums.fingerprints import Fingerprint, of_limbs_at, of_places, of_table, residues_at
+from assay.tally.sums.fingerprints import Fingerprint, of_limbs_at, of_places, of_table, residues, residues_at, times
 from assay.tally.sums.row_sums import add_invalid
 
 
@@ -36,7 +36,7 @@ class BinTotals:
 
 
 class _RowsInBins(NamedTuple):
-    """Rows in bins: the bin of each, 1 where it counts, 1 where it is right, and what is summed of it."""
+    """Rows in bins: the bin of each, 1 where it counts, 1 where it is right, what is summed of it, and its weight."""
 
     place: Tensor
     counted: Tensor
@@ -145,7 +145,8 @@ class Confidence(Tally):
             table = state["weights"].view(-1, exact.num_limbs(1))
             exact.add_to(table, of_rows.weights, cell)
             exact.add_to(table, of_rows.weights.times_sign(of_rows.right), cell + 1)
-        exact.add_to(state["confidence"].view(-1, state["confidence"].shape[-1]), of_rows.values, place)
+        values = of_rows.values if of_rows.weights is None else exact.product(of_rows.values, of_rows.weights)
+        exact.add_to(state["confidence"].view(-1, state["confidence"].shape[-1]), values, place)
 
     @property
     def fingerprint_size(self) -> int | None:
@@ -155,11 +156,10 @@ class Confidence(Tally):
         of_rows = self._binned(self._rows(batch), compiled=False)
         place, counted, right = of_rows.place, of_rows.counted, of_rows.right
         cells = torch.stack([2 * place, 2 * place + 1])
-        found = [residues_at(of_rows.values, place)]
+        factors = [residues(each) for each in (of_rows.values, of_rows.weights) if each is not None]
+        found = [residues_at(times(*factors), place)]
         if of_rows.weights is not None:
-            found.append(
-                residues_at(of_rows.weights, cells[0]) + residues_at(of_rows.weights.times_sign(right), cells[1])
-            )
+            found.append(residues_at(factors[1], cells[0]) + residues_at(factors[1] * right, cells[1]))
         return Fingerprint(of_places(cells, torch.stack([counted, counted * right])), torch.stack(found))
 
     def fingerprint_of(self, state: State) -> Fingerprint:
@@ -180,7 +180,7 @@ class Confidence(Tally):
         if rows.weights is None:
             return _RowsInBins(place, counted, right, values, None)
         weights = exact.parts(rows.weights[:, 0]).times_sign(counted)
-        return _RowsInBins(place, counted, right, exact.product(values, weights), weights)
+        return _RowsInBins(place, counted, right, values, weights)
 
     @staticmethod
     def _add_compiled(state: State, confidence: Tensor, outcome: Tensor) -> None:

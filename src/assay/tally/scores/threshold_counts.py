@@ -19,7 +19,7 @@ from assay.tally.row_cells import RowCells
 from assay.tally.scores.curves import Ranking
 from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
 from assay.tally.sums import exact
-from assay.tally.sums.fingerprints import Fingerprint, of_counts_with_weights, of_places, residues_at
+from assay.tally.sums.fingerprints import Fingerprint, of_counts_with_weights, of_places, residues, residues_at
 from assay.tally.sums.row_sums import add_invalid
 
 
@@ -78,7 +78,7 @@ class ThresholdCounts(Tally):
     def fingerprint(self, batch: Batch) -> Fingerprint:
         rows = self._rows(batch)
         place, counted = self._places(rows)
-        found = [residues_at(self._weights(rows, counted), place).view(1)] if self.weighted else []
+        found = [residues_at(residues(self._weights(rows, counted)), place).view(1)] if self.weighted else []
         return Fingerprint(of_places(place, counted), torch.cat([place.new_zeros(0), *found]))
 
     def fingerprint_of(self, state: State) -> Fingerprint:

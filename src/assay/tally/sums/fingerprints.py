@@ -121,9 +121,18 @@ def residues(values: exact.Parts) -> Tensor:
     return total
 
 
-def residues_at(values: exact.Parts, places: Tensor) -> Tensor:
+def times(*factors: Tensor) -> Tensor:
+    """The residues of products of numbers of order 1 from theirs: no product of significands is used."""
+    found = factors[0]
+    for order, factor in enumerate(factors[1:], 1):
+        unit = exact.origin(order) + exact.origin(1) - exact.origin(order + 1)
+        found = _folded(_folded(_folded(found).remainder(PRIME) * _folded(factor).remainder(PRIME)) << unit % 31)
+    return found
+
+
+def residues_at(found: Tensor, places: Tensor) -> Tensor:
     """The residue of the sum over all places of a number for each place times what goes there: int64 of shape `()`."""
-    return _folded(_folded(residues(values)).remainder(PRIME) * _factor(places)).sum()
+    return _folded(_folded(found).remainder(PRIME) * _factor(places)).sum()
 
 
 def of_limbs(limbs: Tensor) -> Tensor:

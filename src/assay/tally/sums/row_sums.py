@@ -23,7 +23,7 @@ from assay.tally.conservation import BrokenLaw, HostCount, Laws, at_most, equal,
 from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact
 from assay.tally.sums.exact import Number
-from assay.tally.sums.fingerprints import Fingerprint, of_limbs, of_table_at, residues
+from assay.tally.sums.fingerprints import Fingerprint, of_limbs, of_table_at, residues, times
 from assay.triton_kernels import sums as triton_sums
 
 
@@ -215,10 +215,8 @@ class RowSums(Tally):
         weights = self._weights(batch, rows)
         found = [residues(exact.parts(weights[:, None])).sum(0)] if weights is not None else []
         for factors in self._factors(rows, weights):
-            product = exact.parts(factors[0].contiguous())
-            for factor in factors[1:]:
-                product = exact.product(product, exact.parts(factor.contiguous()))
-            found += [residues(product).sum(0), _not_finite(factors[0])]
+            product = times(*(residues(exact.parts(factor.contiguous())) for factor in factors))
+            found += [product.sum(0), _not_finite(factors[0])]
         together = torch.cat(found)
         count = len(rows.values[0])
         counts = [together.new_full((), count) if rows.counted is None else torch.count_nonzero(rows.counted)]

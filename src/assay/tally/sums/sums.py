@@ -33,7 +33,7 @@ from assay.tally.conservation import HostCount, Laws
 from assay.tally.layout_checks import check_as_preds, check_weights
 from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact, modular_sums, sum_columns, sum_laws
-from assay.tally.sums.fingerprints import Fingerprint, added, of_limbs, of_table_at, residues
+from assay.tally.sums.fingerprints import Fingerprint, added, of_limbs, of_table_at
 from assay.tally.sums.terms import (
     PREDS,
     WEIGHTS,
@@ -153,7 +153,7 @@ class Sums(Tally):
         columns, left_out = batch.memoize(self._layout, self._columns)
         chunks = batch.memoize((*self._layout, "chunks"), lambda _: [columns])  # those that were added
         terms = [term for of_order in self._by_order.values() for term in of_order]
-        found = [torch.stack([residues(term.parts(chunk)).sum(0) for term in terms]).view(-1) for chunk in chunks]
+        found = [torch.stack([term.residues(chunk).sum(0) for term in terms]).view(-1) for chunk in chunks]
         uncounted = sum_columns.uncounted(columns, left_out)
         counted = found[0].new_full((self._outputs,), len(columns.preds))
         if uncounted is not None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from assay.tally.base import Batch
 from assay.tally.sums import exact
+from assay.tally.sums.fingerprints import residues, times
 
 Argument = Literal["preds", "target", "weights"]
 
@@ -39,6 +40,10 @@ class Term(ABC):
     @abstractmethod
     def parts(self, batch: Batch) -> exact.Parts:
         """The term of every row, exactly, of shape `(rows, outputs)`."""
+
+    def residues(self, batch: Batch) -> Tensor:
+        """The term of every row modulo a prime, as `fingerprints.residues` has it."""
+        return residues(self.parts(batch))
 
     @property
     @abstractmethod
@@ -118,6 +123,15 @@ class Product(Term):
     def parts(self, batch: Batch) -> exact.Parts:
         product = batch.memoize(self, lambda b: exact.product(self.left.parts(b), self.right.parts(b)))
         return product
+
+    @property
+    def _factors(self) -> list[Term]:
+        """The terms of order 1 whose product it is."""
+        both = ([each] if not isinstance(each, Product) else each._factors for each in (self.left, self.right))
+        return [factor for of_term in both for factor in of_term]
+
+    def residues(self, batch: Batch) -> Tensor:
+        return times(*(factor.residues(batch) for factor in self._factors))
 
     @property
     def addends(self) -> tuple[tuple[Factor, ...], ...]:
