@@ -35,8 +35,8 @@ from torch.distributed.tensor.parallel import ColwiseParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from assay import Accuracy, evaluate
-from assay.errors import RankError
 from assay.evaluation import evaluate_model
+from assay.evaluation.errors import RankError
 from assay.language import perplexity
 from assay.report import Report
 from benchmarks.meshes.groups import Case
@@ -44,6 +44,7 @@ from benchmarks.meshes.models import (
     BATCH,
     CLASSES,
     WINDOW,
+    Attentive,
     Broken,
     Experts,
     HandWritten,
@@ -55,6 +56,7 @@ from benchmarks.meshes.models import (
     mesh,
     network,
     right,
+    right_attentive_perplexity,
     right_perplexity,
     samples,
     tensor_parallel,
@@ -381,6 +383,18 @@ class SequenceParallel(nn.Module):
         return DTensor.from_local(local, self.on, [Shard(1)], run_check=False)
 
 
+class ContextParallel(SequenceParallel):
+    """The same with attention: each process gathers the keys of all tokens."""
+
+    def __init__(self, on: Any) -> None:
+        super().__init__(on)
+        self.inner = Attentive()
+
+    def forward(self, ids):
+        local = ids.chunk(self.on.size(), dim=1)[self.on.get_local_rank()]
+        return DTensor.from_local(self.inner(local, self.on.get_group()), self.on, [Shard(1)], run_check=False)
+
+
 class PlainSlices(SequenceParallel):
     """The same, as plain tensors of this process's tokens."""
 
@@ -484,6 +498,18 @@ TWO = (
     of_words("pipeline", 2, pipeline_of_words),
     of_words("logits sharded over words", 2, lambda: words_parallel(mesh((2,), "tp"))),
     of_words("logits sharded over tokens", 2, lambda: SequenceParallel(mesh((2,), "cp")), mesh="cp=2"),
+    *(
+        Configuration(
+            f"perplexity, attention, {name}",
+            2,
+            lambda rank, folder, make=make, how=how: measured(make(), **how),
+            right_attentive_perplexity(),
+        )
+        for name, make, how in (
+            ("whole model", Attentive, {}),
+            ("context parallel by hand", lambda: ContextParallel(mesh((2,), "cp")), {"mesh": "cp=2"}),
+        )
+    ),
     Configuration(
         "perplexity, plain logits of a part of the tokens",
         2,

@@ -135,6 +135,22 @@ class Language(nn.Module):
         return self.head(torch.tanh(self.inner(self.words(ids))))
 
 
+class Attentive(Language):
+    """The same, where each token looks at those before it, too."""
+
+    def forward(self, ids: Tensor, group: dist.ProcessGroup | None = None) -> Tensor:
+        """Logits of the tokens of this process; with a group each one has a part, in order, and gathers the keys."""
+        x = self.words(ids)
+        keys, first = x, 0
+        if group is not None:
+            parts = [torch.empty_like(x) for _ in range(dist.get_world_size(group))]
+            dist.all_gather(parts, x.contiguous(), group=group)
+            keys, first = torch.cat(parts, 1), dist.get_rank(group) * ids.shape[1]
+        here, all_ = first + torch.arange(ids.shape[1]), torch.arange(keys.shape[1])
+        scores = (x @ keys.movedim(1, 2)).masked_fill(here[:, None] < all_, -torch.inf)
+        return 8 * self.head(torch.tanh(self.inner(scores.softmax(-1) @ keys)))  # so that what it looks at matters
+
+
 def tokens(count: int = 331) -> Tensor:
     return torch.randint(WORDS, (count,), generator=torch.Generator().manual_seed(4))
 
@@ -145,6 +161,14 @@ def right_perplexity() -> float:
     with torch.no_grad():
         logs = Language().double()(ids[None, :-1])[0].log_softmax(-1)
     return float((-logs.gather(1, ids[1:, None]).mean()).exp())
+
+
+def right_attentive_perplexity() -> float:
+    """Each token after those before it in its window."""
+    ids, model = tokens(), Attentive().double()
+    with torch.no_grad():
+        logs = [model(part[None])[0].log_softmax(-1) for part in ids[:-1].split(WINDOW)]
+    return float((-torch.cat(logs).gather(1, ids[1:, None]).mean()).exp())
 
 
 def language_parallel(on: DeviceMesh, plan: dict[str, object]) -> nn.Module:
