@@ -74,7 +74,7 @@ def test_regressions_and_means():
     }
     found = values(TensorDataset(x, y), metrics)
     assert all(each.lower < each.value < each.upper for each in found.values())
-    assert "Fisher" in found["r"].note
+    assert "bootstrap" in found["r"].note
     (mean,) = values([{"input": x}], Mean()).values()
     error = float(x.double().std()) / 300**0.5
     assert mean.upper - mean.lower == pytest.approx(2 * 1.96 * error, rel=0.3)

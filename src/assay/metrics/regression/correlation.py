@@ -14,7 +14,6 @@ from assay.metrics.base import CORRELATION, Examples, Metric
 from assay.metrics.exact_arithmetic import quotient, result, rounded, sums_or_means
 from assay.metrics.output_metrics import MOMENTS, TARGET_SPREAD, WEIGHT, XX, XY, OutputMetric
 from assay.metrics.per_sample import SampleTerms
-from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
 from assay.tally.rows.row_terms import Cosine
 from assay.tally.sums.exact import Number
@@ -78,14 +77,6 @@ class PearsonCorrCoef(Correlation):
     """
 
     unchanged_by = frozenset({"swap", "affine"})
-
-    @property
-    def closed_form(self) -> str:
-        return "Fisher's z" if self.num_outputs == 1 else ""
-
-    def interval(self, counts: Totals, confidence_level: float, rows: int) -> Ends | None:
-        n = counts.count[0]
-        return fisher_z(rounded(self.value(counts, 0)), 1 / (n - 3), confidence_level) if 3 < n <= rows else None
 
     @property
     def formula(self) -> QuotientOfSums | None:

@@ -15,7 +15,9 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import CORRELATION, Examples, Metric
 from assay.metrics.exact_arithmetic import over_root, result
 from assay.metrics.per_sample import single
+from assay.stats.distributions import normal_quantile, student_quantile
 from assay.stats.intervals import Ends, fisher_z
+from assay.stats.rank_moves import kendall_moves, spearman_moves
 from assay.tally.base import Batch, Tally
 from assay.tally.stores.samples import SampleArrays, SampleTally
 from assay.tally.sums.integer_weights import integer_weights
@@ -70,6 +72,30 @@ class RankCorrelation(Metric):
             values.append(math.nan if nan else self.value(*_weighed(x, y, weights)))
         return result(values)
 
+    def interval(self, counts: SampleArrays, confidence_level: float, rows: int) -> Ends | None:
+        """Fisher's interval with the variance of how far each sample moves the value, and at least that of normal pairs.
+
+        That of normal pairs alone is too small where large values of both come together, as with heavy tails.
+        """
+        n = len(counts["preds"][0])
+        if not self.closed_form or not 4 < n <= rows:
+            return None
+        x, y, r = counts["preds"][0], counts["target"][0], float(self.compute(counts))
+        if not abs(r) < 1:
+            return None
+        moves = self.moves(x, y)
+        variance = float(moves @ moves) / (n - 2) ** 2 / (1 - r * r) ** 2
+        t = student_quantile((1 + confidence_level) / 2, n - 1) / normal_quantile((1 + confidence_level) / 2)
+        return fisher_z(r, max(variance * t**2, self.least_variance(r, n)), confidence_level)
+
+    @abstractmethod
+    def least_variance(self, r: float, n: int) -> float:
+        """The variance of ``atanh`` of the value r of n normal pairs."""
+
+    @abstractmethod
+    def moves(self, x: Array, y: Array) -> Array:
+        """How far each sample moves the value, times how many there are; their mean is 0."""
+
     @abstractmethod
     def value(self, x: Array, y: Array, weights: Array) -> float | Fraction:
         """The value for samples `x` and `y` with whole, positive weights."""
@@ -96,11 +122,13 @@ class SpearmanCorrCoef(RankCorrelation):
 
     @property
     def closed_form(self) -> str:
-        return "Fisher's z, variance of Bonett and Wright" if self.num_outputs == 1 else ""
+        return "Fisher's z, variance of the ranks" if self.num_outputs == 1 else ""
 
-    def interval(self, counts: SampleArrays, confidence_level: float, rows: int) -> Ends | None:
-        n, r = len(counts["preds"][0]), float(self.compute(counts)) if self.num_outputs == 1 else math.nan
-        return fisher_z(r, (1 + r * r / 2) / (n - 3), confidence_level) if 3 < n <= rows else None
+    def least_variance(self, r: float, n: int) -> float:
+        return (1 + r * r / 2) / (n - 3)
+
+    def moves(self, x: Array, y: Array) -> Array:
+        return spearman_moves(x, y)
 
     def value(self, x: Array, y: Array, weights: Array) -> float:
         r, s = _centred_ranks(x, weights), _centred_ranks(y, weights)
@@ -149,13 +177,13 @@ class KendallRankCorrCoef(RankCorrelation):
 
     @property
     def closed_form(self) -> str:
-        return "Fisher's z, variance of Fieller et al." if self.num_outputs == 1 and self.variant != "c" else ""
+        return "Fisher's z, variance of the ranks" if self.num_outputs == 1 and self.variant != "c" else ""
 
-    def interval(self, counts: SampleArrays, confidence_level: float, rows: int) -> Ends | None:
-        n = len(counts["preds"][0])
-        if not self.closed_form or not 4 < n <= rows:
-            return None
-        return fisher_z(float(self.compute(counts)), 0.437 / (n - 4), confidence_level)
+    def least_variance(self, r: float, n: int) -> float:
+        return 0.437 / (n - 4)
+
+    def moves(self, x: Array, y: Array) -> Array:
+        return kendall_moves(x, y, ties=self.variant == "b")
 
     def value(self, x: Array, y: Array, weights: Array) -> float | Fraction:
         if not len(x):
