@@ -305,7 +305,7 @@ def test_on_the_command_line(tmp_path):
     assert "McNemar" in done.stdout
     done = command("import", "helm", RUNS / "first")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "TOOL: got 'helm', expected one of lm-eval" in done.stderr
+    assert "TOOL: got 'helm', expected one of inspect, lighteval, lm-eval" in done.stderr
 
 
 def test_reading_needs_no_torch():

@@ -6,16 +6,21 @@ from assay.cli.options import ImportCommand
 from assay.cli.output import write_then_show
 from assay.errors import ConfigError, describe
 
-TOOLS = ("lm-eval",)
+TOOLS = ("inspect", "lighteval", "lm-eval")
 
 
 def run(options: ImportCommand) -> None:
     """Read the results of a tool, write them as a report, and show it."""
     if options.tool not in TOOLS:
         raise ConfigError(describe("TOOL", repr(options.tool), f"one of {', '.join(TOOLS)}", "Write lm-eval"))
-    from assay.integrations.lm_eval import read_lm_eval
+    from assay import integrations
 
-    report = read_lm_eval(options.path, options.title)
+    readers = {
+        "inspect": integrations.read_inspect,
+        "lighteval": integrations.read_lighteval,
+        "lm-eval": integrations.read_lm_eval,
+    }
+    report = readers[options.tool](options.path, options.title)
     write_then_show(
         lambda: [] if options.out is None else [report.save(options.out)],
         lambda: print(report.to_json(), end="") if options.json else report.show(),

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from assay.integrations.image_networks import clip_image_quality as clip_image_quality
     from assay.integrations.image_networks import clip_score as clip_score
     from assay.integrations.image_networks import lpips as lpips
+    from assay.integrations.inspect_logs import read_inspect as read_inspect
     from assay.integrations.keras import KerasMetric as KerasMetric
     from assay.integrations.keras import as_keras as as_keras
+    from assay.integrations.lighteval import read_lighteval as read_lighteval
     from assay.integrations.lightning import CountOnce as CountOnce
     from assay.integrations.lm_eval import read_lm_eval as read_lm_eval
     from assay.integrations.lm_eval_model import LmEvalModel as LmEvalModel
@@ -47,7 +49,9 @@ _HOMES = {
     "foreign_metrics": ("Foreign", "from_torchmetrics"),
     "ignite": ("IgniteMetric", "as_ignite", "attach"),
     "image_networks": ("clip_image_quality", "clip_score", "lpips"),
+    "inspect_logs": ("read_inspect",),
     "keras": ("KerasMetric", "as_keras"),
+    "lighteval": ("read_lighteval",),
     "lightning": ("CountOnce",),
     "lm_eval": ("read_lm_eval",),
     "lm_eval_model": ("LmEvalModel", "run_lm_eval"),

@@ -67,14 +67,14 @@ def kendall_moves(x: Array, y: Array, *, ties: bool = True) -> Array:
 def _mid_shares(x: Array) -> Array:
     """The share of samples below each one, ties by half, less its mean."""
     _, place, count = np.unique(x, return_inverse=True, return_counts=True)
-    return ((np.cumsum(count) - count / 2) / len(x))[place] - 0.5
+    return np.asarray(((np.cumsum(count) - count / 2) / len(x))[place] - 0.5)
 
 
 def _mean_above(x: Array, of: Array) -> Array:
     """Of each sample, the sum of numbers of the samples above it, ties by half, over how many there are in all."""
     values, place = np.unique(x, return_inverse=True)
     sums = np.bincount(place, of, len(values))
-    return ((sums.sum() - np.cumsum(sums) + sums / 2) / len(x))[place]
+    return np.asarray(((sums.sum() - np.cumsum(sums) + sums / 2) / len(x))[place])
 
 
 def _below_both(a: Array, b: Array) -> Array:

@@ -203,7 +203,13 @@ class RankCommand(OutputOptions):
 class ImportCommand(JsonOptions):
     """Convert the results of another tool, sample by sample, to a report for assay compare and assay gate."""
 
-    tool: str = argument("The tool that wrote the results: lm-eval.", required="lm-eval")
-    path: Path = argument("The results_*.json, or the folder of one run.", None, required="a file or a folder")
+    tool: str = argument(
+        "The tool that wrote the results: inspect, lighteval or lm-eval.", required="inspect, lighteval or lm-eval"
+    )
+    path: Path = argument(
+        "The results_*.json of lm-eval or lighteval, the .eval of Inspect, or the folder of one run.",
+        None,
+        required="a file or a folder",
+    )
     out: Location | None = option("Write the report as JSON.")
     title: str = string("Give the report this title instead of the name of the model.")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import CORRELATION, Examples, Metric
-from assay.metrics.exact_arithmetic import quotient, result, rounded, sums_or_means
+from assay.metrics.exact_arithmetic import quotient, result, sums_or_means
 from assay.metrics.output_metrics import MOMENTS, TARGET_SPREAD, WEIGHT, XX, XY, OutputMetric
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally

@@ -73,7 +73,7 @@ class RankCorrelation(Metric):
         return result(values)
 
     def interval(self, counts: SampleArrays, confidence_level: float, rows: int) -> Ends | None:
-        """Fisher's interval with the variance of how far each sample moves the value, and at least that of normal pairs.
+        """Fisher's interval with the variance of how far samples move the value, and at least that of normal pairs.
 
         That of normal pairs alone is too small where large values of both come together, as with heavy tails.
         """
