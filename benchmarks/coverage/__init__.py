@@ -1,0 +1,1 @@
+"""How often intervals cover, gate rules pass wrongly and tests err, simulated: docs/coverage.md."""
