@@ -163,7 +163,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for option in ("devices", "require-devices"):
         _checked(_device_names(config, option), f"--{option} or {_dest(option)}")
     if not hasattr(config, "workerinput"):  # pytest-xdist: the workers' reports go to the process that started them
-        config.pluginmanager.register(Summary(config), "assay-devices")
+        config.pluginmanager.register(Summary(config), "assay-devices-summary")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
