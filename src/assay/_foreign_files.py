@@ -15,7 +15,7 @@ OWN = frozenset(
         *("_remote.py", "audit", "cli", "compat", "data", "decide.py", "devices", "encode", "errors.py", "evaluation"),
         *("huggingface.py", "integrations", "language", "meter", "metrics", "migrate", "native", "pretend"),
         *("progress.py", "py.typed", "quantize", "render", "report", "scoring", "stats", "tally", "triton_kernels"),
-        *("wrappers", "__pycache__"),
+        *("verify", "wrappers", "__pycache__"),
     )
 )
 """What is in the folder of this package."""

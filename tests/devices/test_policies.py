@@ -7,6 +7,7 @@ from assay.devices import SelfTest, available, default_device, policy
 from assay.devices import policies as module
 from assay.devices.kinds import DEVICES
 from assay.devices.selftest import SelfTestOutcome
+from assay.pretend import pretend
 
 
 def pretend_tested(monkeypatch, *, passed):
@@ -76,6 +77,13 @@ def test_where_the_self_test_fails_batches_are_counted_on_the_host(monkeypatch):
 def test_a_device_that_runs_nothing_says_why():
     assert policy("privateuseone").tally_on.value == torch.device("cpu")
     assert policy("privateuseone").tally_on.reason.startswith("nothing runs on privateuseone here (")
+
+
+def test_a_device_that_was_absent_is_asked_again_where_it_is_pretended():
+    assert policy("mps").tally_on.value == torch.device("cpu")
+    with pretend("mps"):
+        assert policy("mps").tally_on.value == torch.device("mps")
+    assert policy("mps").tally_on.value == torch.device("cpu")
 
 
 def test_meta_tensors_stay_where_they_are():

@@ -10,7 +10,7 @@ import torch
 
 from assay import Accuracy, MeanSquaredError, Meter
 from assay.devices import policy
-from assay.errors import ConfigError, DtypeError, ShapeError, StateError
+from assay.errors import ConfigError, DtypeError, InputError, ShapeError, StateError
 from assay.metrics import Mean
 from assay.wrappers import Multitask
 from laws import bits
@@ -90,7 +90,7 @@ def test_metrics_without_a_target_need_none():
         (lambda p, t: ({"kind": p["kind"]}, t), ShapeError, "target: got also size, expected some of kind"),
         (lambda p, t: (p["kind"], t), ShapeError, "preds: got Tensor, expected tensors for kind, size"),
         (lambda p, t: (p | {"size": p["size"] * 1j}, t), DtypeError, "size: "),
-        (lambda p, t: (p | {"size": [None]}, t), ShapeError, "size: preds: got list, expected a tensor"),
+        (lambda p, t: (p | {"size": [None]}, t), InputError, "size: preds: got 1 missing value in list"),
     ],
 )
 def test_a_batch_counts_for_all_tasks_or_for_none(change, error, message):

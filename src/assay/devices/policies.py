@@ -12,6 +12,7 @@ import torch
 
 from assay.devices.capabilities import Fact, device_type, supports
 from assay.devices.kinds import KINDS
+from assay.devices.pretend_state import pretended_kind
 from assay.devices.selftest import SelfTest, self_test
 from assay.devices.torch_releases import report_untried
 
@@ -71,8 +72,8 @@ class Policy:
 def policy(device: str | torch.device) -> Policy:
     """Decide what to do on a device.
 
-    Cached for each device. Where the facts leave open whether int64 scatter is exact, the first call runs the self-test
-    on the device, which waits for it once.
+    Cached for each device, and once more where it is pretended. Where the facts leave open whether int64 scatter is
+    exact, the first call runs the self-test on the device, which waits for it once.
 
     Args:
         device: any device; an unknown kind gets the careful choices.
@@ -86,11 +87,11 @@ def policy(device: str | torch.device) -> Policy:
         >>> policy("cpu").chunk_elements.value
         131072
     """
-    return _policy(torch.device(device))
+    return _policy(torch.device(device), pretended_kind())
 
 
 @cache
-def _policy(device: torch.device) -> Policy:
+def _policy(device: torch.device, pretended: str) -> Policy:
     host = torch.device("cpu")
     return Policy(
         device=device,

@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.devices.pretend_state import pretended_kind
+
 BINS, SAMPLES = 7, 4099
 
 TorchRun = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -49,7 +51,7 @@ class SelfTest:
 
 
 def self_test(device: str | torch.device) -> SelfTest:
-    """Run the self-test on a device, once a process; later calls give the same answer.
+    """Run the self-test on a device, once a process, and once where it is pretended; later calls give the same answer.
 
     Waits for the device, so it belongs to start-up and to ``assay devices``, never to an update.
 
@@ -63,11 +65,11 @@ def self_test(device: str | torch.device) -> SelfTest:
         >>> self_test("cpu").passed
         True
     """
-    return _self_test(torch.device(device))
+    return _self_test(torch.device(device), pretended_kind())
 
 
 @cache
-def _self_test(device: torch.device) -> SelfTest:
+def _self_test(device: torch.device, pretended: str) -> SelfTest:
     generator = np.random.default_rng(0)
     integers = generator.integers(-(2**45), 2**45, SAMPLES)
     index = generator.integers(0, BINS, SAMPLES)

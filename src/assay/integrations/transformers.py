@@ -27,6 +27,7 @@ class ComputeMetrics:
 
     def __init__(self, meter: Meter, transform: Transform | None = None, texts: Any = None) -> None:
         self.meter, self._transform, self._texts = meter, transform, texts
+        self._is_first = True  # batch of an evaluation
 
     def __call__(self, prediction: Any, compute_result: bool = True) -> dict[str, Any]:
         """Count predictions, and give the values where this was the last batch.
@@ -39,12 +40,14 @@ class ComputeMetrics:
             pair = prediction if isinstance(prediction, tuple) else (prediction.predictions, prediction.label_ids)
             parts = (self._transform or _firsts)(*pair)
             arguments = parts if isinstance(parts, Mapping) else _by_name(parts)
-            if self._texts is not None and not self.meter.rows and (classes := _class_count(arguments)):
+            if self._is_first and self._texts is not None and (classes := _class_count(arguments)):
                 self.meter = Meter(**as_metrics(self._texts, {}, {"num_classes": classes}))
+            self._is_first = compute_result
             self.meter.update(**(arguments if self.meter.takes_raw else _tensors(arguments)))
             values = _flat(self.meter.compute()) if compute_result else {}
         except Exception:
             self.meter.reset()  # this evaluation ends here, and the next one starts with nothing
+            self._is_first = True
             raise
         if compute_result:
             self.meter.reset()
