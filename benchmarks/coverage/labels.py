@@ -82,6 +82,7 @@ def averages(classes: int) -> dict[str, LabelMetric]:
 
 
 FEW_POSITIVES = "few positives (or predicted ones): a share of so few samples takes few values"
+FEW_ERRORS = "few errors of a class: their share takes few values"
 
 
 def rows() -> Iterator[Row]:
@@ -94,4 +95,5 @@ def rows() -> Iterator[Row]:
         for right in (0.7, 0.95):
             metrics, chances = averages(len(priors)), matrix(priors, right)
             truth = {title: value_of(metric, chances) for title, metric in metrics.items()}
-            yield Row(f"{name}, {right:g} right", partial(of_counts, metrics, chances), truth, cost=0.5)
+            about = f"{name}, {right:g} right"
+            yield Row(about, partial(of_counts, metrics, chances), truth, cost=0.5, reason=FEW_ERRORS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,10 +37,6 @@ class Row:
     sizes: tuple[int, ...] = SIZES
     cost: float = 1.0
     reason: str = ""
-    reasons: Mapping[str, str] = field(default_factory=dict)
-
-    def why(self, name: str) -> str:
-        return self.reasons.get(name, self.reason)
 
 
 @dataclass(frozen=True)
