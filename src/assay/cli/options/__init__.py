@@ -83,9 +83,9 @@ class Command(NamedTuple):
     example: str
 
 
-GROUPS = MEASURE, DECIDE, LANGUAGE, DEVICES, LOOK_UP = (
-    *("Measure", "Compare and decide", "Language models and quantization", "Devices and code", "Look up"),
-)
+MEASURE, DECIDE, LANGUAGE = "Measure", "Compare and decide", "Language models and quantization"
+DEVICES, LOOK_UP = "Devices and code", "Look up"
+GROUPS = (MEASURE, DECIDE, LANGUAGE, DEVICES, LOOK_UP)
 """Headings of the list of commands, in their order."""
 
 COMMANDS: dict[str, Command] = {
