@@ -8,7 +8,7 @@ import torch
 
 from assay import Accuracy, Mean
 from assay.errors import DtypeError, InputError, ShapeError
-from assay.tally.arrays import as_tensor
+from assay.tally.arrays import as_tensor, has_strings
 
 
 class Memory:
@@ -72,3 +72,21 @@ def test_columns_of_polars_and_arrow_without_values_are_refused():
         assert as_tensor(column([1, 0])).tolist() == [1, 0]
         with pytest.raises(InputError, match="1 missing value in "):
             Accuracy()(column([1, None]), [1, 0])
+
+
+class CountedArray:
+    """What converts itself to an array, and notes as which dtype."""
+
+    def __init__(self, values):
+        self.values, self.asked = np.array(values), []
+
+    def __array__(self, dtype=None, copy=None):
+        self.asked.append(dtype)
+        return self.values.astype(dtype) if dtype is not None else self.values
+
+
+@pytest.mark.parametrize(("values", "found"), [([0.5, 1.0], False), ([1, 2], False), (["a", "b"], True)])
+def test_only_what_may_hold_strings_is_looked_at_one_by_one(values, found):
+    given = CountedArray(values)
+    assert has_strings(given) is found
+    assert any(each is not None for each in given.asked) is found

@@ -51,11 +51,8 @@ def _rerun(report: Report, options: VerifyCommand) -> list[VerificationCheck]:
     data = open_data(command, model, metrics)
     keywords = arguments(data, command) | recorded | {"title": report.title, "progress": False}
     counts = report.sections[0].counts
-    assert counts is not None
-    if counts.n_resamples:
-        keywords |= {"n_resamples": counts.n_resamples, "seed": counts.seed}
-    else:
-        keywords["confidence_level"] = None
+    assert counts is not None, "metrics_of refuses such a report"
+    keywords |= counts.interval_options
     digest = model_digest(model.model)
     again = evaluate(model.model, data, metrics, **keywords)
     return verify_by_report(report, again, "rerun", file_digests(options.data), digest)

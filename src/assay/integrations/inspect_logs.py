@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from assay.errors import ConfigError, StateError, describe
+from assay.errors import StateError, describe
+from assay.integrations.result_files import results_file
 from assay.integrations.sample_means import is_mean, with_interval
 from assay.report import Report, Samples, Section, Table, Value
 from assay.report.packed_array import Array
@@ -56,7 +57,7 @@ def read_inspect(path: str | os.PathLike[str], title: str = "") -> Report:
 
     Source: `log/_recorders/eval.py`, `log/_log.py` and `scorer/_metric.py` of inspect_ai.
     """
-    file = _log_file(Path(path))
+    file = results_file(Path(path), "*.eval", "one log of Inspect", _AGAIN)
     log = _zipped(file) if file.suffix == ".eval" else _plain(file)
     about, results = _part(log.header, "eval"), _part(log.header, "results")
     status = log.header.get("status")
@@ -70,16 +71,6 @@ def read_inspect(path: str | os.PathLike[str], title: str = "") -> Report:
         raise StateError(describe(str(file), got, f"{expected:,}, as its results say", _AGAIN))
     section = _section(file, str(about["task"]), log, results)
     return Report(title or str(about.get("model") or file.stem), (section,), created=str(about.get("created") or ""))
-
-
-def _log_file(path: Path) -> Path:
-    if path.is_file():
-        return path
-    logs = sorted(path.glob("*.eval")) if path.is_dir() else []
-    if len(logs) == 1:
-        return logs[0]
-    got = f"{len(logs)} logs" if logs else "a folder without a log" if path.is_dir() else "no such file"
-    raise ConfigError(describe(str(path), got, "one log of Inspect (.eval)", "Name the file of one run"))
 
 
 def _zipped(file: Path) -> _Log:

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from assay.errors import ConfigError, StateError, describe
+from assay.errors import StateError, describe
+from assay.integrations.result_files import results_file
 from assay.integrations.sample_means import is_mean, with_interval
 from assay.report import Report, Samples, Section, Value
 from assay.report.packed_array import Array
@@ -45,7 +46,7 @@ def read_lighteval(path: str | os.PathLike[str], title: str = "") -> Report:
 
     Source: `logging/evaluation_tracker.py` and `logging/info_loggers.py` of lighteval.
     """
-    file = _results_file(Path(path))
+    file = results_file(Path(path), "results_*.json", "the results of one run of lighteval", _AGAIN)
     content = _results(file)
     details = _details(file)
     sections = [_section(task, values, details.get(task)) for task, values in content["results"].items()]
@@ -57,16 +58,6 @@ def read_lighteval(path: str | os.PathLike[str], title: str = "") -> Report:
     without = [section.name for section in shown if section.samples is None and section.name != _AVERAGES]
     notes = [f"No samples were kept of: {', '.join(without)}. Run lighteval with --save-details."] if without else []
     return Report(title or str(name or file.parent.name), shown, notes=tuple(notes))
-
-
-def _results_file(path: Path) -> Path:
-    if path.is_file():
-        return path
-    found = sorted(path.rglob("results_*.json")) if path.is_dir() else []
-    if len(found) == 1:
-        return found[0]
-    got = f"{len(found)} results" if found else "a folder without results_*.json" if path.is_dir() else "no such file"
-    raise ConfigError(describe(str(path), got, "the results of one run of lighteval", "Name one results_*.json"))
 
 
 def _results(file: Path) -> dict[str, Any]:

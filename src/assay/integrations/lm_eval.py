@@ -14,15 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from assay.errors import ConfigError, StateError, describe
+from assay.errors import StateError, describe
 from assay.integrations.lm_eval_samples import LoggedSamples, check_finite, exp, of_task, read_samples
+from assay.integrations.result_files import results_file
+from assay.integrations.sample_means import LEVEL, with_interval
 from assay.report import Report, Samples, Section, Table, Value
-from assay.report.inference import interval_of
-from assay.report.measured_value import MeasuredValue
 from assay.stats.distributions import normal_quantile
-
-LEVEL = 0.95
-"""Of the intervals that are stored; `assay compare` and `assay gate` find others from the samples."""
 
 _AGAIN = "Run lm_eval again with --output_path and --log_samples, or name the files of one run"
 
@@ -46,7 +43,7 @@ def read_lm_eval(path: str | os.PathLike[str], title: str = "") -> Report:
 
     Source: `loggers/evaluation_tracker.py` and `api/metrics.py` of lm-eval 0.4.13.
     """
-    file = _results_file(Path(path))
+    file = results_file(Path(path), "results_*.json", "what lm_eval --output_path wrote", _AGAIN)
     results = _results(file)
     sections, ties = [], []
     counts: dict[str, tuple[int, int]] = {}
@@ -69,20 +66,6 @@ def read_lm_eval(path: str | os.PathLike[str], title: str = "") -> Report:
         created=_created(results),
         environment=_environment(results),
     )
-
-
-def _results_file(path: Path) -> Path:
-    if path.is_file():
-        return path
-    paths = sorted(path.rglob("results_*.json")) if path.is_dir() else []
-    if len(paths) == 1:
-        return paths[0]
-    if not paths:
-        got = "a folder without results_*.json" if path.is_dir() else "no such file"
-        raise ConfigError(describe(str(path), got, "what lm_eval --output_path wrote", _AGAIN))
-    names = ", ".join(str(each.relative_to(path)) for each in paths[:3])
-    got = f"{len(paths)} results ({names}{', ...' if len(paths) > 3 else ''})"
-    raise ConfigError(describe(str(path), got, "those of one run", "Name one of the files"))
 
 
 def _results(file: Path) -> dict[str, Any]:
@@ -173,7 +156,7 @@ def _section(
         columns |= terms.columns
         shown += [_with_error(value, each.error) if not value.numerator else value for value in terms.values]
     samples = _samples(logged, columns)
-    shown = [_with_interval(value, samples) for value in shown]
+    shown = [with_interval(value, samples) for value in shown]
     return Section(task, tuple(_exponentials(shown)), (_how(results, task),), samples=samples)
 
 
@@ -181,15 +164,6 @@ def _samples(logged: Sequence[LoggedSamples], columns: Mapping[str, Any]) -> Sam
     if not logged or not columns:
         return None
     return Samples.pack(logged[0].ids, columns, data=logged[0].digest)
-
-
-def _with_interval(value: Value, samples: Samples | None) -> Value:
-    if not value.numerator:
-        return value
-    interval = interval_of(MeasuredValue(value, samples), LEVEL)
-    if interval.lower is None:
-        return value
-    return replace(value, lower=interval.lower, upper=interval.upper, confidence_level=LEVEL, note=interval.method)
 
 
 def _exponentials(values: Sequence[Value]) -> list[Value]:

@@ -32,6 +32,13 @@ class SectionCounts(Record):
     n_resamples: int = 0
     seed: int = 0
 
+    @property
+    def interval_options(self) -> dict[str, Any]:
+        """The options of a call that finds the same intervals, or none where none were found."""
+        if not self.n_resamples:
+            return {"confidence_level": None}
+        return {"n_resamples": self.n_resamples, "seed": self.seed}
+
 
 @dataclass(frozen=True, eq=False)
 class ReportOrigin(Record):

@@ -75,7 +75,8 @@ def has_strings(value: Any) -> bool:
     if not (isinstance(value, list | tuple) or hasattr(value, "__array__")) or isinstance(value, type | Tensor):
         return False
     try:
-        return any(isinstance(each, str) for each in np.asarray(value, dtype=object).flat)
+        array = np.asarray(value)  # which tells numbers at once
+        return array.dtype.kind in "OUT" and any(isinstance(each, str) for each in np.asarray(value, dtype=object).flat)
     except Exception:  # what has no elements, does not give them, or is ragged
         return isinstance(value, list | tuple) and any(isinstance(each, str) for each in value)
 

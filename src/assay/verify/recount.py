@@ -82,11 +82,8 @@ def _options(report: Report, columns: Mapping[str, str]) -> ScoreOptions:
     for name in ("num_classes", "sql", "progress", "workers"):
         recorded.pop(name, None)
     counts = report.sections[0].counts
-    assert counts is not None
-    if counts.n_resamples:
-        recorded |= {"n_resamples": counts.n_resamples, "seed": counts.seed}
-    else:
-        recorded["confidence_level"] = None
+    assert counts is not None, "metrics_of refuses such a report"
+    recorded |= counts.interval_options
     names = ScoreOptions.__dataclass_fields__
     if unknown := sorted(recorded.keys() - names.keys()):
         do = "Use the version of assay that wrote it"

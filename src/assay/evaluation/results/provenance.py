@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from assay._remote import without_password
+from assay.devices.placement import can_read
 from assay.errors import StateError, describe
 from assay.evaluation.arguments.options import ReportOptions
 from assay.meter import Meter
@@ -144,8 +145,7 @@ def model_digest(model: Any, most: int = MOST_DIGESTED) -> str:
 
 
 def _is_plain(tensor: Tensor) -> bool:
-    has_bits = type(tensor) in (Tensor, nn.Parameter) and tensor.layout == torch.strided and not tensor.is_quantized
-    return has_bits and tensor.device == torch.device("cpu")
+    return can_read(tensor.detach()) and tensor.layout == torch.strided and not tensor.is_quantized
 
 
 def file_digests(named: Any, known: Mapping[str, str] | None = None) -> dict[str, str]:
