@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from assay.meter.law_checks import check_laws, of_batch
 from assay.metrics.aggregation.values import Mean, Variance
 from assay.metrics.classification.confusion import ConfusionMatrix
 from assay.metrics.classification.rates import Accuracy
+from assay.metrics.regression.errors import MeanSquaredError
 from assay.pretend import pretend
 from assay.tally.conservation import NO_ROWS, HostCount
 from laws import bits, feed
@@ -162,3 +164,28 @@ def test_parts_of_samples_that_several_processes_count_have_fingerprints_too(mps
     meter.counts.of(mps).flushed()[0]["counts"].view(-1)[:2] = 1
     with pytest.raises(DeviceFaultError, match=r"law|places|targets"):
         meter.compute()
+
+
+@pytest.mark.parametrize(
+    ("metric", "data", "without", "operators"),
+    [
+        (MeanSquaredError(), lambda: (torch.rand(65536), torch.rand(65536)), 116, 238),
+        (Accuracy(num_classes=10), lambda: (torch.rand(4096, 10), torch.randint(10, (4096,))), 11, 27),
+    ],
+)
+def test_a_fingerprint_adds_the_operators_that_the_page_says_and_waits_for_none(
+    metric, data, without, operators, mps, monkeypatch, count_ops
+):
+    page = (Path(__file__).parents[2] / "docs/proof.md").read_text("utf-8")
+    assert f"{operators} operators instead of {without}" in page or f"{operators} instead of {without}" in page
+    batch, found = [each.to(mps) for each in data()], []
+    for nothing in (False, True):
+        if nothing:
+            monkeypatch.setattr("assay.meter.device_counts.no_fingerprints", lambda tallies, _: [None] * len(tallies))
+        meter = Meter(metric=metric, stage_bytes=0)
+        meter.update(*batch)
+        with count_ops() as counts:
+            meter.update(*batch)
+        assert counts.syncs == []
+        found.append(counts.calls)
+    assert found == [operators, without]
