@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import assay
+from assay.cli.options import COMMANDS
 from assay.devices.kinds import ACCELERATORS
 
 SRC = Path(assay.__file__).parent
@@ -218,10 +219,6 @@ def test_public_names_are_the_listed_names():
 def test_importing_assay_brings_nothing_optional():
     code = f"import sys; from assay import *; print([name for name in {OPTIONAL} if name in sys.modules])"
     assert run(code) == "[]"
-
-
-COMMANDS = ("devices", "demo", "evaluate", "score", "merge", "compare", "gate", "power", "rank", "migrate", "import")
-COMMANDS += ("generate", "chat", "lm-eval", "quantize", "metrics")
 
 
 def test_help_imports_no_torch():
