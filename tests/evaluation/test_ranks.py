@@ -24,6 +24,7 @@ from assay.evaluation import evaluate
 from assay.evaluation.processes.model_digest import ModelDigest
 from assay.metrics import LogLoss
 from assay.report import Report
+from evaluation.exact_products import classifier, sixteenths
 from ranks import processes
 from thinning import one_of_each
 
@@ -40,13 +41,13 @@ OF_THIS_RUN = ("Every sample once", "Decisions", "Run")
 def samples(count):
     generator = torch.Generator().manual_seed(7)
     return TensorDataset(
-        torch.randn(count, 4, generator=generator), torch.randint(CLASSES, (count,), generator=generator)
+        sixteenths(count, 4, generator=generator), torch.randint(CLASSES, (count,), generator=generator)
     )
 
 
 def model():
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(4, CLASSES), nn.Softmax(1))
+    return classifier(4, CLASSES)
 
 
 def found(report):

@@ -17,7 +17,6 @@ import pytest
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from assay import AUROC, Accuracy, F1Score
@@ -28,6 +27,7 @@ from assay.meter import Meter
 from assay.meter.file import checksum
 from assay.report import Report
 from evaluation import stopping
+from evaluation.exact_products import classifier, sixteenths
 from thinning import one_of_each
 
 CLASSES = 3
@@ -43,14 +43,14 @@ SCRIPT = Path(__file__).with_name("resumable.py")
 def samples(count=60):
     generator = torch.Generator().manual_seed(7)
     return TensorDataset(
-        torch.randn(count, 4, generator=generator), torch.randint(CLASSES, (count,), generator=generator)
+        sixteenths(count, 4, generator=generator), torch.randint(CLASSES, (count,), generator=generator)
     )
 
 
 def model(seed=0):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return nn.Sequential(nn.Linear(4, CLASSES), nn.Softmax(1))
+        return classifier(4, CLASSES)
 
 
 class Stops(stopping.Stops):
