@@ -17,7 +17,7 @@ from assay import AUROC, Accuracy, F1Score, Meter, evaluate, score
 from assay._records import encode, seal
 from assay.cli import app
 from assay.errors import AssayError, ConfigError, StateError
-from assay.metrics import PerSample
+from assay.metrics import BrierScore, PerSample
 from assay.report import Report, Section, Value
 from assay.report.packed_array import PackedArray
 from assay.verify import Verification, verify_by_report, verify_file, verify_recount
@@ -317,6 +317,39 @@ def test_other_versions_may_round_floats_otherwise_but_not_change_decisions(stor
     of_others = replace(again, environment=report.environment | {"torch": "0.0"})
     assert {each.what: each.outcome for each in verify_by_report(report, again, "rerun")}["values"] == "fail"
     assert {each.what: each.outcome for each in verify_by_report(report, of_others, "rerun")}["values"] == "not checked"
+
+
+class Rounded(torch.nn.Module):
+    """A model whose scores are another processor's: each differs by a few units in the last place."""
+
+    def __init__(self, by):
+        super().__init__()
+        self.net, self.by = _model(), by
+
+    def forward(self, x):
+        return self.net(x) * (1 + self.by)
+
+
+@pytest.mark.parametrize(("by", "outcome"), [(3e-7, "not checked"), (3e-4, "fail")])
+def test_another_processor_may_round_scores_otherwise_but_not_change_decisions(by, outcome):
+    def run(by):
+        return evaluate(Rounded(by), data, metrics, device="cpu", slices={"class": 1})
+
+    data = torch.utils.data.TensorDataset(sixteenths(40, 4), torch.randint(3, (40,)))
+    metrics = {"accuracy": Accuracy(num_classes=3), "brier": BrierScore(num_classes=3), "auc": AUROC(num_classes=3)}
+    report, again = run(0.0), run(by)
+    here = {each.what: each.outcome for each in verify_by_report(report, again, "rerun")}
+    assert here["values"] == here["slices"] == here["samples"] == "fail"
+    elsewhere = verify_by_report(report, replace(again, device="another"), "rerun")
+    assert {each.outcome for each in elsewhere if each.what in ("values", "slices", "samples")} == {outcome}
+    assert Verification.of("", elsewhere).exit_code == (2 if outcome == "not checked" else 1)
+    assert all("near, on another processor" in each.found for each in elsewhere if each.outcome == "not checked")
+    (section,) = again.sections
+    decisions = section.samples.decision.values.copy()
+    decisions[3] += 1
+    changed = replace(section, samples=replace(section.samples, decision=PackedArray.of(decisions)))
+    checks = verify_by_report(report, replace(again, sections=(changed,), device="another"), "rerun")
+    assert {each.what: each.outcome for each in checks}["samples"] == "fail"
 
 
 def test_the_command_has_the_exit_codes_of_a_gate(stored, tmp_path):

@@ -30,13 +30,15 @@ def processor(device: str) -> str:
 
     type = device_type(device)
     if type == "cpu":
-        return f"{_model()}, {torch.backends.cpu.get_cpu_capability()}"
+        return f"{_model()}, {_vector_instructions()}"
     named = getattr(torch.get_device_module(type), "get_device_name", None)  # mps has none: one to a machine
     return str(named(device)) if named else f"{type}, {platform.platform()}"
 
 
 def device_name(device: torch.device) -> str:
     """The name of the processor or card, where the system tells it; else of the kind of device.
+
+    Of the CPU also its vector instructions and the number of threads: the last bits of a model depend on them.
 
     Example:
         >>> import torch
@@ -46,7 +48,7 @@ def device_name(device: torch.device) -> str:
     import torch
 
     if device.type == "cpu":
-        return f"{_model()}, {torch.get_num_threads()} threads"
+        return f"{_model()}, {_vector_instructions()}, {torch.get_num_threads()} threads"
     named = getattr(getattr(torch, device.type, None), "get_device_name", None)
     if named:
         return str(named(device))
@@ -70,6 +72,14 @@ def why_not_here(device: str | torch.device) -> str:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         return str(error).splitlines()[0][:100]
     return ""
+
+
+def _vector_instructions() -> str:
+    """Those that torch uses; tiles (AMX) are no level of it, and oneDNN uses them."""
+    import torch
+
+    has_tiles = getattr(torch.cpu, "_is_amx_tile_supported", bool)  # torch 2.6 has it, and nothing public for it
+    return f"{torch.backends.cpu.get_cpu_capability()}{' with AMX' if has_tiles() else ''}"
 
 
 def _model() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from assay.evaluation.results.provenance import file_digests
 from assay.meter.file import MeterDescription, as_file_error
 from assay.metrics.base import Metric
 from assay.report import Report, Samples, Section
+from assay.report.origin import SectionCounts
 from assay.scoring.bad_rows import BadRowsError
 from assay.scoring.options import ScoreOptions
 from assay.scoring.stored_predictions import score_table
@@ -25,8 +27,8 @@ OF_A_RUN = ("Run", "Decisions")
 """Tables that say how a run went: no two runs have the same."""
 _PARTS = ("values", "counts", "slices", "resampling", "plots", "tables", "worst_queries", "samples")
 _SHOWN = 5
-_OTHER_VERSION = 1e-6
-"""How near values are that other versions of torch give: terms of floats may be rounded differently."""
+_ROUNDED_ELSEWHERE = 1e-6
+"""How near numbers are that other versions or another processor give: sums of floats may be rounded differently."""
 
 
 def metrics_of(report: Report) -> dict[str, Metric]:
@@ -112,16 +114,16 @@ def verify_by_report(
     """
     (mine,), (other,) = report.sections, again.sections
     checks = list(_digests(report, dict(data or {}), model, level))
-    same_versions = all(
+    same_machine = report.device == again.device and all(
         report.environment.get(name) == again.environment.get(name) for name in ("torch", "numpy", "python", "system")
     )
     for part, faults, is_near in _differences(mine, other):
-        outcome: Outcome = "fail" if faults and not (is_near and not same_versions) else "pass"
+        outcome: Outcome = "fail" if faults and not (is_near and not same_machine) else "pass"
         found = "the same bits"
         if faults:
             found = "; ".join(faults[:_SHOWN]) + (f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else "")
         if faults and outcome == "pass":
-            outcome, found = "not checked", f"near, by other versions of torch, NumPy or Python: {found}"
+            outcome, found = "not checked", f"near, on another processor or by other versions: {found}"
         checks.append(VerificationCheck(level, part, outcome, found, outcome == "not checked"))
     return checks
 
@@ -145,68 +147,93 @@ def _differences(mine: Section, other: Section) -> Iterator[tuple[str, list[str]
     for part in _PARTS:
         one, two = getattr(mine, part), getattr(other, part)
         if part == "samples" and mine.samples is not None and other.samples is not None:
-            yield part, _samples(mine.samples, other.samples), False
+            yield part, *_samples(mine.samples, other.samples)
         elif part == "values":
             yield part, *_values(mine, other)
-        elif part == "tables":
-            yield part, _named([each for each in one if each.name not in OF_A_RUN], two), False
-        elif part in ("plots", "slices"):
-            yield part, _named(one, two), False
+        elif part in ("plots", "slices", "tables"):
+            yield part, *_named(one, two)
         elif part == "counts":
-            same = (one is None and two is None) or (
-                one is not None and two is not None and replace(one, packed="") == replace(two, packed="")
-            )
-            yield part, [] if same else ["other counts or metrics"], False
+            yield part, *_counts(one, two)
         elif one is not None or two is not None:
-            yield part, [] if encode(one) == encode(two) else [f"another {part.replace('_', ' ')}"], False
+            same = encode(one) == encode(two)
+            yield part, [] if same else [f"another {part.replace('_', ' ')}"], _is_near(encode(one), encode(two))
 
 
-def _named(mine: Any, other: Any) -> list[str]:
-    """The names of parts that differ; signatures apart, which hold the version of assay."""
-    theirs = {each.name: encode(each) for each in other}
-    faults = [f"{each.name} differs" for each in mine if encode(each) != theirs.get(each.name)]
-    own = {each.name for each in mine}
-    return faults + [f"{name} is missing" for name in theirs if name not in own and name not in OF_A_RUN]
+def _counts(mine: SectionCounts | None, other: SectionCounts | None) -> tuple[list[str], bool]:
+    """Whether counts differ; those of floats, which have no other form than their bits, may where values are near."""
+    if mine is None or other is None:
+        return ["counts in one of the two only"] * (mine is not other), False
+    if replace(mine, packed="", sha256="") != replace(other, packed="", sha256=""):
+        return ["other metrics or another number of samples"], False
+    return ["other counts"] * (mine.sha256 != other.sha256), True
+
+
+def _is_near(one: Any, two: Any) -> bool:
+    """Whether two trees of a file differ by the rounding of floats alone."""
+    if isinstance(one, float) and isinstance(two, float):
+        return math.isclose(one, two, rel_tol=_ROUNDED_ELSEWHERE, abs_tol=_ROUNDED_ELSEWHERE)
+    if isinstance(one, dict) and isinstance(two, dict):
+        return one.keys() == two.keys() and all(_is_near(one[name], two[name]) for name in one)
+    if isinstance(one, list) and isinstance(two, list):
+        return len(one) == len(two) and all(map(_is_near, one, two))
+    return bool(one == two)
+
+
+def _named(mine: Any, other: Any) -> tuple[list[str], bool]:
+    """The names of parts that differ, and whether all are near."""
+    own, theirs = ({each.name: encode(each) for each in parts if each.name not in OF_A_RUN} for parts in (mine, other))
+    faults = [f"{name} differs" for name, each in own.items() if each != theirs.get(name)]
+    return faults + [f"{name} is missing" for name in theirs.keys() - own.keys()], _is_near(own, theirs)
 
 
 def _values(mine: Section, other: Section) -> tuple[list[str], bool]:
-    theirs, faults, is_near = {each.name: each for each in other.values}, [], True
-    for value in mine.values:
-        again = theirs.pop(value.name, None)
+    """The values that differ, and whether all are near; signatures apart, which hold the version of assay."""
+    own, theirs = ({each.name: each for each in section.values} for section in (mine, other))
+    faults, is_near = [], own.keys() == theirs.keys()
+    for name, value in own.items():
+        again = theirs.get(name)
         if again is None:
-            faults.append(f"{value.name}: not measured again")
-            is_near = False
-        elif not same_number(value.value, again.value):
-            faults.append(f"{value.name}: {value.value!r}, now {again.value!r}")
-            is_near &= abs(value.value - again.value) <= _OTHER_VERSION * abs(value.value)
-        elif encode(replace(value, signature="")) != encode(replace(again, signature="")):
-            names = [name for name in vars(value) if encode(getattr(value, name)) != encode(getattr(again, name))]
-            faults.append(f"{value.name}: another {', '.join(name for name in names if name != 'signature')}")
-            is_near = False
-    faults += [f"{name}: not in the report" for name in theirs]
-    return faults, is_near and not theirs
+            faults.append(f"{name}: not measured again")
+            continue
+        before, now = encode(replace(value, signature="")), encode(replace(again, signature=""))
+        is_near &= _is_near(before, now)
+        if not same_number(value.value, again.value):
+            faults.append(f"{name}: {value.value!r}, now {again.value!r}")
+        elif before != now:
+            fields = [field for field in before.keys() | now.keys() if before.get(field) != now.get(field)]
+            faults.append(f"{name}: another {', '.join(sorted(fields))}")
+    return faults + [f"{name}: not in the report" for name in theirs.keys() - own.keys()], is_near
 
 
-def _samples(mine: Samples, other: Samples) -> list[str]:
-    """The samples that differ, by their ids, with what is known of each."""
+def _samples(mine: Samples, other: Samples) -> tuple[list[str], bool]:
+    """The samples that differ, by their ids, with what is known of each, and whether all are near."""
     own, now = (list(map(str, each.ids.values.tolist())) for each in (mine, other))
     places = {name: place for place, name in enumerate(now)}
     faults = [f"sample {name}: missing now" for name in own if name not in places]
     faults += [f"sample {name}: not in the report" for name in places.keys() - set(own)]
+    is_near = not faults
     both = [(k, places[name]) for k, name in enumerate(own) if name in places]
     rows, again = (np.array([pair[side] for pair in both], np.int64) for side in (0, 1))
     for what, one, two in _series(mine, other):
         if one is None or two is None:
             faults += [f"{what}: in one of the two only"] * (one is not two)
+            is_near &= one is two
             continue
         before, after = one[rows], two[again]
         both_nan = (before != before) & (after != after)
         differs = np.flatnonzero((before != after) & ~both_nan)
+        is_near &= _are_near(before[differs], after[differs])
         faults += [f"sample {own[rows[k]]}: {what} {before[k]}, now {after[k]}" for k in differs]
-    if faults:
-        return faults
-    same = all(encode(getattr(mine, name)) == encode(getattr(other, name)) for name in ("classes", "score", "cluster"))
-    return [] if same else ["other names of classes, score or cluster"]
+    if all(encode(getattr(mine, name)) == encode(getattr(other, name)) for name in ("classes", "score", "cluster")):
+        return faults, is_near
+    return [*faults, "other names of classes, score or cluster"], False
+
+
+def _are_near(one: Any, two: Any) -> bool:
+    """The same for arrays; labels and clusters, which are integers, must be equal."""
+    if one.dtype.kind != "f" or two.dtype.kind != "f":
+        return not len(one)
+    return bool(np.isclose(one, two, rtol=_ROUNDED_ELSEWHERE, atol=_ROUNDED_ELSEWHERE).all())
 
 
 def _series(mine: Samples, other: Samples) -> Iterator[tuple[str, Any, Any]]:
