@@ -12,9 +12,9 @@ import torchmetrics.functional.audio as audio
 from assay import metrics
 from assay.compat import torchmetrics
 from assay.compat.drop_ins import FAMILIES, drop_ins
-from assay.compat.torchmetrics_boxes import OF_BOXES, PairsAndMisses
-from assay.compat.torchmetrics_families import CompatibleFamily
-from assay.compat.torchmetrics_names import FAMILIES as COUNTED
+from assay.compat.for_torchmetrics.boxes import OF_BOXES, PairsAndMisses
+from assay.compat.for_torchmetrics.families import CompatibleFamily
+from assay.compat.for_torchmetrics.names import FAMILIES as COUNTED
 from assay.errors import AssayWarning
 from assay.metrics import IntersectionOverUnion, RelativeAverageSpectralError, RootMeanSquaredErrorUsingSlidingWindow
 

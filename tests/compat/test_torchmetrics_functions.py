@@ -15,7 +15,7 @@ from assay.compat.torchmetrics.functional import (
     spearman_corrcoef,
 )
 
-from assay.compat import torchmetrics_names
+from assay.compat.for_torchmetrics import names as torchmetrics_names
 from assay.errors import InputError
 from assay.metrics import MeanSquaredError
 

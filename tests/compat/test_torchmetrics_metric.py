@@ -20,8 +20,8 @@ from assay.compat.torchmetrics.functional.classification import multiclass_accur
 import assay
 from assay.compat import torchmetrics
 from assay.compat.drop_ins import ADAPTED, IGNITE_ON_COUNTS, drop_ins
+from assay.compat.for_torchmetrics.boxes import OF_BOXES
 from assay.compat.torchmetrics import Accuracy, MetricCollection
-from assay.compat.torchmetrics_boxes import OF_BOXES
 from assay.errors import AssayWarning, InputError, InvalidValuesError, InvalidValuesWarning, ShapeError
 from assay.integrations import as_torchmetric
 from assay.migrate.table import library

@@ -13,7 +13,7 @@ from matplotlib import pyplot
 
 from assay.compat import torchmetrics
 from assay.compat.drop_ins import FAMILIES
-from assay.compat.torchmetrics_subclasses import _states
+from assay.compat.for_torchmetrics.subclasses import _states
 from assay.errors import AssayWarning
 from assay.integrations import AssayMetric
 from assay.migrate.table import library

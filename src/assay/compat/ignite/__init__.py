@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from assay.compat.ignite_names import replace
+from assay.compat.for_ignite.names import replace
 from assay.compat.modules import stand_for
 from assay.integrations.optional_packages import import_package
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from assay.compat.for_torcheval.names import compatible_class, compatible_function, is_counted
 from assay.compat.modules import stand_for
-from assay.compat.torcheval_names import compatible_class, compatible_function, is_counted
 from assay.integrations.optional_packages import import_package
 
 

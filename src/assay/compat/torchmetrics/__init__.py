@@ -11,16 +11,16 @@ from importlib import import_module
 from typing import Any
 
 from assay.compat.drop_ins import FAMILIES, FAMILY_FUNCTIONS, QUERY_FUNCTIONS, DropIn, drop_ins
-from assay.compat.modules import others_own, stand_for
-from assay.compat.torchmetrics_collection import MetricCollection as CompatibleCollection
-from assay.compat.torchmetrics_names import (
+from assay.compat.for_torchmetrics.collection import MetricCollection as CompatibleCollection
+from assay.compat.for_torchmetrics.names import (
     compatible_class,
     compatible_family_function,
     compatible_function,
     compatible_query_function,
     with_defaults_of,
 )
-from assay.compat.torchmetrics_running import CompatibleRunning
+from assay.compat.for_torchmetrics.running import CompatibleRunning
+from assay.compat.modules import others_own, stand_for
 from assay.integrations.optional_packages import import_package
 
 _GENERAL = ("torchmetrics.aggregation", "torchmetrics.collections", "torchmetrics.metric", "torchmetrics.wrappers")

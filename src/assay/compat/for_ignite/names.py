@@ -9,11 +9,11 @@ from types import FunctionType
 from typing import Any
 
 from assay.compat.drop_ins import drop_ins
-from assay.compat.ignite_metric import CompatibleIgniteMetric
-from assay.compat.ignite_pairs import OF_PAIRS, IgnitePair
-from assay.compat.ignite_samples import OF_SAMPLES
-from assay.compat.ignite_sums import OF_SUMS
-from assay.compat.ignite_values import OF_VALUES
+from assay.compat.for_ignite.metric import CompatibleIgniteMetric
+from assay.compat.for_ignite.pairs import OF_PAIRS, IgnitePair
+from assay.compat.for_ignite.samples import OF_SAMPLES
+from assay.compat.for_ignite.sums import OF_SUMS
+from assay.compat.for_ignite.values import OF_VALUES
 from assay.compat.modules import SignatureOfOwner, others_own
 
 _COUNTED: Mapping[str, type[CompatibleIgniteMetric]] = {

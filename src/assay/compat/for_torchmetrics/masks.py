@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from assay.compat.torchmetrics_batches import NO_LABEL
-from assay.compat.torchmetrics_families import Arguments, Family, batch_of, without_counterpart
+from assay.compat.for_torchmetrics.batches import NO_LABEL
+from assay.compat.for_torchmetrics.families import Arguments, Family, batch_of, without_counterpart
 from assay.errors import ConfigError, describe
 from assay.integrations.optional_packages import import_package
 from assay.metrics import HausdorffDistance

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from assay.compat.torchmetrics_batches import BatchFormat
-from assay.compat.torchmetrics_metric import CompatibleMetric
-from assay.compat.torchmetrics_values import placed
+from assay.compat.for_torchmetrics.batches import BatchFormat
+from assay.compat.for_torchmetrics.metric import CompatibleMetric
+from assay.compat.for_torchmetrics.values import placed
 from assay.devices.placement import can_read
 from assay.errors import ConfigError, describe
 from assay.integrations.optional_packages import import_package

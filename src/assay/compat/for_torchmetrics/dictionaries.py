@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.compat.torchmetrics_batches import labels_of, probabilities
-from assay.compat.torchmetrics_families import Arguments, Family, without_counterpart
+from assay.compat.for_torchmetrics.batches import labels_of, probabilities
+from assay.compat.for_torchmetrics.families import Arguments, Family, without_counterpart
 from assay.encode.base import Encoder
 from assay.errors import NoDataWarning, warn
 from assay.integrations.optional_packages import import_package

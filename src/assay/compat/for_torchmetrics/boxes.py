@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.compat.torchmetrics_families import Arguments, Family, without_counterpart
+from assay.compat.for_torchmetrics.families import Arguments, Family, without_counterpart
 from assay.encode.base import Encoder
 from assay.encode.boxes import DETECTIONS, TRUTHS
 from assay.metrics import (

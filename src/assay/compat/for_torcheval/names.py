@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay.compat.for_torcheval.labels import OF_LABELS
+from assay.compat.for_torcheval.metric import CompatibleTorchEval
+from assay.compat.for_torcheval.scores import OF_SCORES
+from assay.compat.for_torcheval.values import OF_VALUES
+from assay.compat.for_torcheval.windows import WINDOWED, WindowedSamples, WindowedUpdates
 from assay.compat.modules import SignatureOfOwner
-from assay.compat.torcheval_labels import OF_LABELS
-from assay.compat.torcheval_metric import CompatibleTorchEval
-from assay.compat.torcheval_scores import OF_SCORES
-from assay.compat.torcheval_values import OF_VALUES
-from assay.compat.torcheval_windows import WINDOWED, WindowedSamples, WindowedUpdates
 from assay.integrations.optional_packages import import_package
 
 _metrics: Any = import_package("torcheval.metrics", "metrics of its names")

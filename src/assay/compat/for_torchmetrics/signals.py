@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.compat.torchmetrics_families import Arguments, Family, batch_of, without_counterpart
+from assay.compat.for_torchmetrics.families import Arguments, Family, batch_of, without_counterpart
 from assay.integrations.optional_packages import import_package
 from assay.metrics import (
     ComplexScaleInvariantSignalNoiseRatio,

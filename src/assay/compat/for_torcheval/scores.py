@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.compat.torcheval_labels import check
-from assay.compat.torcheval_metric import CompatibleTorchEval
-from assay.compat.torchmetrics_batches import NO_LABEL, labels_of
+from assay.compat.for_torcheval.labels import check
+from assay.compat.for_torcheval.metric import CompatibleTorchEval
+from assay.compat.for_torchmetrics.batches import NO_LABEL, labels_of
 from assay.meter import Meter
 from assay.metrics import AUROC, ROC, AveragePrecision, PrecisionRecallCurve
 from assay.metrics.base import Metric

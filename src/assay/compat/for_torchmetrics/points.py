@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.compat.torchmetrics_families import Arguments, Family
+from assay.compat.for_torchmetrics.families import Arguments, Family
 from assay.errors import InvalidValuesError, describe
 from assay.integrations.optional_packages import import_package
 from assay.metrics import (

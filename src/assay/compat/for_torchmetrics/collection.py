@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from assay.compat.torchmetrics_metric import CompatibleMetric
+from assay.compat.for_torchmetrics.metric import CompatibleMetric
 from assay.integrations.optional_packages import import_package
 from assay.meter import Meter
 

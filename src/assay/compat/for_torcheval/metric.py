@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from assay.compat.errors_of_others import error_as_there
-from assay.compat.torchmetrics_values import placed
+from assay.compat.for_torchmetrics.values import placed
 from assay.devices.placement import to_host
 from assay.errors import InputError, NoDataWarning, StateError, describe, taken_warnings
 from assay.integrations.optional_packages import import_package

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.compat.torcheval_metric import CompatibleTorchEval
-from assay.compat.torchmetrics_batches import labels_of
+from assay.compat.for_torcheval.metric import CompatibleTorchEval
+from assay.compat.for_torchmetrics.batches import labels_of
 from assay.meter import Meter
 from assay.metrics import (
     BLEUScore,

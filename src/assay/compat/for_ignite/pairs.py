@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from assay.compat.counterparts import counterpart
-from assay.compat.ignite_metric import CompatibleIgniteMetric, pair, quietly
-from assay.compat.torchmetrics_values import placed
+from assay.compat.for_ignite.metric import CompatibleIgniteMetric, pair, quietly
+from assay.compat.for_torchmetrics.values import placed
 from assay.decide import Rows, TopK
 from assay.errors import ShapeError, describe
 from assay.integrations.optional_packages import import_package

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from assay.compat.counterparts import counterpart
-from assay.compat.torchmetrics_metric import CompatibleMetric
-from assay.compat.torchmetrics_values import placed
+from assay.compat.for_torchmetrics.metric import CompatibleMetric
+from assay.compat.for_torchmetrics.values import placed
 from assay.errors import InvalidValuesError, describe
 from assay.integrations.optional_packages import import_package
 from assay.metrics.base import Metric

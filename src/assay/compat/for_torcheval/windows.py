@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from assay.compat.torcheval_metric import CompatibleTorchEval, inside
-from assay.compat.torchmetrics_values import placed
+from assay.compat.for_torcheval.metric import CompatibleTorchEval, inside
+from assay.compat.for_torchmetrics.values import placed
 from assay.meter import Meter
 
 

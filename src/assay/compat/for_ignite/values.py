@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.nn import functional
 
 import assay.metrics
-from assay.compat.ignite_metric import CompatibleIgniteMetric, NotComputableError, counts, pair, quietly
-from assay.compat.ignite_pairs import check_regression, column, total_of, without_others, zeros_and_ones
-from assay.compat.torchmetrics_batches import NO_LABEL
+from assay.compat.for_ignite.metric import CompatibleIgniteMetric, NotComputableError, counts, pair, quietly
+from assay.compat.for_ignite.pairs import check_regression, column, total_of, without_others, zeros_and_ones
+from assay.compat.for_torchmetrics.batches import NO_LABEL
 from assay.decide import first_largest
 from assay.errors import ShapeError, describe
 from assay.meter import Meter

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.compat.torcheval_metric import CompatibleTorchEval, CountsOfOthers
-from assay.compat.torchmetrics_batches import NO_LABEL, labels_of
+from assay.compat.for_torcheval.metric import CompatibleTorchEval, CountsOfOthers
+from assay.compat.for_torchmetrics.batches import NO_LABEL, labels_of
 from assay.decide import first_largest
 from assay.meter import Meter
 from assay.metrics import ConfusionMatrix, StatScores, Sum

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 import assay.metrics
-from assay.compat.ignite_metric import CompatibleIgniteMetric, counts, pair, quietly
-from assay.compat.ignite_pairs import column, zeros_and_ones
-from assay.compat.ignite_values import OneMetric
-from assay.compat.torchmetrics_batches import NO_LABEL, labels_of
+from assay.compat.for_ignite.metric import CompatibleIgniteMetric, counts, pair, quietly
+from assay.compat.for_ignite.pairs import column, zeros_and_ones
+from assay.compat.for_ignite.values import OneMetric
+from assay.compat.for_torchmetrics.batches import NO_LABEL, labels_of
 from assay.errors import AssayWarning, describe
 from assay.integrations.optional_packages import import_package
 from assay.meter import Meter

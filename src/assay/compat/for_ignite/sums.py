@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from assay.compat.ignite_metric import CompatibleIgniteMetric, NotComputableError, pair
-from assay.compat.ignite_pairs import check_regression, column
+from assay.compat.for_ignite.metric import CompatibleIgniteMetric, NotComputableError, pair
+from assay.compat.for_ignite.pairs import check_regression, column
 from assay.encode.edits import EditCounts
 from assay.meter import Meter
 from assay.metrics import Mean

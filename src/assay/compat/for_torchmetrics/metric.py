@@ -13,10 +13,10 @@ from torch import Tensor
 
 from assay.compat.counterparts import counterpart
 from assay.compat.errors_of_others import error_as_there
+from assay.compat.for_torchmetrics.batches import batch_format, sample_stats
+from assay.compat.for_torchmetrics.subclasses import CompatibleType, itself
+from assay.compat.for_torchmetrics.values import has_thresholds, operating_points, original_value, placed, reduced_later
 from assay.compat.modules import warn_of_others_own
-from assay.compat.torchmetrics_batches import batch_format, sample_stats
-from assay.compat.torchmetrics_subclasses import CompatibleType, itself
-from assay.compat.torchmetrics_values import has_thresholds, operating_points, original_value, placed, reduced_later
 from assay.devices.placement import to_host
 from assay.errors import (
     AssayWarning,

@@ -18,13 +18,12 @@ from torch import Tensor
 
 from assay.compat.drop_ins import EQUAL_ERROR_RATES, QUERY_FUNCTIONS
 from assay.compat.errors_of_others import error_as_there
-from assay.compat.modules import SignatureOfOwner
-from assay.compat.torchmetrics_boxes import OF_BOXES
-from assay.compat.torchmetrics_dictionaries import OF_DICTIONARIES
-from assay.compat.torchmetrics_families import CompatibleEqualErrorRate, CompatibleFamily, Family, entry_of
-from assay.compat.torchmetrics_images import OF_IMAGES
-from assay.compat.torchmetrics_masks import OF_MASKS
-from assay.compat.torchmetrics_metric import (
+from assay.compat.for_torchmetrics.boxes import OF_BOXES
+from assay.compat.for_torchmetrics.dictionaries import OF_DICTIONARIES
+from assay.compat.for_torchmetrics.families import CompatibleEqualErrorRate, CompatibleFamily, Family, entry_of
+from assay.compat.for_torchmetrics.images import OF_IMAGES
+from assay.compat.for_torchmetrics.masks import OF_MASKS
+from assay.compat.for_torchmetrics.metric import (
     TABLE,
     CompatibleAggregate,
     CompatibleMetric,
@@ -34,9 +33,10 @@ from assay.compat.torchmetrics_metric import (
     has_gradient,
     require_gradient,
 )
-from assay.compat.torchmetrics_points import OF_POINTS
-from assay.compat.torchmetrics_retrieval import CompatibleRetrieval
-from assay.compat.torchmetrics_signals import OF_SIGNALS
+from assay.compat.for_torchmetrics.points import OF_POINTS
+from assay.compat.for_torchmetrics.retrieval import CompatibleRetrieval
+from assay.compat.for_torchmetrics.signals import OF_SIGNALS
+from assay.compat.modules import SignatureOfOwner
 from assay.errors import InputError
 from assay.integrations.optional_packages import import_package
 from assay.meter.batch_values import Reused, is_plain, leaves_traces

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from assay.compat.torchmetrics_families import Arguments, Family, OfRows, reduced, without_counterpart
+from assay.compat.for_torchmetrics.families import Arguments, Family, OfRows, reduced, without_counterpart
 from assay.integrations.optional_packages import import_package
 from assay.metrics import (
     ErrorRelativeGlobalDimensionlessSynthesis,

@@ -1,0 +1,1 @@
+"""How assay counts what the names of Ignite measure."""
