@@ -12,7 +12,7 @@ import torch
 
 from assay import AUROC, Accuracy, score
 from assay.errors import ConfigError, ShapeError
-from assay.metrics import FleissKappa, WordErrorRate
+from assay.metrics import FleissKappa, GwetAC1, WordErrorRate
 from assay.metrics.parsing import as_metrics
 
 PLAIN = {"p": [0, 1, 1, 0, 2, 2], "y": [0, 1, 2, 0, 1, 2]}
@@ -195,6 +195,7 @@ def test_numbers_of_ratings_are_no_labels():
     ratings = [[5, 0, 0], [1, 4, 0], [0, 0, 5], [3, 1, 1]]
     expected = float(FleissKappa(num_classes=3)(torch.tensor(ratings)))
     assert value(scored({"p": ratings}, FleissKappa(num_classes=3), target=None)) == expected
+    assert value(scored({"p": [[0, 0, -1], [1, 1, 1], [2, 1, 2]]}, GwetAC1(num_classes=3), target=None)) > 0
 
 
 def test_weights_that_are_strings_are_told_to_be_numbers():

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from assay.metrics.networks.function import *
     from assay.metrics.nominal.association import *
     from assay.metrics.nominal.fleiss_kappa import *
+    from assay.metrics.nominal.rater_agreement import *
     from assay.metrics.per_output import *
     from assay.metrics.regression.correlation import *
     from assay.metrics.regression.errors import *

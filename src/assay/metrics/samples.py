@@ -170,6 +170,10 @@ def ratings(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return (integers(generator, 0, CLASSES, count, RATERS, 1).eq(torch.arange(CLASSES, device="cpu")).sum(1),)
 
 
+def rater_labels(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return (integers(generator, -1, CLASSES, count, RATERS),)
+
+
 def rating_scores(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return (probabilities(generator, count, RATERS, CLASSES).movedim(-1, 1),)
 
@@ -354,6 +358,7 @@ def logits(generator: Generator, count: int) -> tuple[Tensor, ...]:
 
 _DRAWS: Mapping[str, Draw] = {
     "clusters": clusters,
+    "rater labels": rater_labels,
     "pairs": pairs,
     "points": points,
     "features": features,

@@ -8,9 +8,10 @@ from assay.metrics.base import Metric
 from assay.metrics.classification.label_metrics import LabelMetric
 from assay.metrics.classification.probabilities import ScoreMetric
 from assay.metrics.classification.ranking import RankingMetric
-from assay.metrics.nominal.fleiss_kappa import FleissKappa
 
 _OF_CLASSES = (LabelMetric, ScoreMetric, RankingMetric)
+_OF_RATERS = ("ratings", "rater labels")
+"""What metrics count instead of one label a sample: numbers of ratings, or a label of each rater."""
 
 
 def takes_labels(metrics: Iterable[Metric]) -> bool:
@@ -29,7 +30,7 @@ def _classes_of(metric: Metric) -> int | None:
     count: int | None = getattr(metric, "num_classes", None)
     if isinstance(metric, _OF_CLASSES):
         return count or 2
-    return None if isinstance(metric, FleissKappa) else count  # whose predictions are numbers of ratings
+    return None if metric.inputs in _OF_RATERS else count
 
 
 def ignored_labels(metrics: Iterable[Metric]) -> frozenset[int]:
