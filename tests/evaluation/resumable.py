@@ -8,12 +8,12 @@ import signal
 import sys
 
 import torch
-from exact_products import classifier, sixteenths  # beside this program
 from torch.utils.data import DataLoader, TensorDataset
 
 import assay._atomic
 from assay import AUROC, Accuracy, F1Score, evaluate
 from assay.report import Report
+from evaluation.exact_products import classifier, sixteenths
 
 
 class Killer:

@@ -38,6 +38,11 @@ METRICS = {
 }
 SLICES = {"class": 1}
 SCRIPT = Path(__file__).with_name("resumable.py")
+ENVIRONMENT = {
+    **os.environ,
+    "OMP_NUM_THREADS": "1",
+    "PYTHONPATH": os.pathsep.join([str(SCRIPT.parents[1]), os.environ.get("PYTHONPATH", "")]),
+}
 
 
 def samples(count=60):
@@ -311,12 +316,11 @@ def test_files_that_overlap_are_refused_and_those_taken_over_are_left_out(half):
 def killed_at_random(folder, kills, seed):
     """Run the script until it ends, killing it at random: in a model, between batches, while a file is written."""
     draw = random.Random(seed)
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
     ended = 0
     for attempt in range(kills + 1):
         at = str(draw.randrange(1, 60)) if attempt < kills else "never"
         done = subprocess.run(
-            [sys.executable, SCRIPT, folder, at], env=env, capture_output=True, text=True, timeout=120
+            [sys.executable, SCRIPT, folder, at], env=ENVIRONMENT, capture_output=True, text=True, timeout=120
         )
         if done.returncode == 0:
             ended += 1
@@ -327,9 +331,8 @@ def killed_at_random(folder, kills, seed):
 
 
 def uninterrupted(folder):
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, SCRIPT, folder, "never"]
-    return subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=120).stdout
+    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True, timeout=120).stdout
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
