@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from assay._atomic import local_path, write_text
 from assay.cli.evaluate import arguments
 from assay.cli.loaders.datasets import open_data
 from assay.cli.loaders.models import model_of
@@ -21,6 +22,7 @@ from assay.evaluation.results.provenance import file_digests, model_digest
 from assay.report import Report
 from assay.verify import Verification, VerificationCheck, verify_by_report, verify_file, verify_recount
 from assay.verify.recount import metrics_of
+from assay.verify.statement import statement_of
 
 _OF_CODE = ("inputs", "target", "preds", "weights", "ids", "column", "cluster", "slice")
 
@@ -38,7 +40,20 @@ def run(options: VerifyCommand) -> None:
     title = str(options.report) if report is None else report.title
     result = Verification.of(title, checks)
     print_as(result, options)
+    if report is not None and options.statement is not None:
+        _write_statement(report, result, options)
     raise typer.Exit(result.exit_code)
+
+
+def _write_statement(report: Report, result: Verification, options: VerifyCommand) -> None:
+    if not options.evaluator:
+        do = "Add --evaluator, a URI such as https://example.org/team"
+        raise ConfigError(describe("--statement", "no evaluator", "who ran the evaluation", do))
+    assert options.statement is not None, "it was asked for"
+    subject = None if options.subject is None else local_path("--subject", options.subject)
+    file = local_path("report", options.report)
+    statement = statement_of(report, file, result, options.evaluator, subject)
+    write_text(options.statement, json.dumps(statement, indent=1) + "\n")
 
 
 def _rerun(report: Report, options: VerifyCommand) -> list[VerificationCheck]:

@@ -155,6 +155,9 @@ class VerifyCommand(OutputOptions):
     model_factory: str = string("Call package.module:function to make the model that a file of weights is for.")
     allow_code: bool = flag("Allow model files to run code, and options of the report to name functions.")
     device: str = option("Run the model on this device: auto, cpu, cuda:1, mps, ...", default="cpu")
+    statement: Location | None = option("Write an in-toto Statement of a report that passed, to be signed.")
+    evaluator: str = string("Name in the statement who ran the evaluation, by a URI.", metavar="URI")
+    subject: Location | None = option("Make the statement about this file, such as weights; else about the report.")
 
 
 @dataclass(frozen=True)
