@@ -52,7 +52,7 @@ LAYERS = (
     ("integrations", "migrate", "quantize", "verify"),
     ("language", "scoring"),
     ("evaluation",),
-    ("audit", "data", "report", "wrappers"),
+    ("audit", "conformance", "data", "report", "wrappers"),
     ("meter",),
     ("metrics",),
     ("encode",),

@@ -23,7 +23,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.calibration import behaviours, mixing
+from assay.conformance.deterministic import DETERMINISTIC
+from assay.conformance.fixed_inputs import square
+from assay.conformance.mixed_operands import FAMILIES, NUMBERS
+from assay.conformance.waits import WAITS
+from benchmarks.calibration import behaviours
 
 Answer = dict[str, Any]
 Question = Callable[[], Answer]
@@ -33,32 +37,28 @@ LENGTH = 600  # characters of a text that are kept
 def questions(device: str, pretended: Any) -> dict[str, Question]:
     """Every question by its name, ``family: what``."""
     asked: dict[str, Question] = {}
-    for name, two in mixing.FAMILIES.items():
-        asked[f"mixed: {name}: device, host"] = _ask(lambda d, f=two: f(_square(d), _square("cpu")), device)
-        asked[f"mixed: {name}: host, device"] = _ask(lambda d, f=two: f(_square("cpu"), _square(d)), device)
-    for name, two in mixing.NUMBERS.items():
-        asked[f"number: {name}: on the CPU"] = _ask(lambda d, f=two: f(_square(d), torch.tensor(1.0)), device)
+    for name, two in FAMILIES.items():
+        asked[f"mixed: {name}: device, host"] = _ask(lambda d, f=two: f(square(d), square("cpu")), device)
+        asked[f"mixed: {name}: host, device"] = _ask(lambda d, f=two: f(square("cpu"), square(d)), device)
+    for name, two in NUMBERS.items():
+        asked[f"number: {name}: on the CPU"] = _ask(lambda d, f=two: f(square(d), torch.tensor(1.0)), device)
         asked[f"number: {name}: on the device"] = _ask(
-            lambda d, f=two: f(_square("cpu"), torch.tensor(1.0).to(d)), device
+            lambda d, f=two: f(square("cpu"), torch.tensor(1.0).to(d)), device
         )
     for family, table in (("lands", behaviours.LANDS), ("copies", behaviours.COPIES), ("range", behaviours.RANGE)):
         asked |= {f"{family}: {name}": _ask(one, device) for name, one in table.items()}
-    asked |= {f"deterministic: {name}": _deterministic(one, device) for name, one in behaviours.DETERMINISTIC.items()}
-    asked |= {f"waits: {name}": _waits(one, device, pretended) for name, one in behaviours.WAITS.items()}
+    asked |= {f"deterministic: {name}": _ask(one, device) for name, one in DETERMINISTIC.items()}
+    asked |= {f"waits: {name}": _waits(one, device, pretended) for name, one in WAITS.items()}
     if torch.device(device).index:
         asked |= {
-            f"two devices: {n}": _ask(lambda d, f=f: f(_square(d), _square(_first(d))), device)
-            for n, f in mixing.FAMILIES.items()
+            f"two devices: {n}": _ask(lambda d, f=f: f(square(d), square(_first(d))), device)
+            for n, f in FAMILIES.items()
         }
     return asked
 
 
 def _first(device: str) -> str:
     return f"{torch.device(device).type}:0"
-
-
-def _square(device: str) -> Tensor:
-    return torch.tensor([[2.0, 1.0], [1.0, 3.0]]).to(device)
 
 
 def _ask(one: Callable[[str], Any], device: str) -> Question:
@@ -80,16 +80,6 @@ def _told(value: Any) -> str:
     if isinstance(value, (tuple, list)) and any(isinstance(one, Tensor) for one in value):
         return "; ".join(_told(one) for one in value)
     return repr(value)[:LENGTH]
-
-
-def _deterministic(one: Callable[[str], Any], device: str) -> Question:
-    def ask() -> Answer:
-        try:
-            return _answer(lambda: one(device))
-        finally:
-            torch.use_deterministic_algorithms(False)
-
-    return ask
 
 
 def _waits(prepare: Callable[[str], Callable[[], Any]], device: str, pretended: Any) -> Question:

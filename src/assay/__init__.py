@@ -142,7 +142,18 @@ _HOMES = {
 }
 
 _PACKAGES = (
-    *("audit", "compat", "devices", "errors", "integrations", "language", "metrics", "pretend", "quantize"),
+    *(
+        "audit",
+        "compat",
+        "conformance",
+        "devices",
+        "errors",
+        "integrations",
+        "language",
+        "metrics",
+        "pretend",
+        "quantize",
+    ),
     *("report", "stats", "wrappers"),
 )
 

@@ -12,7 +12,19 @@ from assay.errors import describe
 OWN = frozenset(
     (
         *("__init__.py", "__main__.py", "_atomic.py", "_cache.py", "_foreign_files.py", "_lazy.py", "_records.py"),
-        *("_remote.py", "audit", "cli", "compat", "data", "decide.py", "devices", "encode", "errors.py", "evaluation"),
+        *(
+            "_remote.py",
+            "audit",
+            "cli",
+            "compat",
+            "conformance",
+            "data",
+            "decide.py",
+            "devices",
+            "encode",
+            "errors.py",
+            "evaluation",
+        ),
         *("huggingface.py", "integrations", "language", "meter", "metrics", "migrate", "native", "pretend"),
         *("progress.py", "py.typed", "quantize", "render", "report", "scoring", "stats", "tally", "triton_kernels"),
         *("verify", "wrappers", "__pycache__"),

@@ -99,6 +99,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "help": "Open this pretend device, such as mps, before conftest files are loaded and tests are collected, and "
         "keep it open for the whole run: the project's own tests find a device.",
     },
+    "device": {
+        "metavar": "NAME",
+        "help": "Check this device: pytest --pyargs assay.conformance --device mps. By default the CPU.",
+    },
     "real-devices-only": {"action": "store_true", "default": False, "help": "Skip where a pretend one would be used."},
 }
 
@@ -121,7 +125,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
         _open_for_the_run(early_config, name)
     result = yield
     for name, about in _OPTIONS.items():
-        if _is_free(parser, f"--{name}"):
+        if _is_free(parser, f"--{name}") and (name != "device" or _checks_conformance(early_config)):
             parser.getgroup("assay").addoption(f"--{name}", dest=_dest(name), **about)
     return result
 
@@ -144,6 +148,11 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     """Say that the device of this run is pretended."""
     device = config.stash.get(_KEPT_OPEN, None)
     return f"assay: {device.device} is pretended ({device.engine} engine)" if device else None
+
+
+def _checks_conformance(config: pytest.Config) -> bool:
+    """Whether this run checks a device: elsewhere the name of the option is too common to be taken."""
+    return any("assay.conformance" in str(each) for each in config.known_args_namespace.file_or_dir)
 
 
 def _is_free(parser: pytest.Parser, option: str) -> bool:

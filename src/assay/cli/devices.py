@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import torch
+import typer
 
 from assay.cli.options import DevicesCommand
+from assay.cli.output import write_then_show
+from assay.conformance import check_device
 from assay.devices import available, facts, policy, self_test
 from assay.devices.capabilities import FEATURES, Fact, kind
 from assay.devices.kinds import DEVICES
 from assay.devices.processor import device_name
 from assay.devices.selftest import SelfTest
+from assay.errors import ConfigError, describe
+from assay.pretend import pretend
 from assay.pretend.native_engine.build import built, load, why_not
 from assay.render import Chapter, DataGrid, Document, GridCell, GridColumn, GridRow, Line, Notes, Paragraph, Span
 from assay.render.terminal import show as show_document
@@ -28,11 +34,27 @@ MARKS = {
 
 
 def run(options: DevicesCommand) -> None:
-    """Print the devices, or compile the engine of pretend ones."""
-    if options.prepare:
+    """Print the devices, check one of them, or compile the engine of pretend ones."""
+    if options.check or options.pretend or options.out:
+        check(options)
+    elif options.prepare:
         prepare_pretend()
     else:
         show(as_json=options.json)
+
+
+def check(options: DevicesCommand) -> None:
+    """Check a device, write the file, print the page, and exit: 0 holds, 1 differs, 2 not enough evidence."""
+    if not options.check:
+        do = "Add --check with the name of a device"
+        raise ConfigError(describe("--pretend and --out", "no --check", "the device to be checked", do))
+    with pretend(options.check) if options.pretend else nullcontext():
+        found = check_device(options.check)
+        write_then_show(
+            lambda: [found.save(options.out)] if options.out else (),
+            lambda: print(found.to_json(), end="") if options.json else found.show(),
+        )
+    raise typer.Exit(found.exit_code)
 
 
 def show(*, as_json: bool) -> None:

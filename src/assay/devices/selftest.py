@@ -70,13 +70,12 @@ def self_test(device: str | torch.device) -> SelfTest:
 
 @cache
 def _self_test(device: torch.device, pretended: str) -> SelfTest:
-    generator = np.random.default_rng(0)
-    integers = generator.integers(-(2**45), 2**45, SAMPLES)
-    index = generator.integers(0, BINS, SAMPLES)
-    floats = generator.standard_normal(SAMPLES).astype(np.float32)
-    arrays = (integers, index, floats)
-    outcomes = tuple(_try(name, device, run, oracle, arrays) for name, (run, oracle) in OPERATIONS.items())
-    return SelfTest(device, outcomes)
+    return SelfTest(device, tuple(run_operation(name, device) for name in OPERATIONS))
+
+
+def run_operation(name: str, device: torch.device) -> SelfTestOutcome:
+    """Run one operation of the self-test now; what a device raises is an outcome."""
+    return _try(name, device, *OPERATIONS[name], _arrays())
 
 
 def _try(
@@ -91,6 +90,14 @@ def _try(
     if got.dtype == expected.dtype and np.array_equal(got, expected):
         return SelfTestOutcome(name, True)
     return SelfTestOutcome(name, False, f"{_wrong(got, expected)} of {expected.size} numbers are wrong")
+
+
+def _arrays() -> tuple[Any, Any, Any]:
+    """Integers, indices and floats, the same ones each time."""
+    generator = np.random.default_rng(0)
+    integers = generator.integers(-(2**45), 2**45, SAMPLES)
+    index = generator.integers(0, BINS, SAMPLES)
+    return integers, index, generator.standard_normal(SAMPLES).astype(np.float32)
 
 
 def _wrong(got: Any, expected: Any) -> int:

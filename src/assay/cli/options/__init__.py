@@ -147,7 +147,7 @@ COMMANDS: dict[str, Command] = {
         LANGUAGE,
         "assay quantize models/llama --scheme int4 --out models/llama-int4",
     ),
-    "devices": Command(DevicesCommand, "assay.cli.devices", DEVICES, "assay devices"),
+    "devices": Command(DevicesCommand, "assay.cli.devices", DEVICES, "assay devices --check mps --out mps.json"),
     "audit": Command(AuditCommand, "assay.cli.audit", DEVICES, "assay audit train.py --device mps --notes"),
     "migrate": Command(MigrateCommand, "assay.cli.migrate", DEVICES, "assay migrate src --num-classes 10"),
     "metrics": Command(MetricsCommand, "assay.cli.metrics", LOOK_UP, "assay metrics wer"),

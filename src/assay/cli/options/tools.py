@@ -13,8 +13,14 @@ from assay.devices.kinds import AUDITED
 
 @dataclass(frozen=True)
 class DevicesCommand(JsonOptions):
-    """Show the devices of this machine, what each kind of device supports, and why not."""
+    """Show the devices of this machine, what each kind of device supports, and why not; or check one of them.
 
+    With --check, exit code 0: all holds. 1: something differs. 2: not enough evidence, as without the device.
+    """
+
+    check: str = string("Check whether this device does what is expected of it: cpu, mps, cuda:1.")
+    pretend: bool = flag("Check a pretended device, computed by the CPU by the facts about it.")
+    out: Path | None = option("Write what the check found into this JSON file, to be sent.")
     prepare: bool = flag("Compile the engine of pretend devices now instead of at first use.")
 
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 Two = Callable[[Tensor, Tensor], Any]
-WHOLE = torch.tensor([[0, 1], [1, 0]])
+WHOLE = torch.tensor([[0, 1], [1, 0]], device="cpu")
 
 
 def _i(x: Tensor) -> Tensor:
@@ -26,7 +26,6 @@ def _image(x: Tensor) -> Tensor:
     return x.reshape(1, 1, 2, 2)
 
 
-# Both operands are 2x2 float32; one of them is on the device, the other on the CPU, and then the other way round.
 FAMILIES: dict[str, Two] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: torch.sub(a, b),
@@ -111,15 +110,15 @@ FAMILIES: dict[str, Two] = {
     "grid_sample": lambda a, b: F.grid_sample(_image(a), b.reshape(1, 1, 2, 2)),
     "one_hot": lambda a, b: F.one_hot(_i(a), 2) + b[0],
     "copy_": lambda a, b: a.copy_(b),
-    "set_": lambda a, b: a.set_(b),
+    "set_": lambda a, b: a.set_(b),  # type: ignore[call-overload]
     "set_ storage": lambda a, b: a.set_(b.untyped_storage()),
     "data =": lambda a, b: setattr(a, "data", b),
     "_foreach_add": lambda a, b: torch._foreach_add([a, a], [b, b]),
-    "backward gradient": lambda a, b: (a.requires_grad_() * 2).backward(b),
+    "backward gradient": lambda a, b: torch.autograd.backward(a.requires_grad_() * 2, b),
     "LSTM hidden": lambda a, b: torch.nn.LSTM(2, 2).to(a.device)(a[None], (b[None], b[None])),
 }
+"""Both operands are 2x2 float32; one of them is on the device, the other on the CPU, and then the other way round."""
 
-# One operand has no dimension. On most devices such a tensor may be on the CPU, and a Python number in its place.
 NUMBERS: dict[str, Two] = {
     "add": lambda x, s: x + s,
     "radd": lambda x, s: s + x,
@@ -147,8 +146,9 @@ NUMBERS: dict[str, Two] = {
     "mse_loss": lambda x, s: F.mse_loss(x, s.expand(2, 2)),
     "out=": lambda x, s: torch.add(s, s, out=x),
     "_foreach_mul_": lambda x, s: torch._foreach_mul_([x], s),
-    "full": lambda x, s: torch.full((2,), s),
+    "full": lambda x, s: torch.full((2,), s, device="cpu"),  # type: ignore[call-overload]
     "isclose": lambda x, s: torch.isclose(x, s),
     "number of the device and matrix of the CPU": lambda x, s: x.cpu() + s.to(x.device),
     "addition of numbers": lambda x, s: x[0, 0] + s,
 }
+"""One operand has no dimension. On most devices such a tensor may be on the CPU, as a Python number may."""
