@@ -2,7 +2,7 @@
 
 Values come from the CPU. What operators do on a device comes from a pretended one, and so from the facts about it in
 src/assay/devices/known; where PyTorch's own tests of real devices contradict a pretended one
-(benchmarks/calibration/expected.toml), nothing is expected.
+(benchmarks/calibration/expected.toml), or the two engines of pretended devices answer differently, nothing is expected.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import sys
 import tomllib
 import warnings
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -22,9 +21,10 @@ from assay.conformance.metric_cases import metric_cases, value_on
 from assay.conformance.operator_values import OPERATOR_VALUES, reference
 from assay.conformance.outcomes import Expectations, ExpectedAnswers
 from assay.devices.kinds import DEVICES, HOST
-from assay.pretend import pretend
+from assay.pretend import PretendError, pretend
 from benchmarks.calibration.compare import EXPECTED
 
+REFUSED = "cannot be pretended"
 FILE = Path(__file__).parents[1] / "src/assay/conformance/expected.json"
 
 
@@ -45,12 +45,34 @@ def behaviours() -> dict[str, dict[str, str]]:
     """What each kind of device answers, without what is known to be wrong."""
     found: dict[str, dict[str, str]] = {}
     for device in DEVICES:
-        with nullcontext() if device == HOST else pretend(device):
-            for kind, asked in questions().items():
-                for name, question in asked.items() if not (device == HOST and kind == "waits") else ():
-                    found.setdefault(f"{kind}: {name}", {})[device] = answer(question, device).partition(":")[0]
+        for name, given in certain(device).items():
+            found.setdefault(name, {})[device] = given
         for name in contradicted(device, found):
             del found[name][device]
+    return found
+
+
+def certain(device: str) -> dict[str, str]:
+    """What a kind of device answers, where both engines of pretended ones say the same."""
+    if device == HOST:
+        return answers(device, *(kind for kind in questions() if kind != "waits"))
+    with pretend(device, engine="native"):
+        native = answers(device, *questions())
+    with pretend(device, engine="python"):
+        python = answers(device, *questions())
+    agree = {name: given for name, given in native.items() if python[name] in (given, REFUSED)}
+    return {name: given for name, given in agree.items() if given != REFUSED}
+
+
+def answers(device: str, *kinds: str) -> dict[str, str]:
+    """What a device answers to the questions of some kinds of checks."""
+    found = {}
+    for kind, asked in questions().items():
+        for name, question in asked.items() if kind in kinds else ():
+            try:
+                found[f"{kind}: {name}"] = answer(question, device).partition(":")[0]
+            except PretendError:
+                found[f"{kind}: {name}"] = REFUSED
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +16,8 @@ from thinning import EXAMPLES, Selection, mark_the_rest
 
 if not torch.cuda.is_available():  # kernels in Triton run in its interpreter, which is chosen when Triton is imported
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+CONFORMANCE = Path(__file__).parents[1] / "src/assay/conformance/test_device.py"
 
 torch.set_num_threads(1)  # workers of pytest-xdist share the cores
 
@@ -33,6 +36,9 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_the_rest(items)
+    for item in items:
+        if item.path == CONFORMANCE:  # tests/conformance runs a part of these checks
+            item.add_marker("exhaustive")
 
 
 def pytest_collection_finish() -> None:

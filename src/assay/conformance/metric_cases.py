@@ -106,9 +106,9 @@ def _has_rounded_terms(metric: Metric) -> bool:
 def value_on(case: MetricCase, device: str) -> MetricValue:
     """What a metric gives for its fixed samples, counted on a device in two batches."""
     samples = case.samples()
-    meter = case.counted([_rows(samples, rows) for rows in SPLIT], device)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssayWarning)  # samples may lack a class
+        warnings.simplefilter("ignore", AssayWarning)  # samples may lack a class, and strings have no device
+        meter = case.counted([_rows(samples, rows) for rows in SPLIT], device)
         value = meter.compute()["value"]
     return MetricValue(_digest(samples), _layout(value), tuple(_numbers(value)))
 

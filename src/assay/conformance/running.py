@@ -129,7 +129,7 @@ def outcomes_apart(
     while done < len(checks) and ended < MOST_ENDED:
         with tempfile.TemporaryFile() as errors:
             for line in _lines([*command, device, str(done)], errors, stall_s):
-                if done == len(checks) or line is None:
+                if done == len(checks):
                     break
                 yield CheckOutcome.from_data(json.loads(line), "an outcome")
                 done += 1
@@ -145,15 +145,10 @@ def _lines(command: Sequence[str], errors: IO[bytes], stall_s: float) -> Iterato
     """What a process prints, line by line, until it ends or says nothing for too long; then it is ended."""
     environment = {name: value for name, value in os.environ.items() if name != FALLBACK}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment, encoding="utf-8")
+    assert process.stdout is not None
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-
-    def read() -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            lines.put(line)
-        lines.put("")
-
-    threading.Thread(target=read, daemon=True).start()
+    reader = threading.Thread(target=_put_lines, args=(process.stdout, lines), daemon=True)
+    reader.start()
     try:
         with suppress(queue.Empty):
             while line := lines.get(timeout=stall_s):
@@ -161,6 +156,15 @@ def _lines(command: Sequence[str], errors: IO[bytes], stall_s: float) -> Iterato
     finally:
         process.kill()
         process.wait()
+        reader.join()
+        process.stdout.close()
+
+
+def _put_lines(stream: IO[str], lines: queue.SimpleQueue[str]) -> None:
+    """Put each line of a stream, and at its end an empty one."""
+    for line in stream:
+        lines.put(line)
+    lines.put("")
 
 
 def _last_words(errors: IO[bytes]) -> str:

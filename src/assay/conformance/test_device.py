@@ -9,19 +9,22 @@ from assay.conformance.running import require
 from assay.errors import AssayError
 
 
+def _named(config: pytest.Config) -> str:
+    return config.getoption("assay_device", None) or "cpu"
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each check of the device that ``--device`` names."""
-    name = metafunc.config.getoption("assay_device") or "cpu"
+    name = _named(metafunc.config)
     try:
         require(name)
     except AssayError as error:
         raise pytest.UsageError(f"--device {name}: {error}") from None
     metafunc.parametrize("check", checks_for(name), ids=str)
-    metafunc.parametrize("named", [name])
 
 
-def test_device(check: ConformanceCheck, named: str) -> None:
-    outcome = outcome_of(check, named)
+def test_device(check: ConformanceCheck, pytestconfig: pytest.Config) -> None:
+    outcome = outcome_of(check, _named(pytestconfig))
     if outcome.result == "not seen":
         pytest.skip(outcome.got)
     if outcome.result == "differs":

@@ -55,7 +55,7 @@ def _place(d: str) -> str:
 
 WAITS: dict[str, Callable[[str], Callable[[], Any]]] = {
     "item": _watched(Tensor.item, scalar),
-    "tolist": _watched(Tensor.tolist, vector),
+    "tolist": _watched(lambda x: x.tolist(), vector),
     "float": _watched(float, scalar),
     "int": _watched(int, scalar),
     "if": _watched(_if, scalar),
@@ -96,7 +96,7 @@ WAITS: dict[str, Callable[[str], Callable[[], Any]]] = {
     "isin": _watched(torch.isin, vector, vector),
     "where": _watched(torch.where, mask, vector, vector),
     "where of one argument": _watched(torch.where, mask),
-    "nonzero": _watched(torch.nonzero, vector),
+    "nonzero": _watched(lambda x: x.nonzero(), vector),
     "argwhere": _watched(torch.argwhere, vector),
     "count_nonzero": _watched(torch.count_nonzero, vector),
     "masked_select": _watched(torch.masked_select, vector, mask),
@@ -174,6 +174,6 @@ WAITS: dict[str, Callable[[str], Callable[[], Any]]] = {
         lambda x, i: x.tensor_split(i), vector, lambda d: torch.tensor([1, 2], device="cpu")
     ),
     "synchronize": _watched(lambda d: torch.accelerator.synchronize(), _place),
-    "empty nonzero": _watched(torch.nonzero, lambda d: torch.zeros(0, device=d)),
+    "empty nonzero": _watched(lambda x: x.nonzero(), lambda d: torch.zeros(0, device=d)),
 }
 """Given the device, each makes its inputs and returns the call that is watched."""
