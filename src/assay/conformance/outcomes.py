@@ -22,8 +22,8 @@ KINDS: dict[CheckKind, str] = {
     "integers": "integer operators that counts rest on, to the bit",
     "values": "values of operators of float32, within their rounding",
     "laws": "conservation laws of counts, split and merged",
-    "metrics": "values of metrics, to the bit",
-    "metrics of rounded terms": "values of metrics of float terms, within their rounding",
+    "metrics": "metrics, to the bit",
+    "metrics of rounded terms": "metrics of float terms, within their rounding",
 }
 """The kinds of checks, in their order."""
 Result: TypeAlias = Literal["holds", "differs", "not seen"]
