@@ -419,7 +419,8 @@ def copy_of_the_tree(seconds: int) -> Iterator[Tree]:
         os.chdir(copy)
         os.environ["PYTHONPATH"] = str(copy / "src")
         own = {str(ROOT / each) for each in ("", "src", "tests")}
-        sys.path[:] = [str(copy / "src"), str(copy / "tests"), *(each for each in sys.path if each not in own)]
+        ours = [str(copy / "src"), str(copy / "tests"), str(copy)]  # the last one for `benchmarks`
+        sys.path[:] = [*ours, *(each for each in sys.path if each not in own)]
         for name in LIBRARIES:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
