@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
@@ -21,6 +21,7 @@ from assay.evaluation import evaluate
 from assay.evaluation.results.provenance import file_digests, model_digest
 from assay.report import Report
 from assay.verify import Verification, VerificationCheck, verify_by_report, verify_file, verify_recount
+from assay.verify.device_file import is_device_file, verify_device_file
 from assay.verify.recount import metrics_of
 from assay.verify.statement import statement_of
 
@@ -30,6 +31,8 @@ _OF_CODE = ("inputs", "target", "preds", "weights", "ids", "column", "cluster", 
 def run(options: VerifyCommand) -> None:
     """Verify a report, print the checks, and exit with 0 (verified), 1 (contradicted) or 2 (not enough evidence)."""
     check_output(options)
+    if is_device_file(options.report):
+        _print(Verification.of(*verify_device_file(options.report)), options)
     report, checks = verify_file(options.report)
     if report is not None and options.model:
         checks += _rerun(report, options)
@@ -38,7 +41,10 @@ def run(options: VerifyCommand) -> None:
         columns = {name: getattr(options, name) for name in names if getattr(options, name)}
         checks += verify_recount(report, options.data, columns)
     title = str(options.report) if report is None else report.title
-    result = Verification.of(title, checks)
+    _print(Verification.of(title, checks), options)
+
+
+def _print(result: Verification, options: VerifyCommand) -> NoReturn:
     print_as(result, options)
     if report is not None and options.statement is not None:
         _write_statement(report, result, options)

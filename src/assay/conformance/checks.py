@@ -38,6 +38,8 @@ from assay.tally.triton_check import check_kernels
 Found: TypeAlias = tuple[Result, str, str]
 """The result of a check, what the device did, and what was expected."""
 RUNS = "runs"
+TRITON = "integers: kernels in Triton"
+"""A check of builds of torch for CUDA alone."""
 LENGTH = 300  # characters of an error that are kept
 
 
@@ -165,7 +167,7 @@ def _integers() -> Iterator[ConformanceCheck]:
     for name in OPERATIONS:
         yield ConformanceCheck("integers", name, partial(_operation, name))
     if torch.version.cuda is not None:
-        yield ConformanceCheck("integers", "kernels in Triton", _kernels)
+        yield ConformanceCheck("integers", TRITON.partition(": ")[2], _kernels)
 
 
 def _operation(name: str, device: str) -> Found:

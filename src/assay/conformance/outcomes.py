@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -81,6 +82,11 @@ class Expectations(Record, schema="assay.device_expectations/1"):
     behaviours: tuple[ExpectedAnswers, ...]
     values: dict[str, tuple[float, ...]]
     metrics: dict[str, MetricValue]
+
+    @property
+    def digest(self) -> str:
+        """The digest of what is expected."""
+        return str(json.loads(self.to_json())["digest"])
 
     def answers(self, device: str) -> dict[str, str]:
         """What a device is expected to answer, by question; what is not certain is left out.

@@ -145,7 +145,9 @@ class VerifyCommand(OutputOptions):
     against both. What this cannot see is listed.
     """
 
-    report: Location = argument("The report as JSON.", None, required="the file of a report")
+    report: Location = argument(
+        "The report as JSON, or the file of assay devices --check.", None, required="the file of a report"
+    )
     data: Location | None = option("Count the predictions in this table again; with --model, measure on this data.")
     preds: str = string("Take the predictions from this column; by default from the recorded one.")
     target: str = string("Take the target from this column; by default from the recorded one.")
