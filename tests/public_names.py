@@ -8,7 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FILE = Path(__file__).with_suffix(".txt")
-PACKAGES = ("", "audit", "conformance", "devices", "errors", "language", "metrics", "pretend", "quantize", "report", "wrappers")
+PACKAGES = (
+    "",
+    "audit",
+    "conformance",
+    "devices",
+    "errors",
+    "language",
+    "metrics",
+    "pretend",
+    "quantize",
+    "report",
+    "wrappers",
+)
 NAMES_ALONE = ("integrations",)  # whose modules import other libraries
 
 

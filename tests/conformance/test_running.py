@@ -66,7 +66,7 @@ def test_the_file_holds_what_was_found_and_comes_back_equal(few, tmp_path):
     path = found.save(tmp_path / "cpu.json")
     assert DeviceCheck.load(path) == found
     data = json.loads(Path(path).read_text())
-    assert (data["schema"], data["device"], data["how"]) == ("assay.device_check/1", "cpu", "real")
+    assert (data["schema"], data["device"], data["how"]) == ("assay.device-check/1", "cpu", "real")
     assert data["machine"].keys() == {"system", "processor", "python", "torch", "assay"}
     assert {"kind": "values", "name": "it", "result": "differs", "got": "1.5", "expected": "2.5"} in data["outcomes"]
     assert {"kind": "laws", "name": "it", "result": "holds"} in data["outcomes"]
@@ -75,7 +75,7 @@ def test_the_file_holds_what_was_found_and_comes_back_equal(few, tmp_path):
 def test_a_file_that_was_edited_or_cut_is_refused(few, tmp_path):
     path = Path(check_device("cpu").save(tmp_path / "cpu.json"))
     text = path.read_text()
-    for broken in (text.replace('"real"', '"pretended"'), text[:-20], text.replace("device_check/1", "device_check/2")):
+    for broken in (text.replace('"real"', '"pretended"'), text[:-20], text.replace("device-check/1", "device-check/2")):
         with pytest.raises(StateError):
             DeviceCheck.from_json(broken)
     with pytest.raises(StateError, match="how"):

@@ -68,7 +68,7 @@ class ExpectedAnswers(Record):
 
 
 @dataclass(frozen=True, eq=False)
-class Expectations(Record, schema="assay.device_expectations/1"):
+class Expectations(Record, schema="assay.device-expectations/1"):
     """What is expected of devices: made on the CPU, and on pretended devices by the facts about them.
 
     Args:

@@ -19,7 +19,7 @@ PRETENDED = "PRETENDED: computed by the CPU by the facts about the device. It sa
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceCheck(Record, Viewable, schema="assay.device_check/1"):
+class DeviceCheck(Record, Viewable, schema="assay.device-check/1"):
     """What the checks of a device found.
 
     Args:

@@ -20,7 +20,7 @@ SHOWN = 3
 def is_device_file(path: str | os.PathLike[str]) -> bool:
     """Whether a file says that it is one of ``assay devices --check``, of any version."""
     with suppress(LookupError, TypeError, ValueError, OSError):
-        return str(json.loads(read_text(path))["schema"]).startswith("assay.device_check/")
+        return str(json.loads(read_text(path))["schema"]).startswith("assay.device-check/")
     return False
 
 
