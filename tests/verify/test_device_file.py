@@ -13,6 +13,7 @@ from assay.conformance import CheckOutcome, DeviceCheck
 from assay.conformance.checks import TRITON, checks_for
 from assay.conformance.outcomes import expectations
 from assay.conformance.running import machine
+from assay.errors import ConfigError
 from assay.verify import Verification
 from assay.verify.device_file import is_device_file, verify_device_file
 
@@ -39,6 +40,13 @@ def test_a_sound_file_is_verified(file):
     assert done.exit_code == 0, done.output
     assert "cpu, real: holds" in done.output
     assert is_device_file(file)
+
+
+@pytest.mark.parametrize("option", ["data", "model", "statement"])
+def test_options_that_are_for_reports_are_refused(file, option):
+    done = CliRunner().invoke(app, ["verify", str(file), f"--{option}", "it"])
+    assert isinstance(done.exception, ConfigError)
+    assert f"--{option}" in str(done.exception)
 
 
 def test_damage_is_found(file):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 
@@ -31,8 +31,22 @@ _OF_CODE = ("inputs", "target", "preds", "weights", "ids", "column", "cluster", 
 def run(options: VerifyCommand) -> None:
     """Verify a report, print the checks, and exit with 0 (verified), 1 (contradicted) or 2 (not enough evidence)."""
     check_output(options)
-    if is_device_file(options.report):
-        _print(Verification.of(*verify_device_file(options.report)), options)
+    result = _of_device(options) if is_device_file(options.report) else _of_report(options)
+    raise typer.Exit(result.exit_code)
+
+
+def _of_device(options: VerifyCommand) -> Verification:
+    """The file of a device check: nothing is counted or run again."""
+    given = [name for name in ("data", "model", "statement") if getattr(options, name)]
+    if given:
+        do = "Leave it out: the file of a device check is verified by itself"
+        raise ConfigError(describe(f"--{given[0]}", "the file of a device check", "a report", do))
+    result = Verification.of(*verify_device_file(options.report))
+    print_as(result, options)
+    return result
+
+
+def _of_report(options: VerifyCommand) -> Verification:
     report, checks = verify_file(options.report)
     if report is not None and options.model:
         checks += _rerun(report, options)
@@ -41,14 +55,11 @@ def run(options: VerifyCommand) -> None:
         columns = {name: getattr(options, name) for name in names if getattr(options, name)}
         checks += verify_recount(report, options.data, columns)
     title = str(options.report) if report is None else report.title
-    _print(Verification.of(title, checks), options)
-
-
-def _print(result: Verification, options: VerifyCommand) -> NoReturn:
+    result = Verification.of(title, checks)
     print_as(result, options)
     if report is not None and options.statement is not None:
         _write_statement(report, result, options)
-    raise typer.Exit(result.exit_code)
+    return result
 
 
 def _write_statement(report: Report, result: Verification, options: VerifyCommand) -> None:
