@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.meshes.cases import COMPARED, CONFIGURATIONS, Configuration, case_of, label
+from benchmarks.meshes.cases import COMPARED, CONFIGURATIONS, case_of
+from benchmarks.meshes.configuration import Configuration, label
 from benchmarks.meshes.groups import KILLED, NO_END, results
 from benchmarks.meshes.others import OTHERS, PRELOADED
 

@@ -56,6 +56,15 @@ def fully_sharded(on: DeviceMesh | None = None, model: nn.Module | None = None) 
     return fully_shard(model, mesh=on)
 
 
+def sharded_and_parallel(shape: tuple[int, ...], names: str, over: str, along: str) -> nn.Module:
+    on = mesh(shape, names)
+    return fully_sharded(on[tuple(over.split())] if " " in over else on[over], tensor_parallel(on[along]))
+
+
+def parallel_on_two() -> nn.Module:
+    return tensor_parallel(mesh((2,), "tp"))
+
+
 def fsdp1(**options: object) -> nn.Module:
     return FullyShardedDataParallel(network(), device_id=torch.device("cpu"), **options)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,10 +29,8 @@ from assay.evaluation.model.pipelines import own_shapes
 from assay.evaluation.observe.clusters import ClustersByIndex, is_selector
 from assay.evaluation.observe.observers import Observer, Observers
 from assay.evaluation.observe.slices import SliceSpec, parse_slices
-from assay.evaluation.processes.arrange import Introduction, arranged, groups_of, introduce
-from assay.evaluation.processes.companions import Companions, check_outputs, is_of_a_collective
-from assay.evaluation.processes.model_digest import ModelDigest, check_models
-from assay.evaluation.processes.place import same_models
+from assay.evaluation.processes.companions import Companions, check_outputs
+from assay.evaluation.processes.join import Hello, companions_of, connected, grad_mode_of, hello, join
 from assay.evaluation.processes.ranks import Ranks, local_rank, process_group
 from assay.evaluation.results.diagnostics import Diagnostics, choose_diagnostics
 from assay.evaluation.results.early_end import EarlyEnd, in_random_order
@@ -174,26 +172,15 @@ def evaluate_with_options(
         start = time.perf_counter()
         prepared: list[_Preparation] = []
 
-        def prepare() -> _Hello | None:
+        def prepare() -> Hello | None:
             prepared.append(_prepare(open_inputs(model, data, metrics, options), ranks))
-            if ranks.alone:
-                return None
             inner = prepared[0].inputs.model
-            introduction = introduce(inner, options.mesh, options.data_group, ranks.own, ranks.count)
-            return _Hello(introduction, ModelDigest.of(inner, buffers_of_rank_0(model)))
+            return hello(inner, options.mesh, options.data_group, ranks, buffers_of_rank_0(model))
 
         everyone = [each for each in ranks.gather(prepare) if each is not None]
         companions = _join(prepared[0], everyone, ranks) if everyone else None
         broadcast_buffers(model)
         return _evaluate(prepared[0], ranks, more or {}, start, termination, companions)
-
-
-@dataclass(frozen=True)
-class _Hello:
-    """What a process tells the others of its model."""
-
-    introduction: Introduction
-    model: ModelDigest
 
 
 @dataclass(frozen=True)
@@ -265,7 +252,7 @@ def _evaluate(
         position=position,
         termination=termination,
         companions=companions,
-        grad_mode=torch.no_grad if preparation.forward.outputs.members else torch.inference_mode,
+        grad_mode=grad_mode_of(ranks),
         spare=lambda: _spare(source),
         is_decided=(lambda: False) if early is None else early.is_decided,
     )
@@ -274,7 +261,7 @@ def _evaluate(
     progress = EvaluationProgress(meter, total, options.progress, ranks.own, ranks.place.count, preparation.metrics)
     units = source.batches(remaining)
     most, rows = (0, 0) if companions is None or isinstance(remaining, int) else _most(remaining, ranks)
-    with ready(model, assigned.device.value), own_shapes(model, rows), _connected(companions, ranks), progress as bar:
+    with ready(model, assigned.device.value), own_shapes(model, rows), connected(companions, ranks), progress as bar:
         if companions is not None and isinstance(remaining, int):
             units = one_by_one(units, companions.most, companions.borrowed)
         elif companions is not None and not isinstance(remaining, int):
@@ -336,42 +323,16 @@ def _prepare(inputs: Inputs, ranks: Ranks) -> _Preparation:
     return _Preparation(inputs, meter_of_metrics.metrics, diagnostics, meter, slices, reader, assigned, forward)
 
 
-def _join(preparation: _Preparation, introductions: Sequence[_Hello], ranks: Ranks) -> Companions | None:
-    """Take this process's place among the others; the processes that it shares the model with, where there are some.
-
-    Raises:
-        ConfigError: processes have different models, or it is not known how they stand to each other.
-    """
+def _join(preparation: _Preparation, everyone: Sequence[Hello], ranks: Ranks) -> Companions | None:
+    """Take this process's place among the others; the processes that it shares the model with, where there are some."""
     options, forward = preparation.inputs.options, preparation.forward
-    places = arranged([each.introduction for each in introductions])
-    own = introductions[ranks.own].introduction
-    for part in same_models(places, own.is_said):
-        check_models({rank: introductions[rank].model for rank in part})
-    ranks.place = place = places[ranks.own]
-    forward.guarded = not place.communicates
-    if not place.communicates:
-        return None
-    forward.outputs.members = place.members
-    forward.outputs.classes = preparation.meter.plan.label_classes
-    groups = groups_of(preparation.inputs.model, options.mesh, options.data_group)
-    return Companions(place, ranks.store, options.rank_timeout_s, groups)
-
-
-@contextmanager
-def _connected(companions: Companions | None, ranks: Ranks) -> Iterator[None]:
-    """The processes that share a model find each other; a `RankError` where one does not come."""
-    if companions is None:
-        yield
-        return
-    with ExitStack() as stack:
-        ranks.note(0, "loading")
-        try:
-            stack.enter_context(companions)
-        except Exception as error:
-            if is_of_a_collective(error):
-                raise ranks.left_alone(error) from error
-            raise
-        yield
+    join(everyone, ranks)
+    companions = companions_of(preparation.inputs.model, options.mesh, options.data_group, ranks)
+    forward.guarded = companions is None
+    if companions is not None:
+        forward.outputs.members = ranks.place.members
+        forward.outputs.classes = preparation.meter.plan.label_classes
+    return companions
 
 
 def _most(own: Lists, ranks: Ranks) -> tuple[int, int]:

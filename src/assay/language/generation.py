@@ -16,8 +16,10 @@ from assay.devices.cost import cost
 from assay.devices.placement import to_host
 from assay.errors import AssayError, ConfigError, InvalidValuesError, describe
 from assay.evaluation.model.forward import homes, ready
+from assay.evaluation.processes.companions import is_of_a_collective
 from assay.language.causal import CausalModel, logits_of, positions_of, takes
 from assay.language.tokens import ByteTokenizer, Tokenizer
+from assay.meter.distributed_tensors import whole
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Generation:
         return self.prompt + self.text
 
 
-def _chooser(temperature: float, top_k: int | None, seed: int) -> Callable[[Tensor], int]:
+def chooser(temperature: float = 0.0, top_k: int | None = None, seed: int = 0) -> Callable[[Tensor], int]:
     """A function from the logits `(V,)` of the next token to the token.
 
     Tokens are drawn on the CPU from probabilities in float64, so a seed means the same on every device that gives the
@@ -130,32 +132,65 @@ def generate(
         >>> generate(torch.nn.Embedding.from_pretrained(rows), "ab", 3, device="cpu").text
         'cde'
     """
+    choose = chooser(temperature, top_k, seed)
+    assigned = assign(device, homes(model)).device.value
+    with ready(model, assigned), torch.inference_mode():
+        return generate_by(
+            model, prompt, max_new_tokens, choose, assigned, tokenizer=tokenizer, until=until, watch=watch
+        )
+
+
+def generate_by(
+    model: Callable[..., Any],
+    prompt: str | Sequence[int],
+    max_new_tokens: int,
+    choose: Callable[[Any], int],
+    device: torch.device,
+    *,
+    tokenizer: Tokenizer | None = None,
+    until: Sequence[str] = (),
+    watch: Callable[[str], None] | None = None,
+    multiple: int = 1,
+) -> Generation:
+    """`generate` with a model that is ready on a device.
+
+    Args:
+        model: see there.
+        prompt: see there.
+        max_new_tokens: see there.
+        choose: the next token by the logits `(V,)`; of None where this process has no outputs of the model.
+        device: where the model is.
+        tokenizer: see there.
+        until: see there.
+        watch: see there.
+        multiple: of how many tokens the model is given a multiple, if it keeps no cache.
+    """
     tokenizer, until = tokenizer or ByteTokenizer(), [each for each in until if each]
-    choose = _chooser(temperature, top_k, seed)
     ids = _ids_of(prompt, tokenizer)
     _check(ids, max_new_tokens, positions_of(model))
-    assigned = assign(device, homes(model)).device.value
     new_ids: list[int] = []
-    with ready(model, assigned), torch.inference_mode():
-        logits = (_cached if takes(model, "past_key_values") else _whole)(model, list(ids), assigned)
-        stream = _tokens(logits, choose, max_new_tokens, _stops(model, tokenizer))
-        with cost(assigned) as first:
-            start = _first(stream)
-        with cost(assigned) as rest:
-            for token in chain(start, stream):
-                new_ids.append(token)
-                if watch is None and not until:
-                    continue
-                text = tokenizer.decode(new_ids)
-                if watch is not None:
-                    watch(_before(text, until))
-                if any(each in text for each in until):
-                    break
+    if takes(model, "past_key_values"):
+        logits = _cached(model, list(ids), device)
+    else:
+        logits = _uncached(model, list(ids), device, multiple)
+    stream = _tokens(logits, choose, max_new_tokens, _stops(model, tokenizer))
+    with cost(device) as first:
+        start = _first(stream)
+    with cost(device) as rest:
+        for token in chain(start, stream):
+            new_ids.append(token)
+            if watch is None and not until:
+                continue
+            text = tokenizer.decode(new_ids)
+            if watch is not None:
+                watch(_before(text, until))
+            if any(each in text for each in until):
+                break
     peak = max((each.peak_bytes for each in (first, rest) if each.peak_bytes is not None), default=None)
     text = _before(tokenizer.decode(new_ids), until)
     said = prompt if isinstance(prompt, str) else tokenizer.decode(ids)
     seconds = first.seconds, rest.seconds
-    return Generation(said, text, tuple(new_ids), len(ids), *seconds, peak, first.memory, str(assigned))
+    return Generation(said, text, tuple(new_ids), len(ids), *seconds, peak, first.memory, str(device))
 
 
 def _ids_of(prompt: str | Sequence[int], tokenizer: Tokenizer) -> list[int]:
@@ -197,13 +232,18 @@ def _first(stream: Iterator[int]) -> list[int]:
     except AssayError:
         raise
     except Exception as error:
+        if is_of_a_collective(error):
+            raise
         got = f"{type(error).__name__}: {error}"
         do = "Pass a causal language model, and the tokenizer that belongs to it"
         raise ConfigError(describe("model", got, "logits for token ids of shape (1, T)", do)) from error
 
 
 def _tokens(
-    logits: Callable[[int | None], Tensor], choose: Callable[[Tensor], int], count: int, stops: frozenset[int]
+    logits: Callable[[int | None], Tensor | None],
+    choose: Callable[[Any], int],
+    count: int,
+    stops: frozenset[int],
 ) -> Iterator[int]:
     token = None
     for _ in range(count):
@@ -213,19 +253,23 @@ def _tokens(
         yield token
 
 
-def _whole(model: Callable[..., Any], ids: list[int], device: torch.device) -> Callable[[int | None], Tensor]:
+def _uncached(
+    model: Callable[..., Any], ids: list[int], device: torch.device, multiple: int
+) -> Callable[[int | None], Tensor | None]:
     """A function of each new token that gives a model all tokens so far, and returns the logits of the next one."""
     causal = CausalModel(model)
 
-    def logits(token: int | None) -> Tensor:
+    def logits(token: int | None) -> Tensor | None:
         if token is not None:
             ids.append(token)
-        return causal(torch.tensor([ids], device=device))[0, -1]  # type: ignore[no-any-return]
+        behind = [0] * (-len(ids) % multiple)  # no token looks at those behind it
+        found = causal(torch.tensor([ids + behind], device=device))
+        return None if found is None else whole(found[0, len(ids) - 1])
 
     return logits
 
 
-def _cached(model: Callable[..., Any], ids: list[int], device: torch.device) -> Callable[[int | None], Tensor]:
+def _cached(model: Callable[..., Any], ids: list[int], device: torch.device) -> Callable[[int | None], Tensor | None]:
     """The same for a model of Hugging Face, which is given what is new, and the keys and values of the rest."""
     past: Any = None
     options = {"use_cache": True} | ({"logits_to_keep": 1} if takes(model, "logits_to_keep") else {})
@@ -235,6 +279,6 @@ def _cached(model: Callable[..., Any], ids: list[int], device: torch.device) -> 
         new = torch.tensor([ids if token is None else [token]], device=device)
         outputs = model(new, past_key_values=past, **options)
         past = outputs.past_key_values
-        return logits_of(outputs)[0, -1]
+        return whole(logits_of(outputs)[0, -1])
 
     return logits

@@ -12,7 +12,7 @@ from assay.devices.policies import policy
 from assay.errors import ConfigError, ShapeError, describe
 from assay.language.causal import CausalModel
 from assay.language.windows import IGNORED
-from assay.meter.distributed_tensors import is_distributed, local_part, losses_at
+from assay.meter.distributed_tensors import first_largest, is_distributed, local_part, losses_at, whole
 from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import means, rounded
 from assay.metrics.per_sample import SampleTerms
@@ -63,20 +63,36 @@ def sharded_losses(logits: Any, labels: Tensor) -> Tensor:
         logits: sharded over texts, tokens or words, or replicated.
         labels: of all texts.
     """
+    part = local_part(logits, "logits")
+    known, flat = part.block(labels, 2), part.tensor.reshape(-1, part.tensor.shape[-1])
+    of_rows = known.reshape(-1)
+    losses = losses_at(flat, part.start[2], of_rows, part.sharded.get(2, ()), logits.shape[-1])
+    losses = torch.where(torch.eq(of_rows, IGNORED), torch.zeros_like(losses), losses)
+    return _of_all_tokens(losses.view(known.shape), logits, labels)
+
+
+def sharded_labels(logits: Any, labels: Tensor) -> Tensor:
+    """The most probable token by logits `(B, T, V)` of type `DTensor`, of which only these tokens are gathered.
+
+    Args:
+        logits: sharded over texts, tokens or words, or replicated.
+        labels: of all texts, for their shape.
+    """
+    part = local_part(logits, "logits")
+    known, flat = part.block(labels, 2), part.tensor.reshape(-1, part.tensor.shape[-1])
+    best = first_largest(flat, part.start[2], logits.shape[-1], part.sharded.get(2, ()))
+    return _of_all_tokens(best.view(known.shape), logits, labels)
+
+
+def _of_all_tokens(values: Tensor, logits: Any, labels: Tensor) -> Tensor:
+    """One value for each token of all texts, of which this process has those whose logits it has."""
     from torch.distributed.tensor import DTensor, Replicate  # not in a torch without distributed
 
-    part = local_part(logits, "logits")
-    known, local = part.block(labels, 2), part.tensor
-    flat, of_rows = local.reshape(-1, local.shape[-1]), known.reshape(-1)
-    losses = losses_at(flat, part.start[2], of_rows, part.sharded.get(2, ()), logits.shape[-1])
-    losses = torch.where(torch.eq(of_rows, IGNORED), torch.zeros_like(losses), losses).view(known.shape)
     placements = [Replicate() if each.is_shard() and each.dim % 3 == 2 else each for each in logits.placements]
     spread: Any = DTensor.from_local(
-        losses, logits.device_mesh, placements, run_check=False, shape=labels.shape, stride=(labels.shape[1], 1)
+        values, logits.device_mesh, placements, run_check=False, shape=labels.shape, stride=(labels.shape[1], 1)
     )
-    whole = spread.full_tensor()
-    gathered: Tensor = whole.wait() if type(whole).__name__ == "AsyncCollectiveTensor" else whole
-    return gathered
+    return whole(spread)
 
 
 def check_vocabulary(largest: int, size: int) -> None:

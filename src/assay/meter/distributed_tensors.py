@@ -96,6 +96,13 @@ def plain(value: Any) -> Tensor:
     return result
 
 
+def whole(value: Any) -> Tensor:
+    """All of a `DTensor`, gathered from the other processes, which must call this, too; a plain tensor unchanged."""
+    gathered: Any = value.full_tensor() if is_distributed(value) else value
+    result: Tensor = gathered.wait() if type(gathered).__name__ == "AsyncCollectiveTensor" else gathered
+    return result
+
+
 def first_largest(scores: Tensor, start: int, classes: int, groups: Sequence[Any]) -> Tensor:
     """The class with the largest score, the lowest of equal ones, in one reduction of 8 bytes a row (float64: two).
 

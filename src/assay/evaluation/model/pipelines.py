@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from assay.errors import ConfigError, describe
 from assay.evaluation.model.fixed_rows import in_parts, rows_of
@@ -25,7 +27,8 @@ class PipelineModel(nn.Module):
     """A schedule of a pipeline as a module that all its processes call with the same batch.
 
     Stages keep the shapes of the first microbatch, and give stale rows for others without an error. So every batch has
-    the same number of rows here: missing ones are copies of the last row, whose outputs are dropped.
+    the same number of rows here: missing ones are copies of the last row, whose outputs are dropped. Where inputs have
+    other shapes in other dimensions, such as more tokens, stages find out the shapes again.
 
     Args:
         schedule: such as `ScheduleGPipe`.
@@ -57,6 +60,7 @@ class PipelineModel(nn.Module):
         self.parts = nn.ModuleList(stage.submod for stage in stages)
         self.has_outputs = any(stage.is_last for stage in stages)
         self.rows = 0
+        self._shapes: list[tuple[Any, torch.Size]] | None = None
         self._schedule, self._microbatches = schedule, count
         self._takes_inputs = any(stage.is_first for stage in stages)
 
@@ -65,8 +69,11 @@ class PipelineModel(nn.Module):
         self.rows = -(-max(rows, 1) // self._microbatches) * self._microbatches
 
     def forget_shapes(self) -> None:
-        """Let the stages find out anew in which shapes they receive."""
+        """Let a call have any number of rows, and the stages find out anew in which shapes they receive."""
         self.rows = 0
+        self._forget_shapes()
+
+    def _forget_shapes(self) -> None:
         for name in _KNOWS_SHAPES:
             if hasattr(self._schedule, name):
                 setattr(self._schedule, name, False)
@@ -76,11 +83,18 @@ class PipelineModel(nn.Module):
         rows = rows_of(inputs, "Give the first stage a tensor with a row for each sample")
         if not self.rows:
             self.expect(rows)
+        shapes = [(each.dtype, each.shape[1:]) for each in tree_leaves(inputs) if isinstance(each, Tensor)]
+        if shapes != self._shapes:
+            self._forget_shapes()
+        self._shapes = shapes
         return in_parts(self._run, inputs, rows, self.rows, self.rows)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         with _without_loss(self._schedule):
-            return self._schedule.eval(*args, **kwargs) if self._takes_inputs else self._schedule.eval()
+            try:
+                return self._schedule.eval(*args, **kwargs) if self._takes_inputs else self._schedule.eval()
+            except RuntimeError as error:  # torch says in which stage, and not what was raised there
+                raise error.__cause__ or error from None
 
 
 @contextmanager

@@ -53,8 +53,11 @@ class Companions:
         self._exit = ExitStack()
 
     def __enter__(self) -> Self:
+        limit_s = self._timeout_s + _MARGIN_S
         for group in self._groups:
-            self._exit.enter_context(waits_at_most(group, self._timeout_s + _MARGIN_S))
+            self._exit.enter_context(waits_at_most(group, limit_s))
+        if all(dist.get_backend(group) == "gloo" for group in self._groups):
+            self._exit.enter_context(messages_wait_at_most(limit_s))
         if len(self.place.members) > 1:
             self._members = self._peers("members", self.place.members)
         self._step = self._peers("step", self.place.step) if self.place.needs_repeats else self._members
@@ -65,6 +68,10 @@ class Companions:
     ) -> None:
         self._members = self._step = None
         self._exit.close()
+
+    def largest(self, number: int) -> int:
+        """The largest of the numbers of the processes with the same samples."""
+        return number if self._members is None else self._members.largest(number)[0]
 
     def _peers(self, name: str, ranks: Group) -> _Peers:
         return _Peers(self._store, name, self.place.rank, ranks, self._timeout_s + _MARGIN_S)
@@ -220,3 +227,23 @@ def waits_at_most(group: Any, seconds: float) -> Iterator[None]:
         yield
     finally:
         change(before, group)
+
+
+@contextmanager
+def messages_wait_at_most(seconds: float) -> Iterator[None]:
+    """Inside, a wait for a message of one process to another raises after so many seconds, if the caller names none.
+
+    The timeout that a gloo group is given later holds for collectives; `irecv` and `isend`, of which pipelines are
+    made, wait as long as the group was first made to wait, by default 30 minutes (seen with torch 2.13).
+    """
+    work: Any = dist.Work
+    wait = work.wait
+
+    def waits(self: Any, timeout: timedelta = timedelta(seconds=seconds)) -> Any:
+        return wait(self, timeout)
+
+    work.wait = waits
+    try:
+        yield
+    finally:
+        work.wait = wait

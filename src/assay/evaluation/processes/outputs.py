@@ -9,7 +9,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.evaluation.processes.links import Group
-from assay.meter.distributed_tensors import first_largest, is_distributed, local_part
+from assay.meter.distributed_tensors import first_largest, is_distributed, local_part, whole
 
 
 @dataclass
@@ -39,21 +39,31 @@ class Outputs:
             ConfigError: other processes have parts, too.
         """
         if is_distributed(value):
-            ranks = sorted(value.device_mesh.mesh.flatten().tolist())
-            if not set(ranks) <= set(self.members):
-                got = f"a DTensor on ranks {', '.join(map(str, ranks))}, which do not all have the same samples"
-                do = "Return its local part (to_local()), or put it on the mesh of the tensor-parallel dimension"
-                expected = f"one on {', '.join(map(str, self.members))}"
-                raise ConfigError(describe("outputs of the model", got, expected, do))
+            check_members(value, self.members)
             if value.ndim > 1 and value.is_floating_point():
                 sharded = {each.dim % value.ndim for each in value.placements if each.is_shard()}
                 if sharded == {1} and value.shape[1] == self.classes:
                     return _labels(value)
                 self.gathered = self.gathered or bool(sharded & {1, value.ndim - 1})
-            value = value.full_tensor()
-        if type(value).__name__ == "AsyncCollectiveTensor":
-            value = value.wait()
-        return value
+        return whole(value)
+
+
+def check_members(value: Any, members: Group) -> None:
+    """Raise where processes with other samples have parts of an output, too.
+
+    Args:
+        value: an output.
+        members: the processes that were given the same samples.
+
+    Raises:
+        ConfigError: names all that have parts.
+    """
+    ranks = sorted(value.device_mesh.mesh.flatten().tolist()) if is_distributed(value) else []
+    if not set(ranks) <= set(members):
+        got = f"a DTensor on ranks {', '.join(map(str, ranks))}, which do not all have the same samples"
+        do = "Return its local part (to_local()), or put it on the mesh of the tensor-parallel dimension"
+        expected = f"one on {', '.join(map(str, members))}"
+        raise ConfigError(describe("outputs of the model", got, expected, do))
 
 
 def _labels(scores: Any) -> Tensor:

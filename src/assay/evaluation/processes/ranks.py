@@ -78,13 +78,14 @@ class Ranks:
 
     Args:
         timeout_s: how long a rank may be silent.
+        only_this: take this process for the only one.
 
     Attributes:
         place: which samples this process is given, and with whom; by default each has its own.
     """
 
-    def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
-        together = dist.is_available() and dist.is_initialized()
+    def __init__(self, timeout_s: float = TIMEOUT_S, only_this: bool = False) -> None:
+        together = dist.is_available() and dist.is_initialized() and not only_this
         self.own = dist.get_rank() if together else 0
         self.count = dist.get_world_size() if together else 1
         self.place = apart(self.own, self.count)
@@ -163,9 +164,11 @@ class Ranks:
         if not got:
             others = self.place.step if len(self.place.step) > 1 else range(self.count)
             positions = {rank: self._position_of(rank) for rank in others if rank != self.own}
-            behind = min(positions, key=lambda rank: positions[rank])
-            where = f"in batch {positions[behind][0]}" if positions[behind][0] >= 0 else "of which nothing was heard"
-            got = f"batch {batch} ({doing}), to which other ranks did not come; rank {behind} is the last, {where}"
+            least = min(positions.values())
+            last = [str(rank) for rank, position in positions.items() if position == least]
+            named = f"rank {last[0]} is" if len(last) == 1 else f"ranks {', '.join(last)} are"
+            where = f"in batch {least[0]}" if least[0] >= 0 else "of which nothing was heard"
+            got = f"batch {batch} ({doing}), to which other ranks did not come; {named} the last, {where}"
         first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         do = "See the error of that rank; run again"
         return RankError(describe("ranks", f"{got} ({first})", f"{self.count} ranks that work", do))

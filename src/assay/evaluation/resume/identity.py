@@ -64,7 +64,7 @@ class Identity:
         return {
             "metrics": [described, self.digest(dict(meter.metrics), "metrics")],
             "data": self._data(source, ranks),
-            "model": self._model(model, ranks),
+            "model": self.of_model(model, ranks),
             "precision": options.precision,
             "compile": self.digest(options.compile, "compile"),
             "slices, samples, intervals or seed": [followed, self.digest(dict(slices.selectors), "slices")],
@@ -83,7 +83,8 @@ class Identity:
         except NoDigestError as error:
             raise _refused(str(error)) from error
 
-    def _model(self, model: Any, ranks: Ranks) -> Any:
+    def of_model(self, model: Any, ranks: Ranks) -> Any:
+        """The digest of a model; of one that is shared the digests of its parts, on all processes that call this."""
         if not ranks.place.communicates:
             return self.digest(model, "model")
         parts = set(ranks.gather(lambda: shared_digest(model, self.digest)))
