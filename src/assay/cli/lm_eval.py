@@ -12,7 +12,7 @@ from assay.report import Report
 
 
 def run(options: LmEvalCommand) -> None:
-    """Measure, write the report where a folder was named, and print it."""
+    """Measure, write the report where a folder was named, and print it; of several processes the first one does."""
     measure_and_show(lambda: _measure(options), options)
 
 
@@ -37,6 +37,7 @@ def _measure(options: LmEvalCommand) -> Report:
         seed=options.seed,
         resume=options.resume,
         run_id=options.run_id,
+        mesh=options.mesh or None,
         title=options.title or named.name,
     )
     return replace(report, notes=(*report.notes, f"Model: {named.name} ({named.what})."))

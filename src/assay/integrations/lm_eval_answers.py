@@ -21,6 +21,9 @@ from assay.errors import ConfigError, StateError, describe
 Likelihood: TypeAlias = tuple[float, bool]
 """The log likelihood of some tokens, and whether each is the most probable one."""
 
+AnswerContent: TypeAlias = tuple[dict[str, str], dict[str, Likelihood], dict[str, str]]
+"""The digests of requests, likelihoods and texts that a store has."""
+
 EVERY_S = 30.0
 MOST_OF_THE_TIME = 0.05
 _ANEW = "Name another folder, or delete this one to start anew"
@@ -83,6 +86,15 @@ class AnswerStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.save()
+
+    @property
+    def content(self) -> AnswerContent:
+        """What is known so far, for a store of another process."""
+        return self.requests, self.likelihoods, self.texts
+
+    @content.setter
+    def content(self, content: AnswerContent) -> None:
+        self.requests, self.likelihoods, self.texts = content
 
     def begin(self, kind: str, digests: Sequence[str]) -> None:
         """Compare all requests of a kind with those of the run before.

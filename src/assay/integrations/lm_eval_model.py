@@ -1,50 +1,45 @@
-"""lm-eval: a language model as one of lm-eval's, and a report of its tasks; what a task asks is said by lm-eval."""
+"""lm-eval: a language model as one of lm-eval's; what a task asks is said by lm-eval."""
 
 from __future__ import annotations
 
-import logging
 import math
-import os
-import tempfile
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from assay import __version__
 from assay.devices.assign import assign
 from assay.devices.placement import to_host
-from assay.errors import AssayWarning, ConfigError, InputError, InvalidValuesWarning, describe, warn
+from assay.errors import ConfigError, InputError, InvalidValuesWarning, describe, warn
 from assay.evaluation.model.data_parallel import unwrapped
 from assay.evaluation.model.forward import homes, ready
-from assay.evaluation.model.pipelines import as_pipeline
+from assay.evaluation.model.pipelines import as_pipeline, own_shapes
 from assay.evaluation.processes.links import SAME, links_of
+from assay.evaluation.processes.outputs import check_members
+from assay.evaluation.processes.ranks import local_rank
 from assay.evaluation.processes.reachable import modules_of
-from assay.evaluation.resume.identity import Identity
-from assay.evaluation.resume.termination import saves_on_sigterm
-from assay.integrations.lm_eval import read_lm_eval
 from assay.integrations.lm_eval_answers import AnswerStore, digest_of
+from assay.integrations.lm_eval_processes import RequestProcesses
 from assay.integrations.lm_eval_samples import check_finite
 from assay.integrations.optional_packages import import_package
 from assay.language.causal import CausalModel, positions_of, vocabulary_of
 from assay.language.conversation import ChatTemplate, Message
-from assay.language.generation import generate
-from assay.language.losses import check_vocabulary
+from assay.language.generation import chooser, generate_by
+from assay.language.losses import check_vocabulary, sharded_labels, sharded_losses
 from assay.language.scoring import BATCH_SIZE
 from assay.language.tokens import ByteTokenizer, Tokenizer
+from assay.language.windows import IGNORED
+from assay.meter.distributed_tensors import is_distributed, whole
 from assay.progress import ProgressBar
-from assay.report import Report
 
-_PURPOSE = "its tasks"
-_BASE: Any = import_package("lm_eval.api.model", _PURPOSE).TemplateLM
-BOOTSTRAP = 1000
-"""Resamples of metrics that are no mean over samples; the others have closed-form intervals."""
+PURPOSE = "its tasks"
+_BASE: Any = import_package("lm_eval.api.model", PURPOSE).TemplateLM
 MAX_LENGTH, MAX_NEW_TOKENS = 2048, 256  # where neither model nor task says: those of lm-eval
+_SETTINGS = ("until", "max_gen_toks", "do_sample", "temperature", "top_k")
+"""Of a task that lets a model continue texts; the temperature says what `do_sample` would."""
 NEWLINE = 10  # what stands before a text of bytes
 
 Span = tuple[tuple[str, str] | None, list[int], list[int]]
@@ -56,16 +51,18 @@ class LmEvalModel(_BASE):  # type: ignore[misc]
 
     The log likelihood of a text is the exact sum of those of its tokens, each computed in float32, rounded once to
     float64; it does not depend on the order of requests. Texts, tokens and windows are those of lm-eval's own `hf`.
+    `run_lm_eval` shares out requests over processes; elsewhere each process answers all that it is given.
 
     Args:
-        model: gives logits `(B, T, V)` for token ids `(B, T)`.
+        model: gives logits `(B, T, V)` for token ids `(B, T)`. A model of which other processes have parts is for
+            `run_lm_eval`.
         tokenizer: makes tokens of text; bytes by default.
         max_length: how many tokens the model is given at most; by default what it can hold, else 2,048.
         batch_size: requests at once.
         device: where to run; as in `assay.evaluate`.
 
     Raises:
-        ConfigError: more tokens than the model can hold, or processes have parts of the model.
+        ConfigError: more tokens than the model can hold.
         MissingDependencyError: lm-eval is not installed.
 
     Source: Gao et al., The Language Model Evaluation Harness; `models/huggingface.py` of 0.4.13.
@@ -81,17 +78,18 @@ class LmEvalModel(_BASE):  # type: ignore[misc]
         device: str | torch.device = "auto",
     ) -> None:
         super().__init__()
-        _check_whole(model)
         positions = positions_of(model)
         if max_length is not None and positions is not None and max_length > positions:
             do = f"Pass at most max_length={positions}"
             raise ConfigError(describe("max_length", max_length, f"what the model can hold, {positions} tokens", do))
-        self.model, self.tokenizer = model, tokenizer or ByteTokenizer()
+        self.given, self.model, self.tokenizer = model, as_pipeline(unwrapped(model)), tokenizer or ByteTokenizer()
         self.max_length = max_length or positions or MAX_LENGTH
         self.batch_size = batch_size
-        self._device = assign(device, homes(model)).device.value
+        self._device = assign(device, homes(self.model), local_rank()).device.value
         self.answers: AnswerStore | None = None
         """Where answers are kept, so that a run that is killed resumes; None to keep none."""
+        self.processes = RequestProcesses()
+        """The processes that answer requests together."""
 
     @property
     def eot_token_id(self) -> int | None:
@@ -145,7 +143,7 @@ class LmEvalModel(_BASE):  # type: ignore[misc]
         Raises:
             InvalidValuesError: log likelihoods are NaN or infinite, as those of logits that are.
         """
-        utils = import_package("lm_eval.utils", _PURPOSE)
+        utils = import_package("lm_eval.utils", PURPOSE)
         spans: list[Span] = []
         owners: list[int] = []
         for number, request in enumerate(requests):
@@ -168,25 +166,66 @@ class LmEvalModel(_BASE):  # type: ignore[misc]
         """The log likelihood of the tokens of each request, and whether each is the most probable one."""
         self._check(requests)
         digests = [digest_of([*before], [*after]) for _, before, after in requests]
-        answers = self.answers or AnswerStore()
-        answers.begin("loglikelihood_rolling" if requests and requests[0][0] is None else "loglikelihood", digests)
+        kind = "loglikelihood_rolling" if requests and requests[0][0] is None else "loglikelihood"
+        answers = self._begun(kind, digests)
         order = sorted(range(len(requests)), key=lambda k: -len(requests[k][1]) - len(requests[k][2]))
-        with (
-            ProgressBar("Log likelihoods", len(requests)) as bar,
-            ready(self.model, self._device),
-            torch.inference_mode(),
-        ):
-            for k in range(0, len(order), self.batch_size):
-                batch = order[k : k + self.batch_size]
+        batches = [order[k : k + self.batch_size] for k in range(0, len(order), self.batch_size)]
+
+        def answered(batch: list[int]) -> None:
+            for number in batch:
+                if (request := requests[number][0]) is not None:
+                    self.cache_hook.add_partial("loglikelihood", request, answers.likelihoods[digests[number]])
+            bar.update(advance=len(batch))
+
+        def missing() -> Iterator[list[int]]:  # whole batches, for the same bits
+            for batch in batches:
                 if any(digests[number] not in answers.likelihoods for number in batch):
-                    scores = self._scores([requests[number] for number in batch])  # whole batches, for the same bits
-                    answers.add_likelihoods([digests[number] for number in batch], scores)
-                for number in batch:
-                    if (request := requests[number][0]) is not None:
-                        result = answers.likelihoods[digests[number]]
-                        self.cache_hook.add_partial("loglikelihood", request, result)
-                bar.update(advance=len(batch))
+                    yield batch
+                else:
+                    answered(batch)
+
+        with self._bar("Log likelihoods", len(requests)) as bar, self._ready(self.batch_size) as model:
+            scores = self.processes.answered(
+                missing(),
+                lambda batch: list(self._scores(model, [requests[number] for number in batch])),
+                self._spare(model),
+            )
+            for batch, found in scores:
+                answers.add_likelihoods([digests[number] for number in batch], found)
+                answered(batch)
         return [answers.likelihoods[digest] for digest in digests]
+
+    def _begun(self, kind: str, digests: Sequence[str]) -> AnswerStore:
+        """Where answers to some requests are put, with those of the run before."""
+        answers = self.answers or AnswerStore()
+        self.processes.same(kind, digest_of(*digests))
+        answers.begin(kind, digests)
+        return answers
+
+    def _bar(self, title: str, total: int) -> ProgressBar:
+        return ProgressBar(title, total, rank=self.processes.ranks.own)
+
+    @contextmanager
+    def _ready(self, rows: int) -> Iterator[Any]:
+        """The model, ready to be called with so many rows at most.
+
+        Raises:
+            ConfigError: other processes have parts of it, and do not know when to call it.
+        """
+        if self.processes.ranks.alone:
+            check_whole(self.model)
+        with (
+            ready(self.model, self._device),
+            own_shapes(self.model, rows),
+            self.processes.grad_mode(),
+            self.processes.in_step(self.model) as model,
+        ):
+            yield model
+
+    def _spare(self, model: Any) -> Callable[[], Any]:
+        """A call of the model whose outputs are thrown away."""
+        ids = torch.zeros((1, 2 * self.processes.multiple), dtype=torch.int64, device=self._device)
+        return lambda: CausalModel(model)(ids)
 
     def _check(self, requests: Sequence[Span]) -> None:
         """Raise where there is nothing before a text or a token is none of the model's; warn where a text is cut."""
@@ -202,59 +241,101 @@ class LmEvalModel(_BASE):  # type: ignore[misc]
             do = "Use fewer examples in the prompt (--num-fewshot)"
             warn(describe("requests", got, "what the model holds", do), InvalidValuesWarning)
 
-    def _scores(self, spans: Sequence[Span]) -> Iterator[tuple[float, bool]]:
+    def _scores(self, model: Any, spans: Sequence[Span]) -> Iterator[tuple[float, bool]]:
         """Those of some requests of about the same length; after the shorter ones stands what no token looks at."""
         rows = [(before + after)[:-1][-self.max_length :] for _, before, after in spans]
-        longest = max(map(len, rows))
+        multiple, positions = self.processes.multiple, positions_of(self.model)
+        longest = -(-max(map(len, rows)) // multiple) * multiple
+        longest = longest if positions is None else min(longest, positions)
         ids = torch.tensor([row + [0] * (longest - len(row)) for row in rows], device=self._device)
-        logits = CausalModel(self.model)(ids)
-        for row, (_, _, after), scores in zip(rows, spans, logits, strict=True):
-            yield _likelihood(scores[len(row) - len(after) : len(row)], torch.tensor(after, device=scores.device))
+        logits = CausalModel(model)(ids)
+        if logits is None:  # of a pipeline only the last stage has outputs
+            return
+        check_members(logits, self.processes.ranks.place.members)
+        parts = [slice(len(row) - len(after), len(row)) for row, (_, _, after) in zip(rows, spans, strict=True)]
+        if is_distributed(logits):
+            yield from _sharded_likelihoods(logits, parts, [after for _, _, after in spans])
+            return
+        for part, (_, _, after), scores in zip(parts, spans, whole(logits), strict=True):
+            yield _likelihood(scores[part], torch.tensor(after, device=scores.device))
 
     def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
         """How the model continues each text, up to one of some strings."""
-        settings = import_package("lm_eval.models.utils", _PURPOSE).normalize_gen_kwargs
+        settings = import_package("lm_eval.models.utils", PURPOSE).normalize_gen_kwargs
         asked = [
             (context, dict(settings(given, MAX_NEW_TOKENS))) for context, given in (each.args for each in requests)
         ]
         digests = [digest_of(*each) for each in asked]
-        answers = self.answers or AnswerStore()
-        answers.begin("generate_until", digests)
-        texts = []
-        with ProgressBar("Generating", len(requests)) as bar:
-            for request, digest, each in zip(requests, digests, asked, strict=True):
+        for _, each in asked:
+            self._check_settings(each)
+        answers = self._begun("generate_until", digests)
+
+        def answered(number: int) -> None:
+            self.cache_hook.add_partial("generate_until", requests[number].args, answers.texts[digests[number]])
+            bar.update(advance=1)
+
+        def missing() -> Iterator[int]:
+            for number, digest in enumerate(digests):
                 if digest not in answers.texts:
-                    answers.add_text(digest, self._generate(*each))
-                texts.append(answers.texts[digest])
-                self.cache_hook.add_partial("generate_until", request.args, texts[-1])
-                bar.update(advance=1)
-        return texts
+                    yield number
+                else:
+                    answered(number)
 
-    def _generate(self, context: str, settings: dict[str, Any]) -> str:
-        count, until = settings.pop("max_gen_toks"), settings.pop("until", [])
-        settings.pop("do_sample", None)  # the temperature says it
-        how = {name: settings.pop(name) for name in ("temperature", "top_k") if name in settings}
-        if settings:
+        with self._bar("Generating", len(requests)) as bar, self._ready(1) as model:
+            texts = self.processes.answered(
+                missing(), lambda number: [self._generate(model, *asked[number])], self._spare(model)
+            )
+            for number, (text,) in texts:
+                answers.add_text(digests[number], text)
+                answered(number)
+        return [answers.texts[digest] for digest in digests]
+
+    def _check_settings(self, settings: Mapping[str, Any]) -> None:
+        if unknown := [name for name in settings if name not in _SETTINGS]:
             do = "Take these out of generation_kwargs of the task"
-            expected = "until, max_gen_toks, do_sample, temperature, top_k"
-            raise ConfigError(describe("generation_kwargs", ", ".join(settings), expected, do))
-        room = self.max_length - count
-        if room < 1:
-            got, do = f"{count} new tokens", "Choose a model that holds more, or fewer new tokens"
+            raise ConfigError(describe("generation_kwargs", ", ".join(unknown), ", ".join(_SETTINGS), do))
+        if settings["max_gen_toks"] >= self.max_length:
+            got, do = f"{settings['max_gen_toks']} new tokens", "Choose a model that holds more, or fewer new tokens"
             raise ConfigError(describe("max_gen_toks", got, f"fewer than the {self.max_length} of the model", do))
-        ids = self.tok_encode(context)[-room:]
-        until = [until] if isinstance(until, str) else until
-        return generate(self.model, ids, count, tokenizer=self.tokenizer, until=until, device=self._device, **how).text
+
+    def _generate(self, model: Any, context: str, settings: Mapping[str, Any]) -> str:
+        count, until = settings["max_gen_toks"], settings.get("until", [])
+        how = {name: settings[name] for name in ("temperature", "top_k") if name in settings}
+        return generate_by(
+            model,
+            self.tok_encode(context)[-(self.max_length - count) :],
+            count,
+            self.processes.agreed(chooser(**how)),
+            self._device,
+            tokenizer=self.tokenizer,
+            until=[until] if isinstance(until, str) else until,
+            multiple=self.processes.multiple,
+        ).text
 
 
-def _check_whole(model: Any) -> None:
-    """Raise where other processes have parts of a model: lm-eval asks each process at its own time."""
-    modules = modules_of(as_pipeline(unwrapped(model)))
-    links = links_of(modules, unknown=SAME)
+def check_whole(model: Any) -> None:
+    """Raise where other processes have parts of a model: lm-eval asks each process at its own time.
+
+    Raises:
+        ConfigError: names what ties the processes.
+    """
+    links = links_of(modules_of(model), unknown=SAME)
     if links.any:
         got = f"a model whose forward communicates with other processes: {', '.join(links.found)}"
-        do = "Load it on one process (on several devices with device_map=), or measure assay.language.perplexity"
+        do = "Measure it with assay.integrations.run_lm_eval on all of them, which keeps them in step"
         raise ConfigError(describe("model", got, "one that is whole on this process", do))
+
+
+def _sharded_likelihoods(
+    logits: Any, parts: Sequence[slice], afters: Sequence[Sequence[int]]
+) -> Iterator[tuple[float, bool]]:
+    """`_likelihood` of some tokens of each text, by logits of type `DTensor`, which are not gathered."""
+    labels = torch.full(logits.shape[:2], IGNORED, dtype=torch.int64, device=logits.device)
+    for row, part, after in zip(labels, parts, afters, strict=True):
+        row[part] = torch.tensor(after, device=labels.device)
+    losses, best = to_host(sharded_losses(logits, labels)), to_host(sharded_labels(logits, labels))
+    for k, (part, after) in enumerate(zip(parts, afters, strict=True)):
+        yield -_sum(losses[k, part].tolist()), best[k, part].tolist() == [*after]
 
 
 def _likelihood(scores: Tensor, labels: Tensor) -> tuple[float, bool]:
@@ -276,114 +357,3 @@ def _check_finite(requests: Sequence[Any], likelihoods: Sequence[float]) -> None
     totals = Counter(tasks)
     bad = Counter(task for task, each in zip(tasks, likelihoods, strict=True) if not math.isfinite(each))
     check_finite({task: (bad[task], total) for task, total in totals.items()}, "requests")
-
-
-def run_lm_eval(
-    model: LmEvalModel,
-    tasks: Sequence[str],
-    *,
-    include_path: str | os.PathLike[str] | None = None,
-    num_fewshot: int | None = None,
-    limit: int | None = None,
-    chat_template: bool = False,
-    seed: int = 0,
-    resume: str | os.PathLike[str] | None = None,
-    run_id: str | None = None,
-    title: str = "lm-eval",
-) -> Report:
-    """Measure a language model on tasks of lm-eval; a report with a section a task, and its samples.
-
-    Nothing is downloaded unless the environment says `HF_HUB_OFFLINE=0`: the data of a task are local files, or those
-    that the library `datasets` has stored before.
-
-    Args:
-        model: the model.
-        tasks: their names.
-        include_path: a folder with tasks of one's own as YAML.
-        num_fewshot: how many examples stand in a prompt; by default as the task says.
-        limit: measure this many samples of each task only.
-        chat_template: give each prompt the form of a conversation.
-        seed: of the examples in a prompt.
-        resume: a folder for answers; a run that is killed resumes from those in it.
-        run_id: with `resume`, a name for parts of the model that have no digest; as in `assay.evaluate`.
-        title: of the report.
-
-    Returns:
-        What `read_lm_eval` makes of the results, with warnings as notes; `assay.report.compare` pairs two by sample.
-
-    Raises:
-        ConfigError: there is no such task, or its data are not available.
-        StateError: the answers in the folder are of another model, of other tasks, prompts or data, or are damaged.
-        InvalidValuesError: log likelihoods are NaN or infinite; the message has how many of each task.
-    """
-    if include_path is not None and not os.path.isdir(include_path):
-        got = f"{os.fspath(include_path)}, which is no folder"
-        raise ConfigError(describe("include_path", got, "a folder with tasks as YAML", "Check the path"))
-    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
-        os.environ.setdefault(name, "1")
-    evaluator = import_package("lm_eval", _PURPOSE)
-    manager = import_package("lm_eval.tasks", _PURPOSE).TaskManager(
-        include_path=None if include_path is None else str(include_path)
-    )
-    logging.getLogger("lm_eval").setLevel(logging.ERROR)
-    if unknown := [name for name in tasks if name not in manager.all_tasks]:
-        do = "Check the spelling with lm_eval ls tasks, or name the folder of its YAML with include_path"
-        raise ConfigError(describe("tasks", repr(unknown[0]), "tasks that lm-eval has", do))
-    run = {
-        "tasks": ", ".join(tasks),
-        "num_fewshot": str(num_fewshot),
-        "limit": str(limit),
-        "chat_template": str(chat_template),
-        "seed": str(seed),
-    }
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        warnings.catch_warnings(record=True) as caught,
-        _resumed(model, resume, run_id, run),
-    ):
-        warnings.simplefilter("always")
-        tracker = import_package("lm_eval.loggers", _PURPOSE).EvaluationTracker(output_path=folder)
-        results = evaluator.simple_evaluate(
-            model=model,
-            tasks=[*tasks],
-            task_manager=manager,
-            num_fewshot=num_fewshot,
-            limit=limit,
-            apply_chat_template=chat_template,
-            evaluation_tracker=tracker,
-            fewshot_random_seed=seed,
-            bootstrap_iters=BOOTSTRAP,
-        )
-        samples = results.pop("samples")
-        tracker.save_results_aggregated(results=results, samples=samples)
-        for task in results["configs"]:
-            tracker.save_results_samples(task_name=task, samples=samples[task])
-        report = read_lm_eval(folder, title)
-    notes = dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, AssayWarning))
-    return replace(report, notes=(*report.notes, *notes))
-
-
-@contextmanager
-def _resumed(
-    model: LmEvalModel, resume: str | os.PathLike[str] | None, run_id: str | None, run: Mapping[str, str]
-) -> Iterator[None]:
-    """The model has the answers that are in a folder, and adds its own."""
-    if resume is None:
-        yield
-        return
-    identity = Identity(run_id)
-    run = {
-        "assay": __version__,
-        "torch": torch.__version__,
-        "lm_eval": str(import_package("lm_eval", _PURPOSE).__version__),
-        "model": identity.digest(model.model, "model"),
-        "tokenizer": identity.digest(model.tokenizer, "tokenizer"),
-        "max_length": str(model.max_length),
-        "run_id": str(run_id),
-        **run,
-    }
-    with saves_on_sigterm(), AnswerStore(resume, run) as model.answers:
-        try:
-            yield
-        finally:
-            model.answers = None

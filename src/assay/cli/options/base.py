@@ -60,6 +60,13 @@ class ModelOptions:
 
 
 @dataclass(frozen=True)
+class ProcessOptions:
+    """How a command is told of processes that share a model."""
+
+    mesh: str = string("Describe the mesh of processes that share a model: dp=2,tp=4, or x=fsdp,y=tp.", panel=RUN)
+
+
+@dataclass(frozen=True)
 class ReportOutput:
     """Where a command writes a report, and how it prints it."""
 
@@ -129,12 +136,11 @@ class SampleOptions:
 
 
 @dataclass(frozen=True)
-class MeasurementOptions(ReportCommand, ModelOptions):
+class MeasurementOptions(ProcessOptions, ReportCommand, ModelOptions):
     """What `assay evaluate` and `assay perplexity` have in common."""
 
     precision: str = string("Compute in autocast with this dtype: bfloat16 or float16.", panel=MODEL)
     batch_size: int | None = option("Load this many samples a batch; 64 by default.", panel=DATA)
-    mesh: str = string("Describe the mesh of processes that share a model: dp=2,tp=4, or x=fsdp,y=tp.", panel=DATA)
     resume: Location | None = option("Keep checkpoints in this folder or URL, and resume from those in it.", panel=RUN)
     run_id: str | None = option(
         "With --resume, name the run if the data have no digest, such as random data.", panel=RUN

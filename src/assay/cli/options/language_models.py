@@ -11,6 +11,7 @@ from assay.cli.options.base import (
     JsonOptions,
     MeasurementOptions,
     ModelOptions,
+    ProcessOptions,
     ReportOutput,
     stride_option,
     window_option,
@@ -28,10 +29,10 @@ class PerplexityCommand(MeasurementOptions):
 
 
 @dataclass(frozen=True)
-class LmEvalCommand(ReportOutput, ModelOptions):
+class LmEvalCommand(ProcessOptions, ReportOutput, ModelOptions):
     """Measure a language model on tasks of lm-eval, whose samples assay compare pairs before and after quantization.
 
-    Nothing is downloaded unless HF_HUB_OFFLINE=0 is set: data are local, or stored by an earlier run.
+    Under torchrun processes share out the requests. Nothing is downloaded unless HF_HUB_OFFLINE=0 is set: data are local, or stored by an earlier run.
     """
 
     tasks: tuple[str, ...] = several(

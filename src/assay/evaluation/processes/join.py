@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +83,6 @@ def connected(companions: Companions | None, ranks: Ranks) -> Iterator[None]:
         yield
 
 
-def grad_mode_of(ranks: Ranks) -> type[torch.no_grad]:
+def grad_mode_of(ranks: Ranks) -> Callable[[], AbstractContextManager[Any]]:
     """What the model of these processes runs in: torch gathers whole weights of shared ones in `inference_mode`."""
     return torch.no_grad if ranks.place.communicates else torch.inference_mode
