@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 from typer.testing import CliRunner
 
 from assay.cli import app
@@ -19,7 +16,6 @@ from assay.language import ByteTokenizer
 from assay.quantize import plan
 from assay.report import Report, compare
 from language.models import Recurrent, folder, llama
-from ranks import processes
 
 pytest.importorskip("lm_eval", reason="make test-integrations installs lm-eval")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -198,27 +194,6 @@ def test_on_the_command_line(here, saved):
     assert "Model: tiny (LlamaForCausalLM of a folder)." in report.notes
     done = CliRunner().invoke(app, ["compare", "a/report.json", "b/report.json"])
     assert done.exit_code == 0, done.output
-
-
-def parts_of_models(rank, size):
-    """The error of a model in tensor parallel, and a whole one in DistributedDataParallel."""
-    from assay.integrations import LmEvalModel
-
-    mesh = init_device_mesh("cpu", (size,), mesh_dim_names=("tp",))
-    parallel = parallelize_module(
-        nn.Sequential(nn.Embedding(256, 8), nn.Linear(8, 256)), mesh, {"1": ColwiseParallel()}
-    )
-    LmEvalModel(nn.parallel.DistributedDataParallel(nn.Sequential(nn.Embedding(256, 256), nn.BatchNorm1d(3))))
-    try:
-        LmEvalModel(parallel)
-    except ConfigError as error:
-        return str(error)
-    return ""
-
-
-def test_a_model_of_which_other_processes_have_parts_is_refused(tmp_path):
-    for text in processes(parts_of_models, 2, tmp_path):
-        assert "got a model whose forward communicates with other processes: tp (same samples)" in text
 
 
 def test_what_cannot_be_measured_is_refused(here, saved):

@@ -134,10 +134,11 @@ def values(result):
 def on_two(folder, rank, size):
     os.chdir(folder)
     tp, cp = (init_device_mesh("cpu", (2,), mesh_dim_names=(name,)) for name in ("tp", "cp"))
+    whole = Words()
     replica = nn.parallel.DistributedDataParallel(Words())
     return {
         "whole": run(Words()),
-        "function": run(lambda ids, model=Words(): model(ids)),
+        "function": run(lambda ids: whole(ids)),
         "DDP": run(replica),
         "FSDP2": run(sharded()),
         "pipeline": run(pipeline(rank)),
@@ -218,11 +219,11 @@ def errors(folder, rank, size):
 
     os.chdir(folder)
     other = "tasks" if not rank else "other"
-    shutil.copytree("tasks", other, dirs_exist_ok=True)
-    choices = Path(other, "choice.yaml")
     found = {"raises": run(Breaks(fails)), "no such task": run(Words(), tasks=["nothing"])}
     found["one without"] = run(Words(), folder="tasks" if not rank else "nowhere")
     if rank:
+        shutil.copytree("tasks", other)
+        choices = Path(other, "choice.yaml")
         choices.write_text(choices.read_text().replace("tasks/choice", "other/choice"))
         Path("other/choice.jsonl").write_text(Path("tasks/choice.jsonl").read_text().replace("mat", "cat"))
     dist.barrier()

@@ -32,7 +32,8 @@ class PerplexityCommand(MeasurementOptions):
 class LmEvalCommand(ProcessOptions, ReportOutput, ModelOptions):
     """Measure a language model on tasks of lm-eval, whose samples assay compare pairs before and after quantization.
 
-    Under torchrun processes share out the requests. Nothing is downloaded unless HF_HUB_OFFLINE=0 is set: data are local, or stored by an earlier run.
+    Under torchrun processes share out the requests. Nothing is downloaded unless HF_HUB_OFFLINE=0 is set: data are
+    local, or stored by an earlier run.
     """
 
     tasks: tuple[str, ...] = several(
