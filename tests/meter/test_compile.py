@@ -113,6 +113,20 @@ def test_the_first_batch_of_a_device_is_not_compiled():
     assert bits(meter) == bits(case.counted(data))
 
 
+def test_metrics_that_keep_samples_are_refused_in_one_graph_and_counted_otherwise():
+    case = next(case for case in CASES if keeps_samples(case.metric) and not case.raw)
+    data = case.data(1, 16)
+    meter = case.counted(data.rows(slice(0, 0)))
+    arguments = data.preds, data.target
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="metrics that keep samples, in tensors that grow"):
+        compiled(meter)(*arguments, weights=data.weights, **data.columns)
+    torch._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns of the caches that it looks into
+        torch.compile(meter.update, backend="eager")(*arguments, weights=data.weights, **data.columns)
+    assert bits(meter) == bits(case.counted(data))
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 @pytest.mark.parametrize("case", first_cases(), ids=str)
