@@ -48,4 +48,4 @@ def case_of(name: str) -> Case:
         return Case(f"{name}@{library}", each.size, run, ends_group=True, limit_s=20.0)
     (each,) = (each for each in CONFIGURATIONS if label(each) == name)
     after = next((label(other) for other in CONFIGURATIONS if other.name == each.after), "") if each.after else ""
-    return Case(name, each.size, each.act, bool(each.dies), after=after)
+    return Case(name, each.size, each.act, bool(each.dies) or each.fails, after=after)

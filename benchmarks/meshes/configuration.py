@@ -28,6 +28,7 @@ class Configuration:
         act: what assay gives on a process.
         right: the value; or a part of the error that says why there is none.
         dies: the processes that do not come to the end.
+        fails: its processes have no group afterwards that can be used.
         after: the configuration that it resumes.
         model: makes the model, for other libraries; None where they are not run.
         count: of the samples, for other libraries.
@@ -39,6 +40,7 @@ class Configuration:
     act: Give
     right: float | str
     dies: tuple[int, ...] = ()
+    fails: bool = False
     after: str = ""
     model: Callable[[], Any] | None = None
     count: int = 0

@@ -17,6 +17,7 @@ from assay.evaluation import evaluate_model
 from benchmarks.meshes.batches import both, broken
 from benchmarks.meshes.configuration import TIMEOUT_S, Configuration, evaluated
 from benchmarks.meshes.models import fully_sharded, network, parallel_on_two, samples
+from benchmarks.meshes.pipelines import pipeline
 
 
 def killed(rank: int):
@@ -53,7 +54,33 @@ def killed_in_report(rank: int, folder: Path) -> Any:
         return evaluated(fully_sharded(), samples(64))
 
 
+class Fails(nn.Module):
+    """A stage that raises in its third batch of two microbatches; its process lives on."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner, self.left = inner, 5
+
+    def forward(self, x):
+        if not self.left:
+            raise ZeroDivisionError("by design")
+        self.left -= 1
+        return self.inner(x)
+
+
+def failing_stage(size: int, bad: int) -> Configuration:
+    def act(rank: int, folder: Path) -> Any:
+        try:
+            return evaluated(pipeline(around=Fails if rank == bad else nn.Sequential), samples(101), on_error="skip")
+        finally:
+            time.sleep(3 * TIMEOUT_S if rank == bad else 0)
+
+    name = f"pipeline, the stage of rank {bad} fails and lives"
+    return Configuration(name, size, act, "got ZeroDivisionError while predicting", fails=True)
+
+
 CASES = (
+    *(failing_stage(size, bad) for size, bad in ((2, 0), (2, 1), (3, 1))),
     broken("FSDP2, rank 0 killed while loading", 2, fully_sharded, killed(0), "RankError", dies=(0,)),
     broken("TP, rank 1 killed while loading", 2, parallel_on_two, killed(1), "RankError", dies=(1,)),
     broken("TP, rank 0 killed while loading", 2, parallel_on_two, killed(0), "RankError", dies=(0,)),

@@ -24,13 +24,14 @@ from benchmarks.meshes.configuration import Configuration, evaluated, simple
 from benchmarks.meshes.models import BATCH, mesh, network, samples
 
 
-def pipeline(on: Any = None, batch: int = BATCH, microbatches: int = 2) -> ScheduleGPipe:
-    """The network in as many stages as there are processes, two or three."""
+def pipeline(on: Any = None, microbatches: int = 2, around: Any = nn.Sequential) -> ScheduleGPipe:
+    """The network in as many stages as there are processes, two or three; `around` makes the one of this process."""
     group = None if on is None else on.get_group()
     place, size = dist.get_rank(group), dist.get_world_size(group)
     layers = list(network())
     parts = [layers[:2], layers[2:]] if size == 2 else [layers[:1], layers[1:2], layers[2:]]
-    stage = PipelineStage(nn.Sequential(*parts[place]), place, size, torch.device("cpu"), group=group)
+    part = around(nn.Sequential(*parts[place]))
+    stage = PipelineStage(part, place, size, torch.device("cpu"), group=group)
     return ScheduleGPipe(stage, microbatches)
 
 
