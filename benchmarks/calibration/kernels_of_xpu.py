@@ -32,7 +32,7 @@ def main(clone: Path) -> None:
     kernels = {release: found for release in RELEASES if (found := kernels_of(clone, release))}
     on_cpu = {release: on_cpu_of(clone, release) for release in RELEASES}
     branches = ", ".join(f"release/{release}" for release in RELEASES)
-    tables = [*_tables("kernels", kernels), *_tables("on_cpu", on_cpu)]
+    tables = [*tables("kernels", kernels), *tables("on_cpu", on_cpu)]
     OUT.write_text("\n".join([HEAD.format(today=datetime.date.today(), branches=branches), *tables]), encoding="utf-8")
 
 
@@ -62,7 +62,7 @@ def _show(clone: Path, release: str, path: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
-def _tables(topic: str, by_release: dict[str, set[str]]) -> list[str]:
+def tables(topic: str, by_release: dict[str, set[str]]) -> list[str]:
     """One table for the operators that the same releases have."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for name in sorted(set().union(*by_release.values())):

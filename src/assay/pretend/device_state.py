@@ -90,11 +90,12 @@ class DeviceState:
         """The names of the devices, which say that they are pretended."""
         return tuple(f"pretended {self.kind}:{index} (assay, computed by the CPU)" for index in range(self.count))
 
-    def properties(self, index: int) -> CudaProperties | XpuProperties:
+    def properties(self, index: int) -> CudaProperties | XpuProperties | DeviceProperties:
         """The description of one device."""
         if not 0 <= index < self.count:
             raise no_such_device(self.kind, index, self.count)
-        return (CudaProperties if self.kind == "cuda" else XpuProperties)(self.names[index], memory())
+        of_kind = {"cuda": CudaProperties, "xpu": XpuProperties}.get(self.kind, DeviceProperties)
+        return of_kind(self.names[index], memory())
 
     def set_sync_debug(self, mode: int) -> None:
         """What ``torch.cuda.set_sync_debug_mode`` sets: 0 nothing, 1 a warning, 2 an error at a synchronization."""
@@ -121,6 +122,14 @@ class CurrentStream(torch.Stream):
 
     def __exit__(self, *_: object) -> None:
         self.streams.leave(self)
+
+
+@dataclass(frozen=True)
+class DeviceProperties:
+    """What the adapters' ``get_device_properties`` have in common."""
+
+    name: str
+    total_memory: int
 
 
 @dataclass(frozen=True)

@@ -146,10 +146,12 @@ def current() -> PretendDevice | None:
 
 
 def _open(stack: ExitStack, kind: str, count: int, engine: str, release: str | None) -> PretendDevice:
+    from assay.pretend.adapters import claim_name
     from assay.pretend.torch_patches import patch_torch, refuse_real
 
     report_untried()
     refuse_real(kind)
+    claim_name(kind)
     engine = _choose_engine(engine)
     overloads()  # it asks the dispatcher which kernels a device has, and the engines are about to add theirs
     older = release or os.environ.get(VARIABLE)

@@ -13,6 +13,7 @@ from torch.utils.data._utils.fetch import _IterableDatasetFetcher, _MapDatasetFe
 from assay.devices.capabilities import supports
 from assay.devices.operators.rules import rules
 from assay.errors import describe
+from assay.pretend import adapters
 from assay.pretend.device_copies import COMMUNICATION
 from assay.pretend.device_state import DeviceState, memory
 from assay.pretend.errors import PretendError
@@ -24,7 +25,7 @@ KEPT: Any = object()
 
 def replacements(machine: DeviceState) -> dict[str, dict[str, Any]]:
     """Every name that changes while ``machine`` is there: module or class, name, new value."""
-    return {"cuda": _cuda, "mps": _mps, "xpu": _xpu}[machine.kind](machine) | _workers(machine.kind)
+    return {"cuda": _cuda, "mps": _mps, "xpu": _xpu}.get(machine.kind, _adapter)(machine) | _workers(machine.kind)
 
 
 def _accelerator(machine: DeviceState) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def _accelerator(machine: DeviceState) -> dict[str, Any]:
         "_accelerator_resetAccumulatedStats": _nothing,
         "_accelerator_resetPeakStats": _nothing,
         "_accelerator_getDeviceCapability": lambda index: {"supported_dtypes": _dtypes(machine.kind)},
-        "_acceleratorGraph": _refuse("torch.accelerator.Graph"),
+        "_acceleratorGraph": refuse("torch.accelerator.Graph"),
     }
 
 
@@ -86,7 +87,7 @@ def _common(machine: DeviceState) -> dict[str, dict[str, Any]]:
             f"_{kind}_getCurrentStream": machine.streams.current,
             f"_{kind}_getCurrentRawStream": lambda index: machine.streams.current(index)[0],
             f"_{kind}_setStream": machine.streams.choose,
-            f"_{kind}_getStreamFromExternal": _refuse(f"torch.{kind}.get_stream_from_external"),
+            f"_{kind}_getStreamFromExternal": refuse(f"torch.{kind}.get_stream_from_external"),
             f"_{kind}_getArchFlags": lambda: None,
             f"_{kind}_emptyCache": _nothing,
             f"_{kind}_memoryStats": _statistics,
@@ -94,10 +95,10 @@ def _common(machine: DeviceState) -> dict[str, dict[str, Any]]:
             f"_{kind}_resetAccumulatedMemoryStats": _nothing,
             f"_{kind}_setMemoryFraction": _nothing,
             f"_{kind}_getMemoryFraction": lambda index: 1.0,
-            f"_{kind}_memorySnapshot": _refuse(f"torch.{kind}.memory.memory_snapshot"),
-            f"_{kind}_customAllocator": _refuse(f"a memory allocator of one's own on {kind}"),
-            f"_{kind}_changeCurrentAllocator": _refuse(f"torch.{kind}.memory.change_current_allocator"),
-            f"_{kind}_getAllocator": _refuse(f"a memory pool on {kind}"),
+            f"_{kind}_memorySnapshot": refuse(f"torch.{kind}.memory.memory_snapshot"),
+            f"_{kind}_customAllocator": refuse(f"a memory allocator of one's own on {kind}"),
+            f"_{kind}_changeCurrentAllocator": refuse(f"torch.{kind}.memory.change_current_allocator"),
+            f"_{kind}_getAllocator": refuse(f"a memory pool on {kind}"),
         },
         **_dlpack(machine),
     }
@@ -117,7 +118,7 @@ def _cuda(machine: DeviceState) -> dict[str, dict[str, Any]]:
         "_cuda_attach_out_of_memory_observer": "an observer of CUDA's memory",
         "_graph_pool_handle": "torch.cuda.graph_pool_handle",
     }
-    table["torch._C"] |= {name: _refuse(what) for name, what in refused.items()} | COMMUNICATION
+    table["torch._C"] |= {name: refuse(what) for name, what in refused.items()} | COMMUNICATION
     table["torch._C"] |= {
         "_cuda_getDefaultStream": machine.streams.default,
         "_cuda_isCurrentStreamCapturing": lambda: False,
@@ -134,14 +135,14 @@ def _cuda(machine: DeviceState) -> dict[str, dict[str, Any]]:
         "_set_cached_tensors_enabled": _nothing,
         "_cuda_hasPrimaryContext": lambda index: 0 <= index < machine.count,
     }
-    table["torch.cuda"] |= {"_cudart": _Runtime(machine), "_compile_kernel": _refuse("torch.cuda._compile_kernel")}
+    table["torch.cuda"] |= {"_cudart": _Runtime(machine), "_compile_kernel": refuse("torch.cuda._compile_kernel")}
     table["torch.cuda.graphs"] = {
         "_cuda_isCurrentStreamCapturing": lambda: False,
-        "_graph_pool_handle": _refuse("torch.cuda.graph_pool_handle"),
+        "_graph_pool_handle": refuse("torch.cuda.graph_pool_handle"),
     }
-    table["torch._C._CUDAGraph"] = {"__new__": _refuse("torch.cuda.CUDAGraph")}
-    table["torch._C._MemPool"] = {"__new__": _refuse("torch.cuda.MemPool"), "__init__": _nothing}
-    sharing = _refuse("a tensor of cuda sent to another process")
+    table["torch._C._CUDAGraph"] = {"__new__": refuse("torch.cuda.CUDAGraph")}
+    table["torch._C._MemPool"] = {"__new__": refuse("torch.cuda.MemPool"), "__init__": _nothing}
+    sharing = refuse("a tensor of cuda sent to another process")
     table["torch.UntypedStorage"] = {"__new__": _storage(machine), "_share_cuda_": sharing}
     table["torch.backends.cudnn"] = {"is_acceptable": lambda tensor: False}  # else it warns that there is no cuDNN
     table["torch.cuda.nccl"] = {"is_available": lambda tensors: False}  # else it warns that there is no NCCL
@@ -154,13 +155,13 @@ def _xpu(machine: DeviceState) -> dict[str, dict[str, Any]]:
     table["torch._C"] |= {
         "_xpu_isCurrentStreamCapturing": lambda: False,
         "_xpu_getMemoryInfo": lambda index: (memory(), memory()),
-        "_xpu_recordMemoryHistory": _refuse("torch.xpu.memory._record_memory_history"),
+        "_xpu_recordMemoryHistory": refuse("torch.xpu.memory._record_memory_history"),
     }
     table["torch.xpu.graphs"] = {
         "_xpu_isCurrentStreamCapturing": lambda: False,
-        "_xpu_graph_pool_handle": _refuse("torch.xpu.graph_pool_handle"),
+        "_xpu_graph_pool_handle": refuse("torch.xpu.graph_pool_handle"),
     }
-    table["torch._C._XPUGraph"] = {"__new__": _refuse("torch.xpu.XPUGraph")}
+    table["torch._C._XPUGraph"] = {"__new__": refuse("torch.xpu.XPUGraph")}
     return table
 
 
@@ -205,11 +206,21 @@ def _mps(machine: DeviceState) -> dict[str, dict[str, Any]]:
     table = _dlpack(machine)
     table["torch.Tensor"]["pin_memory"] = _pinning(machine)
     return table | {
-        "torch._C": _accelerator(machine) | answers | {name: _refuse(what) for name, what in refused.items()},
+        "torch._C": _accelerator(machine) | answers | {name: refuse(what) for name, what in refused.items()},
         "platform": {"processor": lambda: "arm"},  # by which Lightning knows a Mac with an Apple GPU
         "torch.mps": {"_default_mps_generator": None, "_is_in_bad_fork": machine.forked},
         "torch.UntypedStorage": {"__new__": _storage(machine)},
     }
+
+
+def _adapter(machine: DeviceState) -> dict[str, dict[str, Any]]:
+    """A device that an adapter brings to torch; the rest is in :mod:`assay.pretend.adapters`."""
+    table, own = _dlpack(machine), adapters.replacements(machine)
+    for path, names in own.items():
+        table[path] = table.get(path, {}) | names
+    table["torch.UntypedStorage"] = {"__new__": _storage(machine)}
+    table["torch._C"] = _accelerator(machine)
+    return table
 
 
 def _pinning(machine: DeviceState) -> Callable[..., Any]:
@@ -256,7 +267,9 @@ def _cannot_leave_a_worker(tensor: torch.Tensor) -> PretendError:
     return PretendError(describe("a worker of the DataLoader", got, expected, do))
 
 
-def _refuse(what: str) -> Callable[..., Any]:
+def refuse(what: str) -> Callable[..., Any]:
+    """A function that cannot be had without a real device."""
+
     def refused(*_: object, **__: object) -> Any:
         expected = "a real device: there is nothing here that could run or measure it"
         do = "Leave this part out here; the device's name says whether it is pretended"
@@ -279,7 +292,7 @@ class _Runtime:
         self.cudaMemGetInfo = lambda device: (memory(), memory())
 
     def __getattr__(self, name: str) -> Any:
-        return _refuse(f"torch.cuda.cudart().{name}")
+        return refuse(f"torch.cuda.cudart().{name}")
 
 
 class _Nvtx:
@@ -305,7 +318,7 @@ def _storage(machine: DeviceState) -> Callable[..., Any]:
 
 def _dlpack(machine: DeviceState) -> dict[str, dict[str, Any]]:
     """DLPack hands out an address of the device's memory, where other libraries would find none."""
-    refuse, capsule = _refuse("DLPack of a tensor on a pretend device"), torch._C._to_dlpack
+    refuse, capsule = refuse("DLPack of a tensor on a pretend device"), torch._C._to_dlpack
 
     def guarded(original: Callable[..., Any]) -> Callable[..., Any]:
         def hand_out(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FunctionType
 from typing import Any
 
 import torch
 
-from assay.devices.kinds import ACCELERATORS
+from assay.devices.kinds import ACCELERATORS, KINDS
 from assay.errors import describe
+from assay.pretend.adapters import AdapterModule, imported
 from assay.pretend.compile_exclusion import exclude_from_compilation
 from assay.pretend.device_state import DeviceState
 from assay.pretend.errors import PretendError
@@ -49,8 +50,9 @@ def patch_torch(
                 for name, value in names.items() if (owner := _owner_if_there(path)) is not None else ():
                     patches.put(owner, name, value)
             empty_answer_caches()
-            machine.begin()
-            yield
+            with imported(machine) if KINDS[device].adapter else nullcontext():
+                machine.begin()
+                yield
         finally:
             machine.end()
     empty_answer_caches()
@@ -100,7 +102,13 @@ def _take_attributes(value: Any, old: Any) -> None:
 
 def real_devices() -> list[str]:
     """The kinds of device that this build of torch has itself, whether or not the machine has one."""
-    return [kind for kind in ACCELERATORS if getattr(torch._C, f"_has_{kind}", False)]
+    return [kind for kind in ACCELERATORS if getattr(torch._C, f"_has_{kind}", False) or _has_adapter(kind)]
+
+
+def _has_adapter(kind: str) -> bool:
+    """Whether a vendor's adapter was imported, that brings the device to torch."""
+    module = getattr(torch, kind, None) if KINDS[kind].adapter else None
+    return module is not None and not isinstance(module, AdapterModule)
 
 
 def refuse_real(device: str) -> None:

@@ -7,6 +7,7 @@ of torch says, and is the same on all devices, stands in ``devices/known/operato
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -139,6 +140,18 @@ class Rules:
         """All overloads that torch itself quietly runs on the CPU there."""
         return [overload.name for overload in overloads().values() if self.runs_on_cpu(overload)]
 
+    @property
+    def falls_back(self) -> bool:
+        """Whether everything without a kernel runs on the CPU there, and the warning `texts["fallback"]` says so."""
+        variable = self.facts.get("fallback", {}).get("variable", "")
+        return "fallback" in self.texts and (not variable or os.environ.get(variable) == "1")
+
+    @property
+    def quiet_fallback(self) -> bool:
+        """Whether everything without a kernel runs on the CPU there, and no warning says so."""
+        fallback = self.facts.get("fallback")
+        return fallback is not None and "text" not in fallback
+
     def runs_on_cpu(self, overload: Overload) -> bool:
         return not {overload.name, overload.delegate}.isdisjoint(self.quietly)
 
@@ -168,12 +181,14 @@ def rules(device: str) -> Rules:
     device = device.partition(":")[0]
     if device not in KINDS:
         raise ConfigError(describe("device", repr(device), f"one of {', '.join(KINDS)}", "Name one of these"))
-    facts = fact_file(f"operators_{device}")
+    facts = _of_kind(device)
+    fallback = facts.get("fallback", {})
+    said = {"fallback": fallback["text"]} if "text" in fallback else {}
     return Rules(
         device=device,
         torch=facts["torch"],
         missing_dtypes={name: fact["error"] for name, fact in facts.get("missing_dtypes", {}).items()},
-        texts={name: fact["text"] for name, fact in facts["texts"].items()},
+        texts={name: fact["text"] for name, fact in facts["texts"].items()} | said,
         copies={name: Copies(**fact) for name, fact in facts["copies"].items()},
         listed=_listed(device),
         quietly=_quietly(device, facts),
@@ -181,6 +196,14 @@ def rules(device: str) -> Rules:
         assumed=facts.get("assumed", ""),
         facts=facts,
     )
+
+
+@cache
+def _of_kind(device: str) -> dict[str, Any]:
+    """The facts of a kind of device, with those that it takes over from another for want of a source."""
+    facts = fact_file(f"operators_{device}")
+    taken = {topic: fact_file(f"operators_{other}")[topic] for topic, other in facts.get("taken_over", {}).items()}
+    return {**facts, **taken}
 
 
 def _listed(device: str) -> frozenset[str] | None:
@@ -196,7 +219,8 @@ def _quietly(device: str, facts: dict[str, Any]) -> frozenset[str]:
 
     What the facts say of releases without a kernel does not count where the installed one has it.
     """
-    if file := KINDS[device].kernels:
+    file = KINDS[device].kernels
+    if file and "on_cpu" in fact_file(file):
         return _of_release(file, "on_cpu")
     table = facts.get("on_cpu", {})
     lacking = (name for name, worker in table.get("without_kernel", {}).items() if not _is_listed(device, worker))
@@ -256,6 +280,8 @@ def _operator(device: str, name: str) -> OperatorRule:
         return replace(common, available=not lacked)
     on_cpu, own = rule.runs_on_cpu(overload), rule.has_kernel(overload)
     lacks = "" if own or on_cpu else _stumbles(device, overload)
+    if lacks and rule.quiet_fallback:
+        lacks, on_cpu = "", True
     return replace(
         common,
         available=not lacks,

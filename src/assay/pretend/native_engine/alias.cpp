@@ -57,18 +57,6 @@ at::Tensor view_of(const at::Tensor& base, c10::Storage storage, const at::Tenso
                 like);
 }
 
-c10::DispatchKey sparse_key(c10::DeviceType type) {
-  return type == c10::kCUDA ? c10::DispatchKey::SparseCUDA
-      : type == c10::kMPS   ? c10::DispatchKey::SparseMPS
-                            : c10::DispatchKey::SparseXPU;
-}
-
-c10::DispatchKey compressed_key(c10::DeviceType type) {
-  return type == c10::kCUDA ? c10::DispatchKey::SparseCsrCUDA
-      : type == c10::kMPS   ? c10::DispatchKey::SparseCsrMPS
-                            : c10::DispatchKey::SparseCsrXPU;
-}
-
 bool is_compressed(const at::Tensor& tensor) {
   return at::sparse_csr::is_sparse_compressed(tensor);
 }
@@ -150,7 +138,7 @@ at::Tensor Aliases::dense_on_device(const at::Tensor& result, c10::Device device
 at::Tensor Aliases::sparse_on_device(const at::Tensor& result, c10::Device device, const std::string& op) {
   const c10::DeviceGuard here(device); // the new tensor takes the current index
   const auto* from = at::sparse::get_sparse_impl(result);
-  auto tensor = at::detail::make_tensor<at::SparseTensorImpl>(c10::DispatchKeySet(sparse_key(device.type())),
+  auto tensor = at::detail::make_tensor<at::SparseTensorImpl>(c10::DispatchKeySet(key_of(device.type(), c10::DispatchKey::Sparse)),
                                                               result.dtype());
   auto* impl = at::sparse::get_sparse_impl(tensor);
   impl->resize_(from->sparse_dim(), from->dense_dim(), result.sizes());
@@ -162,7 +150,7 @@ at::Tensor Aliases::sparse_on_device(const at::Tensor& result, c10::Device devic
 at::Tensor Aliases::compressed_on_device(const at::Tensor& result, c10::Device device, const std::string& op) {
   const auto* from = at::sparse_csr::get_sparse_csr_impl(result);
   auto tensor = at::detail::make_tensor<at::SparseCsrTensorImpl>(
-      c10::DispatchKeySet(compressed_key(device.type())), device, result.layout(), result.dtype());
+      c10::DispatchKeySet(key_of(device.type(), c10::DispatchKey::SparseCsr)), device, result.layout(), result.dtype());
   at::sparse_csr::get_sparse_csr_impl(tensor)->set_member_tensors(
       on_device(from->compressed_indices(), device, op), on_device(from->plain_indices(), device, op),
       on_device(from->values(), device, op), result.sizes());

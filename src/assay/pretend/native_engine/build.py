@@ -26,7 +26,7 @@ from assay.pretend.errors import PretendError
 from assay.progress import ProgressBar
 
 HERE = Path(__file__).parent
-SOURCES = ("operators", "alias", "rules", "devices", "session", "cells", "collectives", "module")  # the slowest first
+SOURCES = ("autocast", "operators", "alias", "rules", "devices", "session", "cells", "collectives", "module")  # the slowest first
 FLAGS = ("-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden", "-DTORCH_EXTENSION_NAME=_engine")
 LIBRARIES = ("torch_python", "torch", "torch_cpu", "c10")
 

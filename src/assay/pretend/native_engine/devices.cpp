@@ -5,7 +5,9 @@
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/detail/HPUHooksInterface.h>
 #include <ATen/detail/MPSHooksInterface.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/detail/XPUHooksInterface.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
@@ -188,7 +190,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 
 // Hooks ---------------------------------------------------------------------------------------------------------------
 
-// The answers that the three kinds have in common.
+// The answers that the kinds have in common.
 template <typename Interface, DeviceType TYPE>
 struct Hooks : Interface {
   bool isBuilt() const override {
@@ -285,6 +287,24 @@ struct XpuHooks final : Hooks<at::XPUHooksInterface, c10::kXPU> {
   }
 };
 
+struct HpuHooks final : Hooks<at::HPUHooksInterface, c10::kHPU> {
+  bool hasHPU() const override {
+    return is_open(c10::kHPU);
+  }
+};
+
+// Registered once and for the whole process. torch takes PrivateUse1 for the accelerator from the moment on at which it
+// has a name, so these hooks are asked when its device is closed, and when another kind is open.
+struct PrivateUse1Hooks final : Hooks<at::PrivateUse1HooksInterface, c10::kPrivateUse1> {
+  c10::Allocator* getPinnedMemoryAllocator() const override {
+    TORCH_CHECK(session(), "Cannot access accelerator device when none is available.");
+    return &pinned_allocator;
+  }
+  void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const override {
+    resize(storage, bytes);
+  }
+};
+
 // torch makes its hooks object once, at first use, and a CPU-only build makes the empty one. Our hooks have the same
 // members (none), so giving that object our table of virtual functions turns it into ours, and back.
 class Table {
@@ -310,30 +330,49 @@ class Table {
   void* before;
 };
 
-Table& hooks_of(DeviceType type) {
+// Null for PrivateUse1, whose hooks are registered.
+Table* hooks_of(DeviceType type) {
   static const CudaHooks cuda;
   static const MpsHooks mps;
   static const XpuHooks xpu;
+  static const HpuHooks hpu;
   static Table cuda_table = Table::between<at::CUDAHooksInterface>(at::detail::getCUDAHooks(), cuda);
   static Table mps_table = Table::between<at::MPSHooksInterface>(at::detail::getMPSHooks(), mps);
   static Table xpu_table = Table::between<at::XPUHooksInterface>(at::detail::getXPUHooks(), xpu);
-  return type == c10::kCUDA ? cuda_table : type == c10::kMPS ? mps_table : xpu_table;
+  static Table hpu_table = Table::between<at::HPUHooksInterface>(at::detail::getHPUHooks(), hpu);
+  static const std::map<DeviceType, Table*> tables = {
+      {c10::kCUDA, &cuda_table}, {c10::kMPS, &mps_table}, {c10::kXPU, &xpu_table}, {c10::kHPU, &hpu_table}};
+  const auto found = tables.find(type);
+  return found == tables.end() ? nullptr : found->second;
 }
 
-const Guard& guard_of(DeviceType type) {
-  static const Guard cuda(c10::kCUDA);
-  static const Guard mps(c10::kMPS);
-  static const Guard xpu(c10::kXPU);
-  return type == c10::kCUDA ? cuda : type == c10::kMPS ? mps : xpu;
+void install_hooks(DeviceType type) {
+  if (auto* table = hooks_of(type)) {
+    return table->install();
+  }
+  static PrivateUse1Hooks hooks;
+  if (!at::isPrivateUse1HooksRegistered()) {
+    at::RegisterPrivateUse1HooksInterface(&hooks);
+  }
+}
+
+// One for each kind, made when it is first asked for, and never freed.
+template <typename Made>
+Made& of_kind(DeviceType type) {
+  static std::mutex mutex;
+  static std::map<DeviceType, std::unique_ptr<Made>> all;
+  std::lock_guard lock(mutex);
+  auto& found = all[type];
+  if (!found) {
+    found = std::make_unique<Made>(type);
+  }
+  return *found;
 }
 
 } // namespace
 
 c10::Allocator* allocator_of(DeviceType type) {
-  static PretendAllocator cuda(c10::kCUDA);
-  static PretendAllocator mps(c10::kMPS);
-  static PretendAllocator xpu(c10::kXPU);
-  return type == c10::kCUDA ? &cuda : type == c10::kMPS ? &mps : &xpu;
+  return &of_kind<PretendAllocator>(type);
 }
 
 // What torch's C code does for the devices of its build only (UntypedStorage.resize_ in StorageMethods.cpp).
@@ -382,16 +421,18 @@ void install_devices(DeviceType type) {
   TORCH_CHECK(!guard.load() || installed.count(type), "this build of torch has ", type,
               " of its own: assay pretends a kind of device only where torch was built without it");
   installed.insert(type);
-  guard.store(&guard_of(type));
+  guard.store(&of_kind<Guard>(type));
   c10::SetAllocator(type, allocator_of(type), 1);
-  hooks_of(type).install();
+  install_hooks(type);
   at::globalContext().lazyInitDevice(type);
 }
 
 void remove_devices(DeviceType type) {
   // The guard stays: torch asks it where nothing may be thrown (autograd, of any tensor that outlives the session),
   // and without one the process would end. Of a device that is gone it says that there are none.
-  hooks_of(type).remove();
+  if (auto* table = hooks_of(type)) {
+    table->remove();
+  }
 }
 
 } // namespace assay

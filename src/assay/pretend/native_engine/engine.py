@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -39,10 +38,9 @@ class NativeEngine:
             "placeholder": self._placeholder(),
             "bad_index": rules.texts["index"],
         }
-        fallback = self._device == "mps" and os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK") == "1"
         exclude_from_compilation(self._row)
         exclude_from_compilation(self._record)
-        functions, facts = (self._row, self._record), (fallback, rules.missing_dtypes, texts, waits)
+        functions, facts = (self._row, self._record), (rules.falls_back, rules.missing_dtypes, texts, waits)
         self._engine.open(self._device, self._count, *functions, *facts)
         for (owner, name), replacement in REPLACED.items():
             self._patches.put(owner, name, replacement(getattr(owner, name)))
@@ -70,7 +68,7 @@ class NativeEngine:
         self._recorder.used = True
         rule = self._rules.operator(name)
         overload = overloads().get(name)
-        composite = overload is None or (overload.composite and self._device.upper() not in overload.kernels)
+        composite = overload is None or (overload.composite and not self._rules.has_kernel(overload))
         structured = name in self._workers or (overload is not None and bool(overload.delegate))
         return (
             rule.available,

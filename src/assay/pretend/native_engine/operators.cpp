@@ -10,6 +10,7 @@
 #include <ATen/ops/copy.h>
 #include <ATen/ops/_scaled_dot_product_attention_math.h>
 #include <ATen/TracerMode.h>
+#include <ATen/autocast_mode.h>
 #include <torch/library.h>
 
 #include <map>
@@ -338,8 +339,8 @@ void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
     return run_beneath(op, stack, operands[0].second.device());
   }
   check_open(op, operands);
-  TORCH_CHECK(session(), "assay: ", name_of(op), " asks for a pretend device (cuda, mps or xpu), which is "
-              "there only inside `with pretend(...)`");
+  TORCH_CHECK(session(), "assay: ", name_of(op), " asks for a pretend device, which is there only "
+              "inside `with pretend(...)`");
   const auto device = result_device(operands, op, *stack).value_or(c10::Device(session()->type, current_index()));
   TORCH_CHECK(device.is_cpu() || device.type() == session()->type, "assay: ", name_of(op), " asks for ", device,
               ", which is not there: the pretend device that is open is ", session()->type);
@@ -475,26 +476,11 @@ at::Tensor zero_tensor(c10::SymIntArrayRef size, std::optional<c10::ScalarType> 
 
 // The dispatch keys of a kind of device, each beside the CPU's whose kernels it borrows.
 std::vector<std::pair<K, K>> keys_of(c10::DeviceType type) {
-  switch (type) {
-    case c10::kCUDA:
-      return {{K::CUDA, K::CPU},
-              {K::SparseCUDA, K::SparseCPU},
-              {K::SparseCsrCUDA, K::SparseCsrCPU},
-              {K::QuantizedCUDA, K::QuantizedCPU},
-              {K::NestedTensorCUDA, K::NestedTensorCPU}};
-    case c10::kMPS:
-      return {{K::MPS, K::CPU},
-              {K::SparseMPS, K::SparseCPU},
-              {K::SparseCsrMPS, K::SparseCsrCPU},
-              {K::QuantizedMPS, K::QuantizedCPU},
-              {K::NestedTensorMPS, K::NestedTensorCPU}};
-    default:
-      return {{K::XPU, K::CPU},
-              {K::SparseXPU, K::SparseCPU},
-              {K::SparseCsrXPU, K::SparseCsrCPU},
-              {K::QuantizedXPU, K::QuantizedCPU},
-              {K::NestedTensorXPU, K::NestedTensorCPU}};
-  }
+  return {{key_of(type), K::CPU},
+          {key_of(type, K::Sparse), K::SparseCPU},
+          {key_of(type, K::SparseCsr), K::SparseCsrCPU},
+          {key_of(type, K::Quantized), K::QuantizedCPU},
+          {key_of(type, K::NestedTensor), K::NestedTensorCPU}};
 }
 
 using Libraries = std::vector<std::unique_ptr<torch::Library>>;
@@ -520,10 +506,6 @@ void install_beside_composites(torch::Library& aten, K host, const std::set<std:
       aten.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
     }
   }
-}
-
-K autograd_key_of(c10::DeviceType type) {
-  return type == c10::kMPS ? K::AutogradMPS : K::AutogradXPU;
 }
 
 // What is not simply the CPU's operator; gives the names.
@@ -563,7 +545,7 @@ std::set<std::string> install_special(torch::Library& aten, Libraries& kept, c10
     aten.impl("_use_miopen_ctc_loss.Tensor", no_library);
     aten.impl("_use_miopen_ctc_loss", no_library_for_lengths);
   } else { // how they choose a kernel of attention is not in a CPU build of torch
-    library(kept, "aten", autograd_key_of(type)).impl("scaled_dot_product_attention", attention);
+    library(kept, "aten", key_of(type, K::AutogradFunctionality)).impl("scaled_dot_product_attention", attention);
   }
   return taken;
 }
@@ -583,6 +565,11 @@ void install_operators(c10::DeviceType type) {
     install_beside_composites(aten, host, special);
   }
   install_collectives(library(kept, "c10d", key_of(type)));
+  if (type == c10::kPrivateUse1 || type == c10::kHPU) { // torch has autocast for the others itself
+    const auto autocast = at::autocast::get_autocast_dispatch_key_from_device_type(type);
+    library(kept, "_", autocast).fallback(torch::CppFunction::makeFallthrough());
+    install_autocast(library(kept, "aten", autocast), type);
+  }
 }
 
 } // namespace assay

@@ -1,8 +1,10 @@
 #include "session.h"
 
+#include <c10/core/TensorOptions.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/Exceptions.h>
 
+#include <algorithm>
 #include <atomic>
 
 namespace assay {
@@ -104,17 +106,14 @@ bool is_open(c10::DeviceType type) {
   return now && now->type == type;
 }
 
-c10::DispatchKey key_of(c10::DeviceType type) {
-  switch (type) {
-    case c10::kCUDA:
-      return c10::DispatchKey::CUDA;
-    case c10::kMPS:
-      return c10::DispatchKey::MPS;
-    case c10::kXPU:
-      return c10::DispatchKey::XPU;
-    default:
-      TORCH_CHECK(false, "assay pretends cuda, mps and xpu, not ", type);
-  }
+bool is_kind(c10::DeviceType type) {
+  return std::find(KINDS.begin(), KINDS.end(), type) != KINDS.end();
+}
+
+c10::DispatchKey key_of(c10::DeviceType type, c10::DispatchKey functionality) {
+  TORCH_CHECK(is_kind(type), "assay does not pretend ", type);
+  const auto dense = c10::computeDispatchKey(c10::kFloat, c10::kStrided, c10::Device(type));
+  return c10::toRuntimePerBackendFunctionalityKey(functionality, c10::toBackendComponent(dense));
 }
 
 c10::DeviceIndex current_index() {
@@ -138,8 +137,7 @@ c10::Device with_index(c10::Device device) {
 }
 
 bool is_pretended(const at::Tensor& tensor) {
-  const auto type = tensor.device().type();
-  return type == c10::kCUDA || type == c10::kMPS || type == c10::kXPU;
+  return is_kind(tensor.device().type());
 }
 
 std::string str(c10::Device device) {

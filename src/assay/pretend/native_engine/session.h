@@ -9,6 +9,7 @@
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/Storage.h>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -80,7 +81,10 @@ class Entered {
   Session* before;
 };
 
-c10::DispatchKey key_of(c10::DeviceType type);
+// The kinds of device that can be pretended. Adapters of other makers share PrivateUse1, one name to a process.
+constexpr std::array KINDS = {c10::kCUDA, c10::kMPS, c10::kXPU, c10::kHPU, c10::kPrivateUse1};
+bool is_kind(c10::DeviceType type);
+c10::DispatchKey key_of(c10::DeviceType type, c10::DispatchKey functionality = c10::DispatchKey::Dense);
 c10::DeviceIndex current_index();
 void set_current_index(c10::DeviceIndex index);
 c10::Device with_index(c10::Device device); // "cuda" -> "cuda:0", and an error for a device that is not there
@@ -100,7 +104,7 @@ struct Copy {
 void record(const char* kind, const std::string& op, const std::string& device, const std::string& why,
             const Copy& copy = {});
 
-// devices.cpp: guards, hooks, allocators and generators of the three kinds of device.
+// devices.cpp: guards, hooks, allocators and generators of the kinds of device.
 void install_devices(c10::DeviceType type);
 void remove_devices(c10::DeviceType type);
 c10::Allocator* allocator_of(c10::DeviceType type);

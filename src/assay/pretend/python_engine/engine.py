@@ -129,14 +129,14 @@ class PythonEngine:
     # Kernels ----------------------------------------------------------------------------------------------------------
 
     def _register(self, library: Any) -> None:
-        key = self.kind.upper()
+        key = KINDS[self.kind].key
         with warnings.catch_warnings():  # torch says that kernels are replaced: the native engine may have left its own
             warnings.simplefilter("ignore")
             for name in (*EMPTY, "tril_indices", "triu_indices", *(() if self.kind == "mps" else WINDOWS)):
                 library.impl(name, self._factory(name), key)
-            for other in {kind.name for kind in KINDS.values() if kind.several} - {self.kind}:
-                for name in EMPTY:
-                    library.impl(name, _absent(other), other.upper())
+            for other in (kind for kind in KINDS.values() if kind.several and not kind.adapter):
+                for name in EMPTY if other.name != self.kind else ():
+                    library.impl(name, _absent(other.name), other.key)
             for where in ("CPU", "AutogradCPU"):
                 library.impl("to.device", self._to, where)
                 library.impl("to.dtype_layout", self._to, where)

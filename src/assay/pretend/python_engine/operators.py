@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
+from assay.devices.kinds import KINDS
 from assay.devices.operators.conditions import is_filled
 from assay.devices.operators.overloads import overloads
 from assay.errors import describe
@@ -65,7 +65,7 @@ class OperatorRunner:
         self._plans: dict[Any, OperatorPlan] = {}
         self._lacks = {getattr(torch, name): text for name, text in rules.missing_dtypes.items()}
         self._placeholder = "" if "{" in rules.texts["mixed"] else rules.texts["mixed"]
-        self._falls_back = self.kind == "mps" and os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK") == "1"
+        self._key = KINDS[self.kind].key
         self._kernels = frozenset(rules.kernels())
         self._workers = {overload.delegate for overload in overloads().values()}
         self._warned: set[str] = set()
@@ -165,12 +165,12 @@ class OperatorRunner:
         rule, schema, overload = self._rules.operator(name), func._schema, overloads().get(name)
         outs = frozenset(argument.name for argument in schema.arguments if argument.is_out)
         structured = name in self._workers or (overload is not None and bool(overload.delegate))
-        composite = overload is None or (overload.composite and self.kind.upper() not in overload.kernels)
+        composite = overload is None or (overload.composite and not self._rules.has_kernel(overload))
         plan = self._plans[func] = OperatorPlan(
             name=name,
             rule=rule,
             check=operand_checks.check_of(rule, composite=composite, placeholder=bool(self._placeholder)),
-            wrapper=operand_checks.wrapper_of(name, self.kind.upper(), structured=structured, out=bool(outs)),
+            wrapper=operand_checks.wrapper_of(name, self._key, structured=structured, out=bool(outs)),
             arguments=tuple(argument.name for argument in schema.arguments),
             outs=outs,
             written=frozenset(argument.name for argument in schema.arguments if argument.is_write),
@@ -238,7 +238,7 @@ class OperatorRunner:
         if plan.rule.on_cpu:
             why = f"torch runs this operator on the CPU: {plan.name}"
             self._recorder.record("fallback", plan.rule.named, str(device), why)
-        elif self._falls_back:
+        elif self._rules.falls_back:
             why = self._rules.texts["fallback"].format(operator=plan.rule.named)
             self._recorder.record("fallback", plan.rule.named, str(device), why)
             if plan.name not in self._warned:
