@@ -72,7 +72,7 @@ KINDS = {
         DeviceKind("npu", PRIVATE, 20, "hccl", "torch.npu", kernels="kernels_npu", adapter="torch_npu"),
         DeviceKind("mlu", PRIVATE, 20, "cncl", "torch.mlu", kernels="kernels_mlu", adapter="torch_mlu"),
         DeviceKind("musa", PRIVATE, 20, "mccl", "torch.musa", kernels="kernels_musa", adapter="torch_musa"),
-        DeviceKind("hpu", "HPU", 18, "hccl", "torch.hpu", kernels="kernels_hpu", adapter="habana_frameworks.torch"),
+        DeviceKind("hpu", "HPU", 15, "hccl", "torch.hpu", kernels="kernels_hpu", adapter="habana_frameworks.torch"),
         # Its tensors are graphs that are computed later: what goes wrong there (compilation, traffic) has no like here.
         DeviceKind("xla", "XLA", 9, "xla", "torch_xla", kernels="kernels_xla", adapter="torch_xla", pretended=False),
     )

@@ -25,6 +25,7 @@ from assay.devices.kinds import KINDS
 from assay.errors import describe
 from assay.pretend.device_state import DeviceState, memory
 from assay.pretend.errors import PretendError
+from assay.pretend.process_groups import registered
 from assay.pretend.streams import event_methods, stream_methods
 
 UNNAMED = "privateuseone"  # what torch calls PrivateUse1 until it has a name
@@ -41,23 +42,26 @@ class AdapterModule(ModuleType):
 def claim_name(kind: str) -> None:
     """Give torch's ``PrivateUse1`` the name of a kind that is to be pretended.
 
-    Torch does this once in a process, and from then on takes ``PrivateUse1`` for the accelerator of the machine. What
-    its Python side says of that is corrected for the time when the device is closed.
+    Torch does this once in a process, and from then on takes ``PrivateUse1`` for the accelerator of the machine, in
+    backward and elsewhere in its C++, so that no device of another kind can be pretended there. What its Python side
+    says of that is corrected for the time when the device is closed.
 
     Raises:
-        PretendError: another kind has the name, pretended or real.
+        PretendError: ``PrivateUse1`` has the name of another kind, pretended or real.
 
     Source:
         ``torch.utils.rename_privateuse1_backend``; ``getAccelerator`` in ``aten/src/ATen/DeviceAccelerator.cpp``.
     """
     taken = torch._C._get_privateuse1_backend_name()
-    if not KINDS[kind].renamed or (taken == kind and _claimed):
+    if taken == kind and _claimed:
         return
     if taken != UNNAMED:
-        got = f"a process in which torch calls PrivateUse1 {taken!r}"
-        expected = f"one in which it has no name yet: torch gives it once, and {kind} needs it"
-        do = f"Start another process for {kind}; `assay audit` and `pytest -p xdist` do"
+        got = f"a process in which torch calls its device PrivateUse1 {taken!r}"
+        expected = "a process without such a name: torch gives it once, and takes that device for the accelerator ever after"
+        do = f"Pretend {kind} in another process; `assay audit` starts one for each device"
         raise PretendError(describe(f"pretend({kind!r})", got, expected, do))
+    if not KINDS[kind].renamed:
+        return
     torch._C._rename_privateuse1_backend(kind)
     _claimed.append(kind)
     host = torch.device("cpu")
@@ -94,8 +98,14 @@ def replacements(machine: DeviceState) -> dict[str, dict[str, Any]]:
 
 
 @contextmanager
-def imported(machine: DeviceState) -> Iterator[None]:
-    """Let ``import torch_npu`` and ``import torch.npu`` find the modules that stand for them."""
+def adapter(machine: DeviceState) -> Iterator[None]:
+    """Let ``import torch_npu`` find the modules that stand for it, and ``torch.distributed`` the back end."""
+    with _imported(machine), registered(machine.kind, machine.recorder):
+        yield
+
+
+@contextmanager
+def _imported(machine: DeviceState) -> Iterator[None]:
     module = getattr(torch, machine.kind)
     modules = {f"torch.{machine.kind}": module, f"torch.{machine.kind}.amp": module.amp} | _packages(machine.kind, module)
     before = {name: sys.modules.get(name) for name in modules}

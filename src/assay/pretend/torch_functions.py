@@ -318,11 +318,11 @@ def _storage(machine: DeviceState) -> Callable[..., Any]:
 
 def _dlpack(machine: DeviceState) -> dict[str, dict[str, Any]]:
     """DLPack hands out an address of the device's memory, where other libraries would find none."""
-    refuse, capsule = refuse("DLPack of a tensor on a pretend device"), torch._C._to_dlpack
+    refused, capsule = refuse("DLPack of a tensor on a pretend device"), torch._C._to_dlpack
 
     def guarded(original: Callable[..., Any]) -> Callable[..., Any]:
         def hand_out(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-            return (refuse if tensor.device.type == machine.kind else original)(tensor, *args, **kwargs)
+            return (refused if tensor.device.type == machine.kind else original)(tensor, *args, **kwargs)
 
         return hand_out
 

@@ -18,7 +18,7 @@ import torch
 
 from assay.devices.kinds import ACCELERATORS, KINDS
 from assay.errors import describe
-from assay.pretend.adapters import AdapterModule, imported
+from assay.pretend.adapters import AdapterModule, adapter
 from assay.pretend.compile_exclusion import exclude_from_compilation
 from assay.pretend.device_state import DeviceState
 from assay.pretend.errors import PretendError
@@ -50,7 +50,7 @@ def patch_torch(
                 for name, value in names.items() if (owner := _owner_if_there(path)) is not None else ():
                     patches.put(owner, name, value)
             empty_answer_caches()
-            with imported(machine) if KINDS[device].adapter else nullcontext():
+            with adapter(machine) if KINDS[device].adapter else nullcontext():
                 machine.begin()
                 yield
         finally:

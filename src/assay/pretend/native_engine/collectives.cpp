@@ -37,10 +37,6 @@ c10::IValue changed(const c10::IValue& value, const Change& change) {
   return value;
 }
 
-struct Silent final : c10::WarningHandler {
-  void process(const c10::Warning&) override {}
-};
-
 // torch's own error where the group has no backend for the device, such as gloo for xpu.
 void check_backend(const Stack& stack, size_t begin, c10::DeviceType type) {
   for (size_t i = begin; i < stack.size(); ++i) {
@@ -88,8 +84,6 @@ void collective(const c10::OperatorHandle& op, Stack* stack) {
 } // namespace
 
 void install_collectives(torch::Library& c10d) {
-  Silent silent; // a build for the CPU has kernels for CUDA, and torch warns that they are replaced
-  const c10::WarningUtils::WarningHandlerGuard guard(&silent);
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const auto& name : dispatcher.getAllOpNames()) {
     const auto full = toString(name);

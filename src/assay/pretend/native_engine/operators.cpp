@@ -454,6 +454,23 @@ int64_t fused_sdp_choice(const at::Tensor&, const at::Tensor&, const at::Tensor&
   return 0; // sdp::SDPBackend::math
 }
 
+// A conversion to a dtype that its device gives another one for, with a warning (known/operators_npu.toml, _to_copy).
+void to_copy(const c10::OperatorHandle& op, Stack* stack) {
+  const size_t begin = stack->size() - op.schema().arguments().size();
+  const auto self = (*stack)[begin].toTensor();
+  auto& dtype = (*stack)[begin + 1];
+  const bool only_dtype = dtype.isInt() && (*stack)[begin + 2].isNone() && (*stack)[begin + 3].isNone();
+  if (session() && only_dtype && dtype.toScalarType() != self.scalar_type()) {
+    const Rule& rule = rule_of(op);
+    if (is_among(rule.missing_dtypes, dtype.toScalarType())) {
+      record("dtype", name_of(op), str(self.device()), rule.dtype_error);
+      TORCH_WARN_ONCE(rule.dtype_error);
+      dtype = at::kFloat;
+    }
+  }
+  op.redispatchBoxed(c10::DispatchKeySet(K::CompositeExplicitAutograd), stack);
+}
+
 void record_stream(at::Tensor&, at::Stream) {}
 
 // Whether a vendor's library takes a loss: none is here.
@@ -482,6 +499,10 @@ std::vector<std::pair<K, K>> keys_of(c10::DeviceType type) {
           {key_of(type, K::Quantized), K::QuantizedCPU},
           {key_of(type, K::NestedTensor), K::NestedTensorCPU}};
 }
+
+struct Silent final : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
 
 using Libraries = std::vector<std::unique_ptr<torch::Library>>;
 
@@ -539,6 +560,10 @@ std::set<std::string> install_special(torch::Library& aten, Libraries& kept, c10
       taken.insert(name);
     }
   }
+  if (type == c10::kPrivateUse1) {
+    aten.impl("_to_copy", torch::CppFunction::makeFromBoxedFunction<&to_copy>());
+    taken.insert("_to_copy");
+  }
   if (type == c10::kCUDA) {
     aten.impl("_use_cudnn_ctc_loss", no_library_for_lengths);
     aten.impl("_use_cudnn_ctc_loss.Tensor", no_library);
@@ -557,6 +582,8 @@ void install_operators(c10::DeviceType type) {
   if (libraries.count(type)) {
     return; // dispatch registrations stay; outside a session they only raise
   }
+  Silent silent; // a build for the CPU has some kernels for other devices, and torch warns that they are replaced
+  const c10::WarningUtils::WarningHandlerGuard guard(&silent);
   auto& kept = libraries[type];
   for (const auto& [key, host] : keys_of(type)) {
     library(kept, "_", key).fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());

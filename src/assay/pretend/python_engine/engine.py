@@ -67,7 +67,9 @@ class PythonEngine:
         with ExitStack() as stack:
             library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
             stack.callback(library._destroy)
-            self._register(library)
+            every: Any = torch.library.Library("_", "IMPL")  # type: ignore[no-untyped-call]
+            stack.callback(every._destroy)
+            self._register(library, every)
             stack.enter_context(patched(self))
             PretendTensor.runner = self.operators
             stack.callback(setattr, PretendTensor, "runner", None)
@@ -128,7 +130,7 @@ class PythonEngine:
 
     # Kernels ----------------------------------------------------------------------------------------------------------
 
-    def _register(self, library: Any) -> None:
+    def _register(self, library: Any, every: Any) -> None:
         key = KINDS[self.kind].key
         with warnings.catch_warnings():  # torch says that kernels are replaced: the native engine may have left its own
             warnings.simplefilter("ignore")
@@ -149,6 +151,8 @@ class PythonEngine:
             for where in (key, f"Autograd{key}"):
                 for name, kernel in self._kernels().items():
                     library.impl(name, kernel, where)
+            if KINDS[self.kind].adapter:  # torch has nothing there; torch.autocast is refused
+                every.fallback(torch.library.fallthrough_kernel, f"Autocast{key}")
             for name in _with_gradients():
                 library.impl(name, torch.library.fallthrough_kernel, f"Autograd{key}")
 
@@ -187,6 +191,8 @@ class PythonEngine:
             non_blocking: bool = False, copy: bool = False, memory_format: torch.memory_format | None = None,
             **_: Any) -> Tensor:  # fmt: skip
         target = tensor.device if device is None else self.indexed(device)
+        if device is None and isinstance(tensor, PretendTensor):
+            dtype = self.operators.given_for(tensor, dtype)
         dtype = dtype or tensor.dtype
         if target.type != self.kind and not isinstance(tensor, PretendTensor):
             return aten.to.device._op_dk(_COMPOSITE, tensor, target, dtype, non_blocking, copy, memory_format)  # type: ignore[no-any-return]

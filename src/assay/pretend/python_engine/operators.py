@@ -336,10 +336,19 @@ class OperatorRunner:
         return self.copied(
             tensor,
             target,
-            kwargs.get("dtype"),
+            self.given_for(tensor, kwargs.get("dtype")) if device is None else kwargs.get("dtype"),
             non_blocking=bool(kwargs.get("non_blocking")),
             memory_format=kwargs.get("memory_format"),
         )
+
+    def given_for(self, tensor: Tensor, dtype: torch.dtype | None) -> torch.dtype | None:
+        """The dtype that comes of a conversion on the device: of some another one than was asked for, with a warning."""
+        rule = self._rules.operator("aten::_to_copy")
+        if dtype in (None, tensor.dtype) or str(dtype).removeprefix("torch.") not in rule.missing_dtypes:
+            return dtype
+        self._recorder.record("dtype", "aten::_to_copy", str(tensor.device), rule.dtype_error)
+        warnings.warn(rule.dtype_error, UserWarning, stacklevel=4)
+        return torch.float32
 
     def _copy_(self, target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
         self._note_copy(source, target.device, non_blocking)

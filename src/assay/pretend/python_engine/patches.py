@@ -17,7 +17,7 @@ from torch.autograd import forward_ad, graph
 from torch.nn import parameter
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from assay.devices.kinds import ACCELERATORS
+from assay.devices.kinds import ACCELERATORS, KINDS
 from assay.pretend.python_engine.functions import applied, unwrapped
 from assay.pretend.python_engine.tensor import EngineServices, PretendTensor, _Base, _refused, become
 from assay.pretend.torch_patches import Patches, stand_in
@@ -47,6 +47,8 @@ def patched(engine: EngineServices) -> Iterator[None]:
         (torch, "Generator", _generators(engine)),
         (torch._utils, "_rebuild_tensor", _rebuild(torch._utils._rebuild_tensor)),
     ]
+    if KINDS[engine.kind].adapter:
+        changes.append((torch.autocast, "__init__", _refuse_autocast(engine.kind, torch.autocast.__init__)))
     if torch.distributed.is_available():
         distributed: Any = torch.distributed
         changes.append((distributed, "Reducer", _reducers(distributed.Reducer)))
@@ -162,6 +164,17 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def _refuse_to_compile(*_: Any, **__: Any) -> Any:
     runner = PretendTensor.runner
     raise _refused("torch.compile", torch.device(runner.kind if runner else "cuda"))
+
+
+def _refuse_autocast(kind: str, init: Callable[..., None]) -> Callable[..., None]:
+    """What runs in which precision is C++ of the adapter; the native engine has it from torch's lists."""
+
+    def refusing(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
+        if device_type == kind and kwargs.get("enabled", True):
+            raise _refused("torch.autocast", torch.device(kind))
+        init(self, device_type, *args, **kwargs)
+
+    return refusing
 
 
 def _reducers(make: Callable[..., Any]) -> Callable[..., Any]:
