@@ -21,15 +21,15 @@ from assay.pretend.events import Recorder
 from assay.pretend.operand_checks import SCALAR_TYPES
 
 REDUCTIONS = (
-    "allreduce", "allreduce_coalesced", "reduce", "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_single",
-    "reduce_scatter_tensor_coalesced", "reduce_scatter_single_coalesced",
+    "allreduce", "allreduce_coalesced", "reduce", "reduce_scatter", "_reduce_scatter_base",
+    "reduce_scatter_tensor_coalesced",
 )  # fmt: skip
 """The calls that add up; the others move bytes, whatever they mean."""
 OTHERS = (
-    "broadcast", "allgather", "_allgather_base", "all_gather_single", "allgather_coalesced", "gather", "scatter",
-    "allgather_into_tensor_coalesced", "all_gather_single_coalesced", "alltoall", "alltoall_base", "all_to_all_single",
-    "send", "recv", "recv_anysource",
+    "broadcast", "allgather", "_allgather_base", "allgather_coalesced", "allgather_into_tensor_coalesced", "gather",
+    "scatter", "alltoall", "alltoall_base", "send", "recv", "recv_anysource",
 )  # fmt: skip
+"""Names that torch has given some of them since (``all_gather_single``) lead to these."""
 TABLES = ("default_device_backend_map", "backend_type_map", "backend_capability", "_plugins")
 
 
