@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 UNSUPPORTED = "unsupported"  # by pretend devices: nothing is known of the real one
 NO_GROUP = "pretend devices have no nccl or xccl: audit what one process does, by a function audit(device)"
+TURNED_OFF = ("torch.autocast", "torch.amp.GradScaler")
+MEANT = (*TURNED_OFF, "torch.distributed.init_process_group")
+"""Functions that are for a device without its name: by an import (``from torch.cuda.amp``), a default, or ``"nccl"``."""
 DEEP = 6  # lines of Python that make two events the same
 Key = tuple[object, ...]
 
@@ -183,18 +186,20 @@ class Collector:
 
     def disabled(self, called: str, stack: tuple[Frame, ...]) -> None:
         """Take what torch turned off, because it was asked for on another kind of device."""
-        what = f"{called} is for cuda here, and is turned off: the device is {self.run.device}"
+        what = f"{called} is for another device here, and is turned off: the device is {self.run.device}"
         self.add(Observation("disabled", self.run, what, called, stack))
 
     def named_again(self, device: str, called: str, stack: tuple[Frame, ...]) -> None:
         """Take a device that was replaced in a second run, if the line itself names it and no ``if`` asks for it."""
         line = where(stack, self.roots)
-        if line is None or not device_expression(line, device) or chosen_by(line, device):
+        said = called in MEANT or (line is not None and device_expression(line, device))
+        if line is None or not said or chosen_by(line, device):
             return
-        if called == "torch.autocast":
+        if called in TURNED_OFF:
             self.disabled(called, stack)
             return
-        what = f"the program names {device}, the device is {self.run.device}"
+        named = f"the backend of {device}, which is not built in" if called in MEANT else device
+        what = f"the program names {named}, the device is {self.run.device}"
         self.add(Observation("foreign", self.run, what, called, stack, raised=True))
 
     def _strays(self, error: BaseException, line: Frame | None) -> list[tuple[Any, str]]:

@@ -27,6 +27,9 @@ ABSENT = (
     r"with arguments from the '(\w+)' backend",
     r"Distributed package doesn't have (\w+) built in",
     r"[dD]eserialize object on a?n? ?(\w+) device",
+    r"device type at start of device string: (\w+)",
+    r"No module named 'torch[._](\w+)",
+    r"Unknown c10d backend type (\w+)",
 )
 """What torch says where a device is named that it was not built for, or that is not there."""
 
@@ -39,19 +42,20 @@ def names_of(error: BaseException, trace: list[tuple[FrameType, int]], own: str)
     """
     text = str(error)
     if "deserialize object on" in text:
-        return "location", _kind_in(text) or "cuda", "torch.load"
-    named = _kind_in(text) or _of_module(trace)
+        return "location", _kind_in(text, own) or "cuda", "torch.load"
+    named = _kind_in(text, own) or _of_module(trace)
     if named is None or named == own:
         return None
     return "foreign", named, "torch.Generator" if "generator" in text else _called(trace)
 
 
-def _kind_in(text: str) -> str | None:
+def _kind_in(text: str, own: str) -> str | None:
+    """The kind that an error names; of a back end that serves several, ``own`` if it is among them."""
     for pattern in ABSENT:
         if match := re.search(pattern, text):
             name = match[1].lower()
-            name = BACKENDS.get(name, name)
-            return name if name in ACCELERATORS else None
+            kinds = BACKENDS.get(name, (name,) if name in ACCELERATORS else ())
+            return own if own in kinds else next(iter(kinds), None)
     return None
 
 

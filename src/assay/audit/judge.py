@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -121,7 +122,7 @@ def _inside(observation: Observation, line: Frame) -> str:
     if observation.operator.endswith("is_available") or ".is_" in observation.operator:
         return expression(line, "::is_available")
     if observation.kind in NAMES_A_DEVICE:
-        kinds = [each for each in ACCELERATORS if each in observation.operator] or ACCELERATORS
+        kinds = [each for each in ACCELERATORS if each in re.split(r"\W|_", observation.operator)] or ACCELERATORS
         named = next(filter(None, (device_expression(line, kind) for kind in kinds)), "")
         return named or expression(line, f"::{observation.operator.rpartition('.')[2]}")
     return expression(line, observation.operator, waits=observation.kind == "sync")

@@ -33,6 +33,7 @@ def replace_devices(pretended: PretendDevice, note: Callable[[str, str, tuple[Fr
     """
     device, others = pretended.device, sorted({*KINDS} - {pretended.type})
     default, autocast, generator = torch.set_default_device, torch.autocast.__init__, torch.Generator
+    scaler = torch.amp.GradScaler.__init__
     entry = (ANY_FILE, lambda storage: None, _restoring(device, others))
 
     def swap(place: Any, called: str = "") -> Any:
@@ -44,8 +45,11 @@ def replace_devices(pretended: PretendDevice, note: Callable[[str, str, tuple[Fr
     def autocast_there(self: Any, device_type: str = "cuda", *args: Any, **kwargs: Any) -> None:
         autocast(self, torch.device(swap(device_type, "torch.autocast")).type, *args, **kwargs)
 
+    def scaler_there(self: Any, device: str = "cuda", *args: Any, **kwargs: Any) -> None:
+        scaler(self, torch.device(swap(device, "torch.amp.GradScaler")).type, *args, **kwargs)
+
     with Patches() as patches:
-        for kind in others:
+        for kind in (each for each in others if hasattr(torch, each)):  # not those of an adapter that is not here
             patches.put(owner_of(KINDS[kind].asked_by), "is_available", lambda: is_program(sys._getframe(1)))
             for name, answer in _answers(pretended).items():
                 if hasattr(getattr(torch, kind), name):
@@ -53,8 +57,10 @@ def replace_devices(pretended: PretendDevice, note: Callable[[str, str, tuple[Fr
         patches.put(torch, "set_default_device", lambda place: default(swap(place)))
         patches.put(torch, "Generator", stand_in(generator, lambda place: generator(swap(place, "torch.Generator"))))
         patches.put(torch.autocast, "__init__", autocast_there)
+        patches.put(torch.amp.GradScaler, "__init__", scaler_there)
         if hasattr(torch.distributed, "init_process_group"):
-            patches.put(torch.distributed, "init_process_group", _over_the_cpu(torch.distributed.init_process_group))
+            there = _over_what_is_here(torch.distributed.init_process_group, pretended.type, note)
+            patches.put(torch.distributed, "init_process_group", there)
         torch.serialization._package_registry.insert(0, entry)
         try:
             with _Replacing(swap):
@@ -125,11 +131,15 @@ def _answers(pretended: PretendDevice) -> dict[str, Callable[..., Any]]:
     }
 
 
-def _over_the_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
-    """torch.distributed.init_process_group, with the backend that every machine has."""
+def _over_what_is_here(original: Callable[..., Any], own: str, note: Callable[..., object]) -> Callable[..., Any]:
+    """torch.distributed.init_process_group, with the backend of an adapter, else with the one that all machines have."""
+    here = KINDS[own].backend if KINDS[own].adapter else "gloo"
 
     def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> Any:
-        return original("gloo" if backend in BACKENDS else backend, *args, **kwargs)
+        served = BACKENDS.get(backend, ())
+        if served and own not in served:
+            note(served[0], "torch.distributed.init_process_group", stack(sys._getframe(1)))
+        return original(here if served else backend, *args, **kwargs)
 
     return init_process_group
 

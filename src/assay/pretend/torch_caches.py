@@ -28,7 +28,7 @@ _CACHED: dict[Any, tuple[str, ...]] = {
     torch.accelerator: ("get_device_capability",),
 }  # fmt: skip
 
-_ABOUT_DEVICES = re.compile(rf"accelerator|{PATTERN}|bf16|fp16|tf32|^is_available$")
+_ABOUT_DEVICES = re.compile(rf"accelerator|(?:^|_)(?:{PATTERN})(?:_|$)|bf16|fp16|tf32|^is_available$")
 
 
 def empty_answer_caches() -> None:
