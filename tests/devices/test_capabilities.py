@@ -39,7 +39,7 @@ def test_the_index_does_not_matter_and_devices_may_be_objects():
     assert supports(torch.device("mps", 0), "float64").supported is False
 
 
-@pytest.mark.parametrize("device", ["privateuseone", "meta", "hpu", "no such thing"])
+@pytest.mark.parametrize("device", ["privateuseone", "meta", "mtia", "no such thing"])
 def test_nothing_is_claimed_about_unknown_devices(device):
     fact = supports(device, "int64_scatter")
     assert fact.supported is None

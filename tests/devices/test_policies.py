@@ -5,9 +5,13 @@ import torch
 
 from assay.devices import SelfTest, available, default_device, policy
 from assay.devices import policies as module
-from assay.devices.kinds import DEVICES
+from assay.devices.assign import assign
+from assay.devices.kinds import DEVICES, KINDS
 from assay.devices.selftest import SelfTestOutcome
+from assay.errors import ConfigError
 from assay.pretend import pretend
+
+RENAMED = [name for name, kind in KINDS.items() if kind.renamed]
 
 
 def pretend_tested(monkeypatch, *, passed):
@@ -18,13 +22,28 @@ def pretend_tested(monkeypatch, *, passed):
     monkeypatch.setattr(module, "self_test", lambda device: SelfTest(device, bad))
 
 
-@pytest.mark.parametrize("device", [*DEVICES, "cuda:1", "meta", "privateuseone", "hpu"])
+@pytest.mark.parametrize("device", [*(name for name in DEVICES if name not in RENAMED), "cuda:1", "meta", "privateuseone", "mtia"])
 def test_every_device_gets_every_decision_with_a_reason(device):
     made = policy(device)
     assert made.device == torch.device(device)
     assert made.accumulate.value == torch.int64
     assert made.read_on.value == torch.device("cpu")
     assert all(decision.reason for decision in made.decisions.values())
+
+
+@pytest.mark.parametrize("device", RENAMED)
+def test_a_device_of_an_adapter_that_was_not_imported_is_refused_by_the_name_of_the_adapter(device):
+    with pytest.raises(ConfigError, match=rf"device: got '{device}:1'.*Import torch_{device}, which brings it to torch"):
+        policy(f"{device}:1")
+    with pytest.raises(ConfigError, match=f"Import torch_{device}"):
+        assign(device, set())
+
+
+def test_gaudi_rounds_float64_and_may_cast_int64_so_both_are_kept_away_from_it():
+    made = policy("hpu")
+    assert made.widest_float.value == torch.float32
+    assert made.tally_on.value == torch.device("cpu")  # there is none here, so its self-test fails
+    assert "Practices_for_Model_Training_on_Gaudi" in made.widest_float.reason
 
 
 def test_it_is_made_once():

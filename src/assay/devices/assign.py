@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from assay.devices.capabilities import supports
-from assay.devices.policies import PolicyDecision, available, policy
+from assay.devices.policies import PolicyDecision, as_device, available, policy
 from assay.errors import ConfigError, describe
 
 
@@ -52,11 +52,7 @@ def _decide(name: str, at: set[torch.device], local_rank: int | None) -> PolicyD
         if not accelerators:
             return PolicyDecision(torch.device("cpu"), "there is no accelerator here")
         return _of_rank(accelerators, local_rank, "the first accelerator of this machine")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        do = "Check the spelling of the device"
-        raise ConfigError(describe("device", repr(name), "a device such as cpu or cuda:1", do)) from error
+    device = as_device(name)
     if device.type == "cpu":
         return PolicyDecision(torch.device("cpu"), "asked for")
     same = [each for each in accelerators if each.type == device.type]

@@ -15,6 +15,7 @@ from assay.devices.kinds import KINDS
 from assay.devices.pretend_state import pretended_kind
 from assay.devices.selftest import SelfTest, self_test
 from assay.devices.torch_releases import report_untried
+from assay.errors import ConfigError, describe
 
 T = TypeVar("T")
 
@@ -81,13 +82,30 @@ def policy(device: str | torch.device) -> Policy:
     Returns:
         The decisions with their reasons; ``print`` shows them.
 
+    Raises:
+        ConfigError: torch knows no such device here.
+
     Example:
         >>> policy("cpu").accumulate.value
         torch.int64
         >>> policy("cpu").chunk_elements.value
         131072
     """
-    return _policy(torch.device(device), pretended_kind())
+    return _policy(as_device(device), pretended_kind())
+
+
+def as_device(device: str | torch.device) -> torch.device:
+    """A device by its name.
+
+    Raises:
+        ConfigError: torch knows no such device here.
+    """
+    try:
+        return torch.device(device)
+    except RuntimeError as error:
+        kind = KINDS.get(device_type(device))
+        do = f"Import {kind.adapter}, which brings it to torch" if kind else "Check the spelling of the device"
+        raise ConfigError(describe("device", repr(device), "a device such as cpu or cuda:1", do)) from error
 
 
 @cache

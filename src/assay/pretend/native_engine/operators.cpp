@@ -471,6 +471,16 @@ void to_copy(const c10::OperatorHandle& op, Stack* stack) {
   op.redispatchBoxed(c10::DispatchKeySet(K::CompositeExplicitAutograd), stack);
 }
 
+// An operator that torch makes of others, of which an adapter has a kernel of its own that lacks dtypes.
+void checked_composite(const c10::OperatorHandle& op, Stack* stack) {
+  const auto operands = operands_of(op, *stack);
+  const auto device = result_device(operands, op, *stack);
+  if (session() && device) {
+    check_operand_dtypes(op, rule_of(op), operands, *device);
+  }
+  op.redispatchBoxed(c10::DispatchKeySet(K::CompositeImplicitAutograd), stack);
+}
+
 void record_stream(at::Tensor&, at::Stream) {}
 
 // Whether a vendor's library takes a loss: none is here.
@@ -563,6 +573,11 @@ std::set<std::string> install_special(torch::Library& aten, Libraries& kept, c10
   if (type == c10::kPrivateUse1) {
     aten.impl("_to_copy", torch::CppFunction::makeFromBoxedFunction<&to_copy>());
     taken.insert("_to_copy");
+    auto& following_gradients = library(kept, "aten", key_of(type, K::AutogradFunctionality));
+    for (const char* name : {"repeat_interleave.self_int", "repeat_interleave.self_Tensor"}) {
+      aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&checked_composite>());
+      following_gradients.impl(name, torch::CppFunction::makeFromBoxedFunction<&checked_composite>());
+    }
   }
   if (type == c10::kCUDA) {
     aten.impl("_use_cudnn_ctc_loss", no_library_for_lengths);

@@ -48,6 +48,10 @@ CELLS = ("lstm.input", "lstm.data", "lstm_cell", "gru.input", "gru.data", "gru_c
 """Recurrent layers that torch makes of kernels which only the device has: they run as the CPU runs them."""
 
 
+LACKING = ("repeat_interleave.self_int", "repeat_interleave.self_Tensor")
+"""Operators that torch makes of others, of which an adapter has a kernel of its own that lacks dtypes."""
+
+
 class PythonEngine:
     """Runs the operators of a device, by its rules, on the CPU, behind a tensor subclass."""
 
@@ -162,8 +166,9 @@ class PythonEngine:
         moves = {"to.device": self._to, "to.dtype_layout": self._to, "to.dtype": self._to_dtype}
         on_cpu = {name.removeprefix("aten::"): self._in_one_piece(name) for name in self._on_cpu if _is_implicit(name)}
         bags = {name: _bags(name) for name in ("embedding_bag", "embedding_bag.padding_idx")}
+        lacking = {name: self._checked(name) for name in LACKING}
         others = {"scaled_dot_product_attention": _attention, "ctc_loss.Tensor": _ctc_loss, "to.other": self._to_other}
-        return on_cpu | cells | moves | bags | others
+        return on_cpu | cells | moves | bags | lacking | others
 
     def _factory(self, name: str) -> Any:
         on_cpu = _overload(name)
@@ -217,6 +222,15 @@ class PythonEngine:
                           f"and hidden tensor at {tensor.device}"  # fmt: skip
                     self.operators.refuse("devices", f"aten::{name}", first, why, RuntimeError)
             return self.operators.run_on_cpu(func, args, {})
+
+        return run
+
+    def _checked(self, name: str) -> Any:
+        func = _overload(name)
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            self.operators.check_dtypes(func, args)
+            return func._op_dk(_COMPOSITE, *args, **kwargs)
 
         return run
 

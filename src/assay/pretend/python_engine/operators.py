@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -218,10 +218,7 @@ class OperatorRunner:
             self._same_device(plan, there, args, kwargs)
             if plan.check in ("index", "put"):
                 self._indices_to(tensors[0].device if plan.check == "put" else there, args[1])
-        if plan.rule.missing_dtypes:
-            dtypes = (str(tensor.dtype).removeprefix("torch.") for tensor in tensors)
-            if why := operand_checks.missing_dtype(plan.rule, dtypes):
-                self.refuse("dtype", plan.name, there, why, NotImplementedError)
+        self._has_dtypes(plan, there, tensors)
         if plan.name.startswith("aten::convolution"):
             self._same_type(plan, there, args)
         arguments = dict(zip(plan.arguments, args, strict=False)) | kwargs if plan.judged else {}
@@ -233,6 +230,17 @@ class OperatorRunner:
             raise self.cannot(plan.name, there, "an operator of which torch has no CPU kernel to borrow")
         if plan.rule.waits and (why := operand_checks.waits(plan.rule, arguments)):
             self._recorder.record("sync", plan.name, str(there), why)
+
+    def check_dtypes(self, func: Any, args: tuple[Any, ...]) -> None:
+        """Refuse tensors of a dtype of which the device has no kernel of an operator."""
+        tensors = [each for each in args if isinstance(each, PretendTensor)]
+        self._has_dtypes(self._plans.get(func) or self._plan(func), tensors[0].device, tensors)
+
+    def _has_dtypes(self, plan: OperatorPlan, there: torch.device, tensors: Sequence[Tensor]) -> None:
+        if plan.rule.missing_dtypes:
+            dtypes = (str(tensor.dtype).removeprefix("torch.") for tensor in tensors)
+            if why := operand_checks.missing_dtype(plan.rule, dtypes):
+                self.refuse("dtype", plan.name, there, why, NotImplementedError)
 
     def _available(self, plan: OperatorPlan, device: torch.device) -> None:
         if plan.rule.on_cpu:
