@@ -16,7 +16,7 @@ from assay.errors import ConfigError
 from assay.pretend import pretend
 from assay.pretend.errors import PretendError
 
-COMMON = ("moves", "clashes", "module", "imports", "closed")
+COMMON = ("moves", "clashes", "module", "imports")
 OWN = {"npu": ("gaps_of_npu", "falls_back"), "mlu": ("falls_back",), "musa": ("refuses_what_it_lacks",)}
 OWN |= {"hpu": ("quietly_on_the_cpu",)}
 ADAPTERS = [name for name in PRETENDED if KINDS[name].adapter]
@@ -30,7 +30,7 @@ def in_a_process(kind: str, engine: str, names: tuple[str, ...]) -> str:
 
 
 def cases(kind: str, engine: str) -> tuple[str, ...]:
-    return (*COMMON, "autocast" if engine == "native" else "autocast_refused", *OWN[kind])
+    return (*OWN[kind], *COMMON, "autocast" if engine == "native" else "autocast_refused", "closed")
 
 
 def test_ascend_from_moving_to_closing(engine: str):
