@@ -26,8 +26,8 @@ KNOWN = Path(__file__).parents[2] / "src/assay/devices/known"
 RELEASES = ("2.6", "2.7", "2.8", "2.9", "2.10", "2.11", "2.12", "2.13", "2.14")
 NEWEST = "2.15"
 HEAD = """\
-# Which operators {what} have a kernel of. Written by `python -m benchmarks.calibration.kernels_of_adapters`, not edited by
-# hand. `releases` are those of torch for which the adapter is made.
+# Which operators {what} have a kernel of, by torch's release for which the adapter is made.
+# Written by `python -m benchmarks.calibration.kernels_of_adapters`, and not edited by hand.
 checked = {today}
 source = "{source}"
 """
@@ -47,7 +47,9 @@ def main(clones: Path) -> None:
 
 def _of_torch(by_release: dict[str, set[str]]) -> dict[str, set[str]]:
     """Without operators that only the adapter has, and that the installed torch has no more."""
-    return {release: {name for name in names if f"aten::{name}" in overloads()} for release, names in by_release.items()}
+    return {
+        release: {name for name in names if f"aten::{name}" in overloads()} for release, names in by_release.items()
+    }
 
 
 def npu(op_plugin: Path, adapter: Path) -> dict[str, set[str]]:

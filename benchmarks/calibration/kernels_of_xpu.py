@@ -32,8 +32,8 @@ def main(clone: Path) -> None:
     kernels = {release: found for release in RELEASES if (found := kernels_of(clone, release))}
     on_cpu = {release: on_cpu_of(clone, release) for release in RELEASES}
     branches = ", ".join(f"release/{release}" for release in RELEASES)
-    tables = [*tables("kernels", kernels), *tables("on_cpu", on_cpu)]
-    OUT.write_text("\n".join([HEAD.format(today=datetime.date.today(), branches=branches), *tables]), encoding="utf-8")
+    head = HEAD.format(today=datetime.date.today(), branches=branches)
+    OUT.write_text("\n".join([head, *tables("kernels", kernels), *tables("on_cpu", on_cpu)]), encoding="utf-8")
 
 
 def kernels_of(clone: Path, release: str) -> set[str]:

@@ -22,7 +22,9 @@ def pretend_tested(monkeypatch, *, passed):
     monkeypatch.setattr(module, "self_test", lambda device: SelfTest(device, bad))
 
 
-@pytest.mark.parametrize("device", [*(name for name in DEVICES if name not in RENAMED), "cuda:1", "meta", "privateuseone", "mtia"])
+@pytest.mark.parametrize(
+    "device", [*(name for name in DEVICES if name not in RENAMED), "cuda:1", "meta", "privateuseone", "mtia"]
+)
 def test_every_device_gets_every_decision_with_a_reason(device):
     made = policy(device)
     assert made.device == torch.device(device)
@@ -33,7 +35,9 @@ def test_every_device_gets_every_decision_with_a_reason(device):
 
 @pytest.mark.parametrize("device", RENAMED)
 def test_a_device_of_an_adapter_that_was_not_imported_is_refused_by_the_name_of_the_adapter(device):
-    with pytest.raises(ConfigError, match=rf"device: got '{device}:1'.*Import torch_{device}, which brings it to torch"):
+    with pytest.raises(
+        ConfigError, match=rf"device: got '{device}:1'.*Import torch_{device}, which brings it to torch"
+    ):
         policy(f"{device}:1")
     with pytest.raises(ConfigError, match=f"Import torch_{device}"):
         assign(device, set())

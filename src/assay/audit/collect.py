@@ -34,7 +34,7 @@ UNSUPPORTED = "unsupported"  # by pretend devices: nothing is known of the real 
 NO_GROUP = "pretend devices have no nccl or xccl: audit what one process does, by a function audit(device)"
 TURNED_OFF = ("torch.autocast", "torch.amp.GradScaler")
 MEANT = (*TURNED_OFF, "torch.distributed.init_process_group")
-"""Functions that are for a device without its name: by an import (``from torch.cuda.amp``), a default, or ``"nccl"``."""
+"""Functions that are for a device without its name: by an import (``from torch.cuda.amp``), a default, ``"nccl"``."""
 DEEP = 6  # lines of Python that make two events the same
 Key = tuple[object, ...]
 

@@ -132,7 +132,7 @@ def _answers(pretended: PretendDevice) -> dict[str, Callable[..., Any]]:
 
 
 def _over_what_is_here(original: Callable[..., Any], own: str, note: Callable[..., object]) -> Callable[..., Any]:
-    """torch.distributed.init_process_group, with the backend of an adapter, else with the one that all machines have."""
+    """torch.distributed.init_process_group, with the backend of an adapter, else with gloo."""
     here = KINDS[own].backend if KINDS[own].adapter else "gloo"
 
     def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> Any:

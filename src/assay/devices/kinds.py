@@ -17,8 +17,8 @@ class DeviceKind:
     ``known/operators_NAME.toml`` what torch's operators do there. From then on ``assay devices`` lists it,
     ``policy("NAME")`` decides by its facts, plans of quantized weights may name it, and the audit knows it as a device
     that programs name. :func:`assay.pretend.pretend` opens it if ``pretended`` is true. Of a kind that torch has itself
-    this needs the functions that ``torch.NAME`` calls (``pretend/torch_functions.py``); of one with an ``adapter``, what
-    the adapter brings is made from its fact file (``pretend/adapters.py``). The native engine asks for its type in C++.
+    this needs the functions that ``torch.NAME`` calls (``pretend/torch_functions.py``); what an ``adapter`` brings is
+    made from the fact file (``pretend/adapters.py``). The native engine asks for its type in C++.
 
     Attributes:
         name: the type of its devices, as in ``torch.device("NAME")``.
@@ -86,6 +86,6 @@ BACKENDS = {
     backend: tuple(name for name, kind in KINDS.items() if kind.backend == backend)
     for backend in dict.fromkeys(kind.backend for kind in KINDS.values() if kind.backend)
 }
-"""The kinds of device by the backend of ``torch.distributed`` that serves them; Ascend's and Gaudi's are both ``hccl``."""
+"""The kinds of device by the backend of ``torch.distributed`` that serves them; ``hccl`` is Ascend's and Gaudi's."""
 PATTERN = "|".join(ACCELERATORS)
 """The kinds, as a regular expression."""

@@ -32,13 +32,14 @@ def processor(device: str) -> str:
     if type == "cpu":
         return f"{_model()}, {_vector_instructions()}"
     named = getattr(torch.get_device_module(type), "get_device_name", None)  # mps has none: one to a machine
-    return str(named(device)) if named else f"{type}, {platform.platform()}"
+    return f"{named(device)}{_rocm(type)}" if named else f"{type}, {platform.platform()}"
 
 
 def device_name(device: torch.device) -> str:
     """The name of the processor or card, where the system tells it; else of the kind of device.
 
     Of the CPU also its vector instructions and the number of threads: the last bits of a model depend on them.
+    AMD GPUs, which torch calls ``cuda``, are told by the version of ROCm that torch was built for.
 
     Example:
         >>> import torch
@@ -51,9 +52,15 @@ def device_name(device: torch.device) -> str:
         return f"{_model()}, {_vector_instructions()}, {torch.get_num_threads()} threads"
     named = getattr(getattr(torch, device.type, None), "get_device_name", None)
     if named:
-        return str(named(device))
+        return f"{named(device)}{_rocm(device.type)}"
     known = kind(device)
     return known.name if known else device.type
+
+
+def _rocm(type: str) -> str:
+    import torch
+
+    return f", ROCm {torch.version.hip}" if type == "cuda" and torch.version.hip else ""
 
 
 def why_not_here(device: str | torch.device) -> str:

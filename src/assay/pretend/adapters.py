@@ -1,4 +1,4 @@
-"""What a vendor's adapter brings to torch, while its device is pretended: ``torch.npu``, ``import torch_npu``, ``x.npu()``.
+"""What a vendor's adapter brings to torch, for a pretended device: ``torch.npu``, ``import torch_npu``, ``x.npu()``.
 
 Torch has no code of its own for these devices. Their adapters write modules after the model of ``torch.cuda``; here one
 such module is made for all of them, and what else programs call there is data (``[adapter]`` in ``devices/known/``).
@@ -36,7 +36,7 @@ class AdapterModule(ModuleType):
     """A module that stands for one of an adapter; by its type it is told from the real one."""
 
 
-# The name ---------------------------------------------------------------------------------------------------------------
+# The name -------------------------------------------------------------------------------------------------------------
 
 
 def claim_name(kind: str) -> None:
@@ -57,7 +57,7 @@ def claim_name(kind: str) -> None:
         return
     if taken != UNNAMED:
         got = f"a process in which torch calls its device PrivateUse1 {taken!r}"
-        expected = "a process without such a name: torch gives it once, and takes that device for the accelerator ever after"
+        expected = "none: torch gives that name once in a process, and takes its device for the accelerator ever after"
         do = f"Pretend {kind} in another process; `assay audit` starts one for each device"
         raise PretendError(describe(f"pretend({kind!r})", got, expected, do))
     if not KINDS[kind].renamed:
@@ -80,7 +80,7 @@ def _unless_renamed(ask: Callable[..., Any], kind: str, otherwise: Any) -> Calla
     return answer
 
 
-# The modules ------------------------------------------------------------------------------------------------------------
+# The modules ----------------------------------------------------------------------------------------------------------
 
 
 def replacements(machine: DeviceState) -> dict[str, dict[str, Any]]:
@@ -107,7 +107,8 @@ def adapter(machine: DeviceState) -> Iterator[None]:
 @contextmanager
 def _imported(machine: DeviceState) -> Iterator[None]:
     module = getattr(torch, machine.kind)
-    modules = {f"torch.{machine.kind}": module, f"torch.{machine.kind}.amp": module.amp} | _packages(machine.kind, module)
+    own = {f"torch.{machine.kind}": module, f"torch.{machine.kind}.amp": module.amp}
+    modules = own | _packages(machine.kind, module)
     before = {name: sys.modules.get(name) for name in modules}
     sys.modules.update(modules)
     try:
@@ -147,7 +148,7 @@ def device_module(machine: DeviceState) -> AdapterModule:
 def _devices(machine: DeviceState) -> dict[str, Any]:
     index = functools.partial(_index, machine)
 
-    class device:
+    class device:  # noqa: N801 - the names that programs call
         """A device that is the current one in the block."""
 
         def __init__(self, device: Any) -> None:
@@ -159,7 +160,7 @@ def _devices(machine: DeviceState) -> dict[str, Any]:
         def __exit__(self, *_: object) -> None:
             machine.exchange(self.before)
 
-    class device_of(device):
+    class device_of(device):  # noqa: N801
         """The same, for the device of a tensor; nothing for one of another kind."""
 
         def __init__(self, obj: Any) -> None:
@@ -279,7 +280,7 @@ def _random(machine: DeviceState) -> dict[str, Any]:
 def _amp(kind: str) -> AdapterModule:
     """``torch.npu.amp``, whose names are those of ``torch.cuda.amp``."""
 
-    class autocast(torch.autocast):
+    class autocast(torch.autocast):  # noqa: N801
         """Mixed precision on this kind of device."""
 
         def __init__(self, enabled: bool = True, dtype: Any = torch.float16, cache_enabled: bool = True) -> None:

@@ -94,7 +94,8 @@ class DeviceState:
         """The description of one device."""
         if not 0 <= index < self.count:
             raise no_such_device(self.kind, index, self.count)
-        of_kind = {"cuda": CudaProperties, "xpu": XpuProperties}.get(self.kind, DeviceProperties)
+        classes: dict[str, type[CudaProperties | XpuProperties]] = {"cuda": CudaProperties, "xpu": XpuProperties}
+        of_kind = classes.get(self.kind, DeviceProperties)
         return of_kind(self.names[index], memory())
 
     def set_sync_debug(self, mode: int) -> None:

@@ -65,9 +65,9 @@ def _group_of(kind: str, recorder: Recorder) -> type[dist.ProcessGroup]:
         _device_types = property(lambda self: [device])
 
         def __init__(self, store: Any, rank: int, size: int, timeout: Any) -> None:
-            super().__init__(rank, size)
+            super().__init__(rank, size)  # type: ignore[call-arg]
             kinds: Any = dist.ProcessGroup.BackendType
-            gloo = dist.ProcessGroupGloo(store, rank, size, timeout)  # type: ignore[attr-defined]
+            gloo = dist.ProcessGroupGloo(store, rank, size, timeout)
             for place, of in ((host, kinds.GLOO), (device, kinds.CUSTOM)):
                 self._register_backend(place, of, gloo)
 

@@ -350,7 +350,7 @@ class OperatorRunner:
         )
 
     def given_for(self, tensor: Tensor, dtype: torch.dtype | None) -> torch.dtype | None:
-        """The dtype that comes of a conversion on the device: of some another one than was asked for, with a warning."""
+        """The dtype that comes of a conversion on the device: for some another one, with a warning."""
         rule = self._rules.operator("aten::_to_copy")
         if dtype in (None, tensor.dtype) or str(dtype).removeprefix("torch.") not in rule.missing_dtypes:
             return dtype
