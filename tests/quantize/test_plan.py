@@ -220,7 +220,7 @@ class Convolution(nn.Sequential):
     [
         (language_model(), {"scheme": "int9"}, "scheme: got 'int9', expected int2 to int8"),
         (language_model(), {"scheme": "nf4"}, "scheme: got 'nf4'"),
-        (language_model(), {"device": "npu"}, "device: got 'npu', expected auto or one of cpu, cuda, mps, xpu"),
+        (language_model(), {"device": "tpu"}, "device: got 'tpu', expected auto or one of cpu, cuda, mps, xpu"),
         (language_model(), {"device": "cuda:x"}, "device: got 'cuda:x'"),
         (language_model(), {"device": "meta"}, "device: got 'meta'"),
         (language_model(), {"dtype": "int8"}, "dtype: got 'int8', expected one of float32, bfloat16"),
@@ -246,6 +246,11 @@ def test_bad_input_is_told(model, options, message):
     with pytest.raises(ConfigError) as raised:
         plan(model, **{"device": "cpu"} | options)
     assert message in str(raised.value)
+
+
+def test_a_plan_for_a_device_whose_adapter_is_not_here_says_that_nothing_was_measured():
+    first, *_ = plan(language_model(), device="npu").notes
+    assert first.startswith("nothing here was run or timed on a real Ascend NPU (torch_npu)")
 
 
 def test_the_table_of_the_page_is_the_one_that_is_looked_up():

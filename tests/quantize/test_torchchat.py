@@ -124,7 +124,7 @@ def test_what_is_done_in_another_way_is_noted():
         ),
         ({"precision": {"dtype": "int8"}}, "precision: dtype: got 'int8', expected one of fp32"),
         ({"precision": {}}, "precision: dtype: got None"),
-        ({"executor": {"accelerator": "npu"}}, "nothing is known of npu"),
+        ({"executor": {"accelerator": "tpu"}}, "got 'tpu', expected one of fast, cpu, cuda, mps, xpu, npu,"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_reason(given, message):

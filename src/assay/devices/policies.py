@@ -170,8 +170,8 @@ def product_dtype(device: torch.device, dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype == torch.float16 and device.type == "cpu" else dtype
 
 
-def can_hold(device: torch.device, dtype: torch.dtype) -> bool:
-    """Whether a tensor of this dtype can exist on this device."""
+def can_hold(device: str | torch.device, dtype: torch.dtype) -> bool:
+    """Whether a tensor of this dtype can exist on this device, which need not be here."""
     if dtype in (torch.float64, torch.complex128):
         return _widest_float(device).value == torch.float64
     return True
@@ -196,16 +196,16 @@ def _what_failed(test: SelfTest) -> str:
     return f"the self-test failed on {test.device} ({', '.join(outcome.name for outcome in test.failures)})"
 
 
-def _widest_float(device: torch.device) -> PolicyDecision[torch.dtype]:
+def _widest_float(device: str | torch.device) -> PolicyDecision[torch.dtype]:
     fact = supports(device, "float64")
-    if fact.supported is True or device.type in WITHOUT_VALUES:
+    if fact.supported is True or device_type(device) in WITHOUT_VALUES:
         return PolicyDecision(torch.float64, "float64 inputs stay as they are; nothing is widened to it while counting")
     if fact.supported == "partial" and _has_fp64(device):
         return PolicyDecision(torch.float64, "this card says that it has float64")
     return PolicyDecision(torch.float32, f"{fact.why}{_cited(fact)}")
 
 
-def _has_fp64(device: torch.device) -> bool:
+def _has_fp64(device: str | torch.device) -> bool:
     """Ask an Intel card; without one, or without an answer, no."""
     try:
         return bool(torch.xpu.get_device_properties(device).has_fp64)

@@ -24,7 +24,7 @@ from assay.devices.capabilities import fact_file
 from assay.devices.kinds import KINDS
 from assay.errors import describe
 from assay.pretend.device_state import DeviceState, memory
-from assay.pretend.errors import PretendError
+from assay.pretend.errors import PretendError, refuse
 from assay.pretend.process_groups import registered
 from assay.pretend.streams import event_methods, stream_methods
 
@@ -122,8 +122,6 @@ def _imported(machine: DeviceState) -> Iterator[None]:
 
 def device_module(machine: DeviceState) -> AdapterModule:
     """``torch.npu``: what ``torch.cuda`` has, under the name of the device."""
-    from assay.pretend.torch_functions import refuse
-
     kind, facts = machine.kind, fact_file(machine.kind)["adapter"]
     module = _module(f"torch.{kind}")
     names = {

@@ -24,7 +24,7 @@ REDUCTIONS = (
     "allreduce", "allreduce_coalesced", "reduce", "reduce_scatter", "_reduce_scatter_base",
     "reduce_scatter_tensor_coalesced",
 )  # fmt: skip
-"""The calls that add up; the others move bytes, whatever they mean."""
+"""The calls that add up; the others only move bytes."""
 OTHERS = (
     "broadcast", "allgather", "_allgather_base", "allgather_coalesced", "allgather_into_tensor_coalesced", "gather",
     "scatter", "alltoall", "alltoall_base", "send", "recv", "recv_anysource",

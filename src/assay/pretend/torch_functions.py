@@ -16,7 +16,7 @@ from assay.errors import describe
 from assay.pretend import adapters
 from assay.pretend.device_copies import COMMUNICATION
 from assay.pretend.device_state import DeviceState, memory
-from assay.pretend.errors import PretendError
+from assay.pretend.errors import PretendError, refuse
 from assay.pretend.streams import NumberedEvents, event_methods, stream_methods
 
 KEPT: Any = object()
@@ -265,17 +265,6 @@ def _cannot_leave_a_worker(tensor: torch.Tensor) -> PretendError:
     expected = "tensors on the CPU: a tensor of a device cannot be sent to the process that trains"
     do = "Move the batch to the device in the loop over the DataLoader, or use num_workers=0"
     return PretendError(describe("a worker of the DataLoader", got, expected, do))
-
-
-def refuse(what: str) -> Callable[..., Any]:
-    """A function that cannot be had without a real device."""
-
-    def refused(*_: object, **__: object) -> Any:
-        expected = "a real device: there is nothing here that could run or measure it"
-        do = "Leave this part out here; the device's name says whether it is pretended"
-        raise PretendError(describe(what, "a call on a pretend device", expected, do))
-
-    return refused
 
 
 def _dtypes(kind: str) -> set[torch.dtype]:

@@ -339,8 +339,11 @@ void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
     return run_beneath(op, stack, operands[0].second.device());
   }
   check_open(op, operands);
-  TORCH_CHECK(session(), "assay: ", name_of(op), " asks for a pretend device, which is there only "
-              "inside `with pretend(...)`");
+  if (!session()) {
+    const auto asked = result_device(operands, op, *stack);
+    TORCH_CHECK(false, "assay: ", name_of(op), " asks for ", asked ? str(*asked) : "a device",
+                ", a pretend device, which is there only inside `with pretend(...)`");
+  }
   const auto device = result_device(operands, op, *stack).value_or(c10::Device(session()->type, current_index()));
   TORCH_CHECK(device.is_cpu() || device.type() == session()->type, "assay: ", name_of(op), " asks for ", device,
               ", which is not there: the pretend device that is open is ", session()->type);

@@ -89,7 +89,7 @@ def plan(
     include, exclude = ((each,) if isinstance(each, str) else each for each in (include, exclude))
     choices = choose(holders, rules, include, exclude)
     dtype = dtype or _usual_dtype(choices)
-    if not can_hold(torch.device(device), getattr(torch, dtype)):
+    if not can_hold(device, getattr(torch, dtype)):
         do = "Pass dtype=torch.float32 or torch.bfloat16, and convert the model before it runs"
         raise ConfigError(describe("dtype", f"{dtype}, which {device} does not have", "one that it has", do))
     layers = tuple(_layers(choices, device, dtype, release))

@@ -160,9 +160,8 @@ def _step(key: str, arguments: dict[str, Any]) -> TorchChatStep:
         fast = f"{key}: {name!r} is bfloat16 here; TorchChat takes float16 on CPUs of Apple"
         return TorchChatStep(dtype=DTYPES[name], notes=(fast,) if name.startswith("fast") else ())
     if key == "executor":
-        device = arguments.get("accelerator")
-        do = "Name one of these; nothing is known of npu" if device == "npu" else "Name one of these"
-        return TorchChatStep(device=ON[_one_of(key, "accelerator", device, tuple(ON), do)])
+        device = _one_of(key, "accelerator", arguments.get("accelerator"), tuple(ON), "Name one of these")
+        return TorchChatStep(device=ON[device])
     quantizer = QUANTIZERS[key]
     pattern = "*"
     if "node_type" in arguments:
