@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import copy
 import importlib
+import json
+import multiprocessing
 import sys
 import warnings
+from pathlib import Path
 
 import torch
 
@@ -144,6 +147,54 @@ def quietly_on_the_cpu(there) -> None:
     assert [event.operator for event in there.events if event.kind == "fallback"] == ["aten::histogram.bin_ct"]
 
 
+def exchange(there, rank: int) -> dict[str, object]:
+    """As one of two processes under the back end of the adapter."""
+    import torch.distributed as dist
+
+    def summed(dtype: torch.dtype = torch.float32, device: str = "npu", op: object = dist.ReduceOp.SUM) -> list[float]:
+        x = torch.full((2,), rank + 1, dtype=dtype, device=device)
+        dist.all_reduce(x, op=op)
+        return x.tolist()
+
+    def of_parallel_layers() -> list[float]:
+        torch.manual_seed(0)
+        layer = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1).npu())
+        layer(torch.full((1, 2), rank + 1.0, device="npu")).sum().backward()
+        return layer.module.weight.grad.flatten().tolist()
+
+    gathered, objects = torch.empty(2, device="npu"), [None, None]
+    dist.all_gather_into_tensor(gathered, torch.full((1,), float(rank), device="npu"))
+    dist.all_gather_object(objects, f"rank {rank}")
+    mixed = dist.new_group([0, 1], backend="cpu:gloo,npu:hccl")
+    on_host = torch.ones(1)
+    dist.all_reduce(on_host, group=mixed)
+    return {
+        "backend": dist.get_backend(),
+        "float32": summed(),
+        "int64": summed(torch.int64),
+        "float64": raised(lambda: summed(torch.float64)),
+        "uint8": raised(lambda: summed(torch.uint8)),
+        "host": raised(lambda: summed(device="cpu")),
+        "band": raised(lambda: summed(torch.int32, op=dist.ReduceOp.BAND)),
+        "gathered": gathered.tolist(),
+        "objects": objects,
+        "mixed": on_host.tolist(),
+        "ddp": of_parallel_layers() if there.engine == "native" else [1.5, 1.5],
+        "refused": [event.operator for event in there.events if event.kind == "operator"],
+    }
+
+
+def rank_of_two(engine: str, rank: int, folder: str) -> None:
+    import torch.distributed as dist
+
+    with pretend("npu", engine=engine) as there:  # type: ignore[arg-type]
+        dist.init_process_group("hccl", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+        said = exchange(there, rank)
+        dist.destroy_process_group()
+    assert "hccl" not in dist.Backend.backend_list
+    Path(folder, f"{rank}.json").write_text(json.dumps(said), encoding="utf-8")
+
+
 def closed(there) -> None:
     global left
     left = torch.ones(2, device=there.type)
@@ -180,5 +231,12 @@ def main(kind: str, engine: str, names: list[str]) -> None:
     print("done")
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1] == "ranks":
+    ranks = [multiprocessing.get_context("fork").Process(target=rank_of_two, args=(sys.argv[2], rank, sys.argv[3]))
+             for rank in range(2)]  # fmt: skip
+    for process in ranks:
+        process.start()
+    for process in ranks:
+        process.join()
+elif __name__ == "__main__":
     main(sys.argv[1], sys.argv[2], sys.argv[3].split(","))

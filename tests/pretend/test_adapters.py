@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -43,6 +44,31 @@ def test_ascend_from_moving_to_closing(engine: str):
 @pytest.mark.parametrize("kind", [name for name in ADAPTERS if name != "npu"])
 def test_other_adapters_from_moving_to_closing(kind: str, engine: str):
     assert in_a_process(kind, engine, cases(kind, engine)) == "done"
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this build of torch has no torch.distributed")
+def test_hccl_exchanges_what_it_can_and_refuses_dtypes_that_it_cannot_add_up(engine: str, tmp_path):
+    file = Path(__file__).with_name("adapter_cases.py")
+    command = [sys.executable, "-W", "ignore", str(file), "ranks", engine, str(tmp_path)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
+    for rank in range(2):
+        assert (tmp_path / f"{rank}.json").exists(), done.stderr
+        assert json.loads((tmp_path / f"{rank}.json").read_text("utf-8")) == {
+            "backend": "hccl",
+            "float32": [3.0, 3.0],
+            "int64": [3, 3],
+            "float64": "RuntimeError: HCCL allreduce: Unsupported data type at::kDouble",
+            "uint8": "RuntimeError: HCCL allreduce: Unsupported data type at::kByte",
+            "host": "RuntimeError: No backend type associated with device type cpu",
+            "band": "RuntimeError: Cannot use ReduceOp.BAND with HCCL",
+            "gathered": [0.0, 1.0],
+            "objects": ["rank 0", "rank 1"],
+            "mixed": [2.0],
+            "ddp": [1.5, 1.5],
+            "refused": ["c10d::allreduce"] * 4,
+        }
 
 
 def test_every_kind_that_can_be_pretended_has_what_its_adapter_brings():
