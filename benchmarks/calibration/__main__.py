@@ -16,6 +16,7 @@ WORK = (
     *((script, device) for device in ("cuda:1", "mps", "xpu:1") for script in ("operators", "modules", "errors")),
     ("dtypes", "cuda:1"),
     ("dtypes", "xpu:1"),
+    ("dtypes", "mps"),
 )
 
 

@@ -87,7 +87,7 @@ def expected_errors() -> str:
 
 def declared_dtypes() -> str:
     rows = []
-    for device in ("cuda", "xpu"):
+    for device in ("cuda", "xpu", "mps"):
         results = stream.kept(f"dtypes_{device}") or []
         for dtype in dtypes.DTYPES:
             name = str(dtype).removeprefix("torch.")

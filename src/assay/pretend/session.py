@@ -92,8 +92,9 @@ def pretend(
     device is noted, with the line of Python that caused it.
 
     Args:
-        device: ``"cuda"``, ``"mps"``, ``"xpu"``, or one of several, such as ``"cuda:1"``: then there are as many as
-            needed, and the first stays the current one.
+        device: ``"cuda"``, ``"mps"``, ``"xpu"``, ``"npu"``, ``"mlu"``, ``"musa"``, ``"hpu"``, or one of several, such
+            as ``"cuda:1"``: then there are as many as needed, and the first stays the current one. Of ``npu``, ``mlu``
+            and ``musa`` one can be pretended in a process, and no other kind after it.
         count: how many devices of that kind there are; by default one, or as many as ``device`` names.
         engine: ``"native"`` (plain tensors on torch's own dispatcher; compiled once, which takes about half a minute
             and a C++ compiler), ``"python"`` (a tensor subclass in pure Python: slower, and refuses some), or
