@@ -64,7 +64,7 @@ def _own_plot(metric: Metric, change: Change) -> str:
     value = meter.compute()[name]
     plot = plots_of({name: metric}, {name: value})[0]
     what = "values of one batch" if isinstance(plot, Bars) else "its own plot of one batch"
-    return _figure(to_svg(plot, name), f"{name}: {what}. {plot.summary()}")
+    return _figure(to_svg(plot), f"{name}: {what}. {plot.summary()}")
 
 
 def _number(metric: Metric, change: Change, step: float) -> tuple[str, float]:

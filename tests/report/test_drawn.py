@@ -142,9 +142,9 @@ def test_a_report_draws_its_plots_and_else_its_values(axes):
 def test_pages_keep_their_colours_after_a_drawing(meter, axes):
     from assay.render.plots import Bars
 
-    before = to_svg(Bars("b", ("x",), (1.0,)), "p")
+    before = to_svg(Bars("b", ("x",), (1.0,)))
     meter.plot("each", axes)
-    assert to_svg(Bars("b", ("x",), (1.0,)), "p") == before
+    assert to_svg(Bars("b", ("x",), (1.0,))) == before
     assert "var(--heat)" in before
 
 

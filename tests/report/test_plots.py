@@ -41,7 +41,7 @@ def test_series_must_belong_together(make, message):
 
 
 def test_unknown_kinds_of_curves_are_refused():
-    with pytest.raises(ConfigError, match=r"Curves.kind: got 'lift', expected 'roc', 'pr' or 'det'"):
+    with pytest.raises(ConfigError, match=r"Curves.kind: got 'lift', expected 'roc', 'pr', 'det' or 'reliability'"):
         Curves("c", "lift", [])
 
 

@@ -36,7 +36,7 @@ def test_it_says_what_it_shows():
 def test_it_is_stored_and_drawn(tmp_path):
     report = Report("r", [Section("s", plots=[PICTURE, Points("empty", "x", "y", [])])])
     assert Report.from_json(report.to_json()) == report
-    svg = to_svg(PICTURE, "p0")
+    svg = to_svg(PICTURE)
     assert "int4 &lt;g128&gt;" in svg
     assert "KL divergence" in svg
     assert "mathdefault" not in svg

@@ -229,7 +229,7 @@ def test_other_content_with_a_digest_is_refused(data, message):
         (
             '"kind": "roc"',
             '"kind": "cor"',
-            r"plots\[1\] cannot be read. Curves.kind: got 'cor', expected 'roc', 'pr' or 'det'",
+            r"plots\[1\] cannot be read. Curves.kind: got 'cor', expected 'roc', 'pr', 'det' or 'reliability'",
         ),
     ],
 )

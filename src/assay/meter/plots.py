@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from assay.metrics.base import Metric, named_numbers
-from assay.render.plots import Bars, ConfusionPlot, Curve, Curves, MatrixPlot, Plot, Reliability, choose_plot
-from assay.render.svg import to_axes
+from assay.render.matplotlib_axes import to_axes
+from assay.render.matrices import ConfusionPlot, MatrixPlot
+from assay.render.plots import Bars, Curve, Curves, Plot, Reliability, choose_plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ a string, a `Span` (a string with a style), or several of them. A style is a wor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from assay._records import CellValue
@@ -87,6 +87,23 @@ class Numbers:
 
     numbers: tuple[Number, ...]
 
+    def grid(self) -> DataGrid:
+        """A row a number, for a page of many."""
+        rows = [
+            GridRow(
+                (
+                    GridCell(each.name, each.name),
+                    GridCell(text.number(each.value), each.value),
+                    GridCell(each.interval),
+                    GridCell("" if each.count is None else f"{each.count:,}", each.count),
+                    GridCell(each.note),
+                )
+            )
+            for each in self.numbers
+        ]
+        columns = (GridColumn("metric"), *(GridColumn(name, "number") for name in ("value", "interval", "n")))
+        return DataGrid((*columns, GridColumn("note")), tuple(rows))
+
 
 @dataclass(frozen=True)
 class GridColumn:
@@ -135,12 +152,16 @@ class GridRow:
         style: of the whole row.
         matters: shown also where there is room for few rows.
         title: what a page says of the row on hover.
+        rank: a page shows rows of a higher rank first; those of equal rank in their order.
+        is_folded: whether a page shows it under a click.
     """
 
     cells: tuple[GridCell, ...]
     style: str = ""
     matters: bool = False
     title: str = ""
+    rank: float = 0.0
+    is_folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -156,6 +177,7 @@ class DataGrid:
         more: what a terminal says of the others; how many they are by default.
         header: whether a terminal shows the names of the columns.
         lead: how many first columns stand in each part of a grid that is too wide for a terminal.
+        folded: what a page says of the rows that it folds, after how many they are.
     """
 
     columns: tuple[GridColumn, ...]
@@ -166,6 +188,7 @@ class DataGrid:
     more: str = ""
     header: bool = True
     lead: int = 1
+    folded: str = "more"
 
     @classmethod
     def of(
@@ -187,9 +210,8 @@ class DataGrid:
     def select(self, *rooms: str) -> DataGrid:
         """The grid with the columns that everything shows, and those of these rooms."""
         used = [i for i, column in enumerate(self.columns) if column.room in ("", *rooms)]
-        rows = [GridRow(tuple(row.cells[i] for i in used), row.style, row.matters, row.title) for row in self.rows]
-        columns = tuple(self.columns[i] for i in used)
-        return DataGrid(columns, tuple(rows), self.name, self.notes, self.limit, self.more, self.header, self.lead)
+        rows = tuple(replace(row, cells=tuple(row.cells[i] for i in used)) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[i] for i in used), rows=rows)
 
 
 def _grid_cell(shown: str, value: CellValue) -> GridCell:
@@ -313,6 +335,7 @@ class Document:
         notes: what a reader must know of the whole.
         footer: lines of facts at the end of a page.
         level: the level of the title in Markdown.
+        origin: what made it, on pages only: names and lines.
     """
 
     title: str
@@ -321,6 +344,7 @@ class Document:
     notes: tuple[Line, ...] = ()
     footer: tuple[tuple[str, ...], ...] = ()
     level: int = 1
+    origin: tuple[tuple[str, str], ...] = ()
 
 
 def lines_of(name: str, content: str, style: str = "") -> list[tuple[str, Line]]:

@@ -1,7 +1,8 @@
-"""A document as one HTML page that needs nothing else: styles, script and plots are inside it.
+"""A document as one HTML page that needs nothing else: styles, scripts and plots are inside it.
 
-All text is escaped by Jinja. The page's security policy forbids every load from elsewhere and every script but the one
-written here, whose hash it names, so that even text that slipped through could not run.
+All text is escaped by Jinja, or stands in JSON, which the script shows as text. The page's security policy forbids
+every load from elsewhere and every script but the two written here, whose hashes it names, so that even text that
+slipped through could not run. Without JavaScript the page has its pictures and the first rows of its tables.
 """
 
 from __future__ import annotations
@@ -9,17 +10,24 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import math
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from importlib import resources
 from itertools import count
+from typing import Any
 
 from assay._records import CellValue
 from assay.errors import needing
 from assay.render import text
+from assay.render.chart_parts import line_style
+from assay.render.charts import chart
 from assay.render.document import DataGrid, Document, Figures, Gallery, GridCell, TokenStrips, spans
+from assay.render.library import library, pack
+from assay.render.live_grids import SHOWN, grid_json, page_parts, tones, whisker
 from assay.render.pictures import Picture, PictureBox, colors_of
 from assay.render.plots import Curves, Distribution, Drawing
-from assay.render.svg import line_style, to_svg
+from assay.render.svg import to_svg
 from assay.render.token_strips import DARKEST
 from assay.render.trends import Trend
 
@@ -49,24 +57,73 @@ def to_html(document: Document) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(clean=text.clean, number=text.number, spans=spans, sort_key=_sort_key, kind=_kind)
-    keys = count()
     script = _part("page.js")
-    return environment.get_template("page.html").render(
+    live = _Live()
+    body = environment.get_template("body.html").render(
         document=document,
         contents=_contents(document),
-        style=Markup(_part("page.css")),  # ours, not the document's
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        draw=lambda plot: Markup(to_svg(plot, f"p{next(keys)}")),
-        key=lambda: f"k{next(keys)}",
+        draw=lambda plot: Markup(to_svg(plot)),
+        live=live,
         legend=_legend,
         labelled=labelled,
         colors_of=lambda gallery: colors_of([tile.picture for tile in gallery.tiles]),
+        page_parts=page_parts,
         whisker=whisker,
+        tones=tones,
+        shown_rows=SHOWN,
         zip=zip,
         darkest=int(DARKEST),
         block_kind=lambda block: type(block).__name__,
     )
+    used = library() if live.charts else None
+    return environment.get_template("page.html").render(
+        title=document.title,
+        body=Markup(body),
+        style=Markup(_part("page.css")),  # ours, not the document's
+        script=Markup(script),
+        hashes=[_hash(script), *([used.sha256] if used else [])],
+        library=used.packed if used else "",
+        data=Markup(live.data()),
+    )
+
+
+@dataclass
+class _Live:
+    """What the script of a page makes live: charts and the rows of long grids, by their keys."""
+
+    charts: dict[str, Any] = field(default_factory=dict)
+    grids: dict[str, Any] = field(default_factory=dict)
+    keys: Iterator[int] = field(default_factory=count)
+
+    def key(self) -> str:
+        """Letters and digits that nothing else on the page has."""
+        return f"k{next(self.keys)}"
+
+    def chart(self, plot: Drawing) -> str:
+        """The key under which the script finds a chart."""
+        key = self.key()
+        self.charts[key] = chart(plot)
+        return key
+
+    def grid(self, grid: DataGrid) -> str:
+        """The key under which the script finds the rows of a long grid; empty for one whose rows are all shown."""
+        if len(grid.rows) <= SHOWN:
+            return ""
+        key = self.key()
+        self.grids[key] = grid_json(grid)
+        return key
+
+    def data(self) -> str:
+        """All of it as JSON that can stand in a page, or compressed where it is long."""
+        data = json.dumps({"charts": self.charts, "grids": self.grids}, separators=(",", ":"), allow_nan=False)
+        return data.replace("<", "\\u003c") if len(data) < _LONG else pack(data)
+
+
+_LONG = 200_000  # bytes of data from which compressing them is worth it
+
+
+def _hash(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def to_frame(document: Document) -> str:
@@ -102,22 +159,6 @@ def _contents(document: Document) -> list[list[tuple[str, str, str]]]:
                 parts.append((f"s{i}-{k}", block.name, ""))
         lists.append(parts)
     return lists if has_chapters or sum(map(len, lists)) > 2 else []
-
-
-def whisker(cell: GridCell) -> dict[str, float] | None:
-    """Where to draw a value and its interval on a line of 100 units with 0 in the middle; None without interval.
-
-    Each has a scale of its own, as differences of an accuracy and of a price do not share one, unless its cell has a
-    reach.
-
-    Example:
-        >>> whisker(GridCell(span=(-0.1, 0.3, 0.1)))
-        {'x1': 34.0, 'x2': 98.0, 'x': 66.0}
-    """
-    reach = (cell.reach or max(map(abs, cell.span))) if cell.span else 0.0
-    if not cell.span or not reach or not all(map(math.isfinite, cell.span)):
-        return None
-    return {name: round(50 + 48 * value / reach, 2) for name, value in zip(("x1", "x2", "x"), cell.span, strict=True)}
 
 
 def _legend(plot: Drawing) -> list[tuple[str, str, str, str]]:

@@ -88,21 +88,22 @@ class Picture(Record):
 
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_COLOR_TYPES: dict[tuple[int, ...], int] = {(): 0, (3,): 2, (4,): 6}
 
 
 def to_png(pixels: NDArray[np.uint8]) -> bytes:
-    """Gray pixels `(H, W)` or colors `(H, W, 3)` as a PNG file of 8 bits.
+    """Gray pixels `(H, W)`, colors `(H, W, 3)`, or colors with opacity `(H, W, 4)` as a PNG file of 8 bits.
 
     Raises:
         ShapeError: pixels of another shape.
     """
-    if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or pixels.shape[2:] not in ((), (3,)) or not pixels.size:
+    if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or pixels.shape[2:] not in _COLOR_TYPES or not pixels.size:
         got = f"{pixels.dtype} of shape {pixels.shape}"
-        raise ShapeError(describe("pixels", got, "uint8 of shape (H, W) or (H, W, 3)", "Convert the image"))
+        raise ShapeError(describe("pixels", got, "uint8 of shape (H, W), (H, W, 3) or (H, W, 4)", "Convert the image"))
     height, width = pixels.shape[:2]
     differences = np.diff(pixels, axis=1, prepend=np.zeros_like(pixels[:, :1])).reshape(height, -1)
     rows = np.insert(differences, 0, 1, axis=1)  # filter 1: each pixel minus the one on its left
-    header = struct.pack(">2I5B", width, height, 8, 2 if pixels.ndim == 3 else 0, 0, 0, 0)
+    header = struct.pack(">2I5B", width, height, 8, _COLOR_TYPES[pixels.shape[2:]], 0, 0, 0)
     chunks: dict[bytes, bytes] = {b"IHDR": header, b"IDAT": zlib.compress(rows.tobytes(), 9), b"IEND": b""}
     return _SIGNATURE + b"".join(
         struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from assay._records import Record
 from assay.errors import ConfigError, ShapeError, describe
+from assay.render.matrices import ConfusionDifference, ConfusionPlot, MatrixPlot
 from assay.render.points import Points
 from assay.render.text import number
 from assay.render.trends import Trend
@@ -24,52 +25,6 @@ Floats: TypeAlias = NDArray[np.float64]
 
 MAX_POINTS = 400
 """Points kept of one curve: more than a screen shows, few enough for a page of many curves to stay small."""
-
-
-@dataclass(frozen=True, eq=False)
-class ConfusionPlot(Record, tag="confusion_matrix"):
-    """How often each class was predicted for each target.
-
-    Args:
-        name: the title.
-        labels: the names of the N classes.
-        counts: N rows of N counts; rows are targets, columns are predictions.
-
-    Raises:
-        ShapeError: the counts are not N by N.
-
-    Example:
-        >>> matrix = ConfusionPlot("animals", ("cat", "dog"), [[8, 2], [1, 9]])
-        >>> matrix.summary()
-        '17 of 20 samples are on the diagonal, 2 classes. Most frequent error: cat taken for dog, 2 times.'
-        >>> matrix.confusions()
-        (('cat', 'dog', 2), ('dog', 'cat', 1))
-    """
-
-    name: str
-    labels: tuple[str, ...]
-    counts: tuple[tuple[int, ...], ...]
-
-    def _check(self) -> None:
-        expected = f"{len(self.labels)} rows of {len(self.labels)} counts"
-        if len(self.counts) != len(self.labels) or any(len(row) != len(self.labels) for row in self.counts):
-            got = f"{len(self.counts)} rows of {sorted({len(row) for row in self.counts})}"
-            raise ShapeError(describe("ConfusionPlot.counts", got, expected, "Give one label for each class"))
-
-    def confusions(self, limit: int = 5) -> tuple[tuple[str, str, int], ...]:
-        """The most frequent errors as (target, prediction, count), the most frequent first."""
-        errors = [
-            (count, -i, -j) for i, row in enumerate(self.counts) for j, count in enumerate(row) if i != j and count
-        ]
-        return tuple((self.labels[-i], self.labels[-j], count) for count, i, j in sorted(errors, reverse=True)[:limit])
-
-    def summary(self) -> str:
-        total = sum(map(sum, self.counts))
-        right = sum(row[i] for i, row in enumerate(self.counts))
-        text = f"{right:,} of {total:,} samples are on the diagonal, {len(self.labels)} classes."
-        for target, pred, count in self.confusions(1):
-            text += f" Most frequent error: {target} taken for {pred}, {count:,} times."
-        return text
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +64,7 @@ class Curve(Record):
 
 
 _AXES = {
+    "reliability": ("Confidence", "Accuracy"),
     "roc": ("False positive rate", "True positive rate"),
     "pr": ("Recall", "Precision"),
     "det": ("False positive rate", "False negative rate"),
@@ -118,12 +74,12 @@ _AXES = {
 
 @dataclass(frozen=True, eq=False)
 class Curves(Record, tag="curves"):
-    """ROC, precision-recall or detection error tradeoff curves, one a class.
+    """ROC, precision-recall, detection error tradeoff or reliability curves, one a class or a run.
 
     Args:
         name: the title.
-        kind: ``"roc"`` (x: false positive rate, y: true positive rate), ``"pr"`` (x: recall, y: precision) or ``"det"``
-            (x: false positive rate, y: false negative rate).
+        kind: ``"roc"`` (x: false positive rate, y: true positive rate), ``"pr"`` (x: recall, y: precision), ``"det"``
+            (x: false positive rate, y: false negative rate) or ``"reliability"`` (x: confidence, y: accuracy).
         curves: the lines.
 
     Raises:
@@ -136,7 +92,8 @@ class Curves(Record, tag="curves"):
 
     def _check(self) -> None:
         if self.kind not in _AXES:
-            raise ConfigError(describe("Curves.kind", repr(self.kind), "'roc', 'pr' or 'det'", "Pass kind='roc'"))
+            expected = "'roc', 'pr', 'det' or 'reliability'"
+            raise ConfigError(describe("Curves.kind", repr(self.kind), expected, "Pass kind='roc'"))
 
     @property
     def axes(self) -> tuple[str, str]:
@@ -145,8 +102,8 @@ class Curves(Record, tag="curves"):
 
     @property
     def measure(self) -> str:
-        """What the area under a curve is called."""
-        return "AUROC" if self.kind == "roc" else "AP"
+        """What the area under a curve is called; of reliability, the calibration error."""
+        return {"roc": "AUROC", "reliability": "ECE"}.get(self.kind, "AP")
 
     def summary(self) -> str:
         areas = [(c.area, c.name) for c in self.curves if c.area is not None and math.isfinite(c.area)]
@@ -393,28 +350,8 @@ class Dots:
         return f"{shown}, from {' to '.join(f'{number(dot.value)} ({dot.name})' for dot in ends)}{overall}."
 
 
-@dataclass(frozen=True)
-class MatrixPlot:
-    """A confusion matrix of shares or of sums of weights.
-
-    Args:
-        name: the title.
-        labels: the names of the N classes.
-        counts: N rows of N numbers of 0 or more; rows are targets, columns are predictions.
-    """
-
-    name: str
-    labels: tuple[str, ...]
-    counts: tuple[tuple[float, ...], ...]
-
-    def summary(self) -> str:
-        total = sum(map(sum, self.counts))
-        right = sum(row[i] for i, row in enumerate(self.counts))
-        return f"{number(right)} of {number(total)} is on the diagonal, {len(self.labels)} classes."
-
-
 Plot: TypeAlias = ConfusionPlot | Curves | Reliability | Residuals | Bars | Distribution | Points
-Drawing: TypeAlias = Plot | MatrixPlot | Dots | Trend
+Drawing: TypeAlias = Plot | MatrixPlot | ConfusionDifference | Dots | Trend
 """What can be drawn: plots that reports hold, and those that are made of other parts of them."""
 
 

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from assay.render import text
 from assay.render.document import DataGrid
-from assay.render.plots import Bars, ConfusionPlot, Distribution, Drawing, Reliability, Residuals
+from assay.render.matrices import ConfusionPlot
+from assay.render.plots import Bars, Distribution, Drawing, Reliability, Residuals
 from assay.render.points import Points
 
 _MAX_CLASSES = 16  # a matrix of more does not fit the width of a terminal

@@ -5,7 +5,8 @@ Importing this needs neither torch nor anything that draws.
 
 from __future__ import annotations
 
-from assay.render.plots import Bars, ConfusionPlot, Curve, Curves, Distribution, Plot, Reliability, Residuals, Series
+from assay.render.matrices import ConfusionPlot
+from assay.render.plots import Bars, Curve, Curves, Distribution, Plot, Reliability, Residuals, Series
 from assay.render.points import Point, Points
 from assay.report.adjusted import controlled, stratified
 from assay.report.comparing import compare

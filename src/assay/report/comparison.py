@@ -298,7 +298,7 @@ class Comparison(Record, Viewable, schema="assay.comparison/6"):
         Raises:
             ConfigError: there are no such differences.
         """
-        from assay.render.svg import to_axes
+        from assay.render.matplotlib_axes import to_axes
 
         groups: dict[tuple[str, str], list[Delta]] = {}
         for delta in self.deltas:

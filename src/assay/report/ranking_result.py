@@ -101,7 +101,7 @@ class RunRanking(Record, Viewable, schema="assay.ranking/1"):
         Raises:
             ConfigError: there is no such metric.
         """
-        from assay.render.svg import to_axes
+        from assay.render.matplotlib_axes import to_axes
 
         return to_axes(choose_plot([behind(each) for each in self.metrics], name), axes)
 

@@ -251,7 +251,7 @@ class Report(Record, Viewable, schema=SCHEMA, older=OLDER):
         Raises:
             ConfigError: there is no such plot.
         """
-        from assay.render.svg import to_axes
+        from assay.render.matplotlib_axes import to_axes
 
         plots: list[Plot] = [plot for section in self.sections for plot in section.plots]
         return to_axes(choose_plot(plots + [_bars(section) for section in self.sections if section.values], name), axes)

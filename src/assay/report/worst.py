@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from assay._records import CellValue
-from assay.render.plots import ConfusionPlot
+from assay.render.matrices import ConfusionPlot
 from assay.report.packed_array import Array, PackedArray
 from assay.report.samples import Samples
 from assay.report.section import Section, Table
