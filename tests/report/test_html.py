@@ -15,7 +15,10 @@ import pytest
 from assay.render.chart_parts import INKS
 from assay.render.charts import chart
 from assay.render.html import to_html
+from assay.render.matrices import ConfusionDifference
+from assay.render.points import Point, Points
 from assay.render.svg import to_svg
+from assay.render.trends import Trend, TrendPoint
 from assay.report import ConfusionPlot, Report, Section, Table, Value
 from assay.report.worst_slices import dots_of
 from pages import Page
@@ -73,19 +76,28 @@ def test_hostile_text_stays_text(html, hostile):
 
 def test_hostile_text_of_charts_is_a_value_and_never_a_field_or_an_expression(hostile):
     """Names of fields, filters, tests and formats are those of the same report with harmless words."""
-    plots = [[*hostile.sections[0].plots, *dots_of(hostile.sections[0])], everything().sections[0].plots]
-    for attacked, calm in zip(*plots, strict=False):
-        assert _code(chart(attacked)) == _code(chart(calm))
-    assert any("<script>" in json.dumps(chart(plot)["data"]) for plot in plots[0])
+    attacked, calm = ([chart(plot) for plot in _drawings(each)] for each in (hostile, everything()))
+    assert [*map(_code, attacked)] == [*map(_code, calm)]
+    assert all("<script>" in json.dumps(each["data"]) for each in attacked[:2])
+
+
+def _drawings(report):
+    """The plots of a report, those of its slices, and what else pages draw, with a word of its own in every place."""
+    section, word = report.sections[0], report.title
+    points = Points(word, word, word, [Point(word, 1.0, 2.0, 1.0, 3.0), Point("b", 2.0, 1.0)])
+    trend = Trend(word, (word, "b"), ((TrendPoint(0, 0.5), TrendPoint(1, 0.75, change="better")),))
+    difference = ConfusionDifference(word, (word, "b"), [[1, 2], [3, 4]], [[4, 3], [2, 1]])
+    return [*section.plots, *dots_of(section), points, trend, difference]
 
 
 def _code(drawn):
-    """All strings of a chart but those in data, titles, and lists of names on axes."""
+    """All strings of a chart but those in data, titles of axes, and lists of names on axes."""
     found = []
     for key, value in drawn.items() if isinstance(drawn, dict) else enumerate(drawn):
-        if key in ("data", "title", "domain", "values", "url"):
-            continue
-        found += _code(value) if isinstance(value, dict | list | tuple) else [(key, str(value))]
+        if key == "tooltip":
+            found.append((key, json.dumps(value)))  # titles of tooltips become parts of expressions
+        elif key not in ("data", "title", "domain", "values", "url"):
+            found += _code(value) if isinstance(value, dict | list | tuple) else [(key, str(value))]
     return found
 
 

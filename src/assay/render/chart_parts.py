@@ -89,14 +89,14 @@ def line_styles(count: int) -> Json:
     }
 
 
-def nearest(tips: list[Json], **encoding: Json) -> Json:
-    """The layer that names the point next to the pointer."""
-    shown = {"condition": {"param": "near", "empty": False, "value": 1}, "value": 0}
-    select = {"type": "point", "nearest": True, "on": "pointermove", "clear": "pointerout"}
+def pointed(tips: list[Json], **encoding: Json) -> Json:
+    """The layer that shows and names the point of a line below the pointer; points are wider than they are drawn."""
+    shown = {"condition": {"param": "pointed", "empty": False, "value": 1}, "value": 0}
+    select = {"type": "point", "on": "pointerover", "clear": "pointerout"}
     return {
         "name": HOVER,
-        "params": [{"name": "near", "select": select}],
-        "mark": {"type": "point", "filled": True, "size": 50},
+        "params": [{"name": "pointed", "select": select}],
+        "mark": {"type": "point", "filled": True, "size": 120},
         "encoding": {**encoding, "opacity": shown, "tooltip": tips},
     }
 

@@ -20,9 +20,9 @@ from assay.render.chart_parts import (
     diagonal,
     ink,
     line_styles,
-    nearest,
     number_axis,
     plain,
+    pointed,
     row_names,
     rows_axis,
     rule_at,
@@ -42,7 +42,7 @@ from assay.render.plots import (
     Residuals,
 )
 from assay.render.points import Points
-from assay.render.text import clean, number, shorten
+from assay.render.text import number, shorten
 from assay.render.trends import Trend
 
 _CHANGES = {"better": "triangle-up", "worse": "triangle-down", "differs": "diamond"}
@@ -104,7 +104,7 @@ def _curves(plot: Curves) -> Json:
         "encoding": {**place, **line_styles(len(rows)), "order": {"field": "k"}, "detail": {"field": "line"}},
     }
     tips = tooltip(("name", "curve"), ("x", x, ".4f"), ("y", y, ".4f"))
-    hover = nearest(tips, **place, color=line_styles(len(rows))["color"])
+    hover = pointed(tips, **place, color=line_styles(len(rows))["color"])
     under = [diagonal(**place)] if plot.kind in ("roc", "reliability") else []
     flat = [{"flatten": ["x", "y", "k"]}]
     zoom = zoom_by(len(under), "x", "y")
@@ -223,9 +223,7 @@ def _dots(plot: Dots) -> Json:
         for label, dot in zip(names, plot.dots, strict=True)
     ]
     inks = sorted({dot.ink for dot in plot.dots})
-    tips = tooltip(
-        ("of", "slice"), ("shown", plot.name and "value"), ("lower", "from", ",.5~g"), ("upper", "to", ",.5~g")
-    )
+    tips = tooltip(("of", "slice"), ("shown", "value"), ("lower", "from", ",.5~g"), ("upper", "to", ",.5~g"))
     tips += tooltip(("n", "samples", ",d"))
     base: Json = {
         "y": rows_axis(),
@@ -293,6 +291,7 @@ def _points(plot: Points) -> Json:
         {"name": each.name, "short": shorten(each.name, 24), "x": each.x, "y": each.y, "best": each in best}
         | {"lower": math.nan if each.lower is None or (plot.is_log and each.lower <= 0) else each.lower}
         | {"upper": math.nan if each.upper is None else each.upper}
+        | {"right": f"{number(each.x)} ({plot.x})", "up": f"{number(each.y)} ({plot.y})"}
         for each in plot.drawable()
     ]
     scale = {"type": "log", "nice": True} if plot.is_log and rows else {"zero": False}
@@ -301,7 +300,7 @@ def _points(plot: Points) -> Json:
         "y": number_axis("y", plot.y, scale=scale),
     }
     place["y"]["axis"] = {"format": "~g"}
-    tips = tooltip(("name", "name"), ("x", clean(plot.x), ",.5~g"), ("y", clean(plot.y), ",.5~g"))
+    tips = tooltip(("name", "name"), ("right", "x"), ("up", "y"))
 
     def tone(yes: str, no: str) -> Json:
         return {"condition": {"test": "datum.best", "value": ink(yes)}, "value": ink(no)}

@@ -98,6 +98,8 @@ def clean(text: str) -> str:
         >>> clean("cat\\n\\x1b[31mdog")
         'cat �[31mdog'
     """
+    if text.isprintable():
+        return text
     return "".join(" " if char in "\t\n\r" else char if _is_readable(char) else "\ufffd" for char in text)
 
 

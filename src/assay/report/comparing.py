@@ -12,13 +12,14 @@ import numpy as np
 from assay.errors import ConfigError, describe
 from assay.report.changed_samples import changed_samples
 from assay.report.clusters import INDEPENDENT, Clusters, assumption, with_clusters
-from assay.report.comparison import Changes, Comparison, Delta, Flips, Run, Unmatched
+from assay.report.comparison import Changes, Comparison, Delta, Flips, PlotPair, Run, Unmatched
 from assay.report.evidence import Evidence
 from assay.report.flips import flips as flips_of
 from assay.report.inference import difference
 from assay.report.measured_value import MeasuredValue, why_not_the_same
 from assay.report.packed_array import Array
 from assay.report.pairing import REPORT, SAMPLES, have_equal_samples
+from assay.report.plot_pairs import plot_pairs
 from assay.report.report import Report, Source
 from assay.report.samples import align
 from assay.report.section import Section
@@ -123,10 +124,7 @@ def compare(
     sources = (a, b, *more)
     reports = tuple(with_clusters(Report.of(source), cluster) for source in sources)
     settings = _Settings(confidence_level, seed, flips, slices)
-    runs = tuple(
-        Run(name, report.title, report.created, report.device)
-        for name, report in zip(run_names(sources, reports, names), reports, strict=True)
-    )
+    runs = tuple(Run.of(name, report) for name, report in zip(run_names(sources, reports, names), reports, strict=True))
     parts = [
         part
         for run, report in zip(runs[1:], reports[1:], strict=True)
@@ -146,7 +144,18 @@ def compare(
         seed,
         assumptions(reports),
         changes=tuple(part for part in parts if isinstance(part, Changes)),
+        plots=tuple(_plots(runs, reports)),
     )
+
+
+def _plots(runs: Sequence[Run], reports: Sequence[Report]) -> Iterator[PlotPair]:
+    """The plots that the baseline shares with each run."""
+    for run, report in zip(runs[1:], reports[1:], strict=True):
+        sections = {section.name: section for section in report.sections}
+        for section in reports[0].sections:
+            if section.name in sections:
+                for plot in plot_pairs(section, sections[section.name], (runs[0].name, run.name)):
+                    yield PlotPair(run.name, section.name, plot)
 
 
 def assumptions(reports: Sequence[Report]) -> tuple[str, ...]:

@@ -14,7 +14,9 @@ from assay.render.plots import Bars, choose_plot
 from assay.render.text import interval, number
 from assay.report.comparison_view import comparison_document
 from assay.report.data_frames import data_frame
-from assay.report.report import now
+from assay.report.origin import ReportOrigin
+from assay.report.plot_pairs import PairedPlot
+from assay.report.report import Report, now
 from assay.report.slices import spaced
 
 if TYPE_CHECKING:
@@ -207,12 +209,34 @@ class Run(Record):
         title: its title.
         created: when it was made.
         device: where it ran.
+        origin: what made it.
     """
 
     name: str
     title: str = ""
     created: str = ""
     device: str = ""
+    origin: ReportOrigin | None = field(default=None, metadata=OPTIONAL)
+
+    @classmethod
+    def of(cls, name: str, report: Report) -> Run:
+        """A report under a name."""
+        return cls(name, report.title, report.created, report.device, report.origin)
+
+
+@dataclass(frozen=True, eq=False)
+class PlotPair(Record):
+    """A plot of the baseline and of a run in one.
+
+    Args:
+        run: the name of the run.
+        section: where the plot stands in both reports.
+        plot: curves over each other, or how a confusion matrix changed.
+    """
+
+    run: str
+    section: str
+    plot: PairedPlot
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +254,7 @@ class Comparison(Record, Viewable, schema="assay.comparison/6"):
         notes: further findings, in sentences.
         created: when this was made.
         changes: the samples that changed most, for metrics over all samples that are means over them.
+        plots: the plots that both reports of a pair have.
     """
 
     runs: tuple[Run, ...]
@@ -242,6 +267,7 @@ class Comparison(Record, Viewable, schema="assay.comparison/6"):
     notes: tuple[str, ...] = ()
     created: str = field(default_factory=now)
     changes: tuple[Changes, ...] = ()
+    plots: tuple[PlotPair, ...] = field(default=(), metadata=OPTIONAL)
 
     def _check(self) -> None:
         names = [run.name for run in self.runs]

@@ -17,6 +17,7 @@ from assay.render.document import (
     Chapter,
     DataGrid,
     Document,
+    Figures,
     Fold,
     GridCell,
     GridColumn,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _CORRECTIONS = {"holm": "by Holm", "bh": "by Benjamini and Hochberg", "none": "not at all"}
 VERDICT_STYLES = {"better": "good", "worse": "bad", "differs": "warn", "no evidence": "faint", "cannot say": "faint"}
 _ORDER = ("worse", "differs", "better", "no evidence", "cannot say")
+_FOUND = ("better", "worse", "differs")
 _FLIP_COLUMNS = ("id", "target", "before", "now")
 _NAMES = 6  # more are not listed in a note
 _REGRESSIONS = 12  # regressions on slices that a terminal shows, at most
@@ -59,7 +61,15 @@ def comparison_document(comparison: Comparison) -> Document:
     footer.append((f"compared {text.moment(comparison.created)}",))
     title = f"{', '.join(runs)} against {baseline}"
     notes = (*counts, *comparison.notes)
-    return Document(title, tuple(chapters), (settings(comparison),), notes, tuple(footer), level=3)
+    origin = tuple(
+        (
+            run.name + ("" if i else ", the baseline"),
+            "; ".join(line for name, line in run.origin.lines() if name != "seed"),
+        )
+        for i, run in enumerate(comparison.runs)
+        if run.origin is not None
+    )
+    return Document(title, tuple(chapters), (settings(comparison),), notes, tuple(footer), level=3, origin=origin)
 
 
 def _title(comparison: Comparison, run: str, section: str) -> str:
@@ -72,6 +82,8 @@ def _chapter(comparison: Comparison, run: str, section: str, deltas: list[Delta]
     rows = tuple(GridRow((*_cells(delta), GridCell(Span(effect(delta), "faint")))) for delta in deltas)
     grid = DataGrid(columns, rows, notes=how_tested(deltas, counted=True))
     blocks: list[Block] = [grid]
+    plots = tuple(each.plot for each in comparison.plots if (each.run, each.section) == (run, section))
+    blocks += [Figures(plots, on_page_only=True)] if plots else []
     blocks += [_fold(each) for each in comparison.flips if (each.run, each.section, each.slice) == (run, section, "")]
     for each in comparison.changes:
         if (each.run, each.section) == (run, section):
@@ -113,10 +125,13 @@ def _cells(delta: Delta) -> tuple[GridCell, ...]:
 def _slices(comparison: Comparison, names: Sequence[str], deltas: list[Delta]) -> Iterator[Block]:
     """The worst regressions on slices stand first; on a page, the samples that flipped on each of them."""
     flips = [_flips_of(comparison, delta) for delta in deltas]
+    largest = _largest(deltas)
     rows = [
         GridRow(
             (GridCell(delta.slice, delta.slice), *_cells(delta), GridCell(Span(_flip_counts(each), "faint"))),
             matters=i < _REGRESSIONS and delta.verdict in ("worse", "differs"),
+            rank=abs(delta.difference) / largest[delta.metric] if delta.verdict in _FOUND else 0.0,
+            is_folded=delta.verdict not in _FOUND,
         )
         for i, (delta, each) in enumerate(zip(deltas, flips, strict=True))
     ]
@@ -129,10 +144,20 @@ def _slices(comparison: Comparison, names: Sequence[str], deltas: list[Delta]) -
     rest = deltas[max(_SLICES, sum(row.matters for row in rows)) :]
     more = f"{len(rest):,} more: {verdicts(rest)}"
     heading = f"By slice: {verdicts(deltas)}"
-    yield DataGrid(columns, tuple(rows), heading, how_tested(deltas), _SLICES, more, lead=2)
+    folded = f"without a difference beyond chance: {verdicts([each for each in deltas if each.verdict not in _FOUND])}"
+    yield DataGrid(columns, tuple(rows), heading, how_tested(deltas), _SLICES, more, lead=2, folded=folded)
     for delta, each in zip(deltas, flips, strict=True):
         if each and delta.verdict == "worse":
             yield _fold(each, is_open=False)
+
+
+def _largest(deltas: Iterable[Delta]) -> dict[str, float]:
+    """The largest difference of each metric, of which changes are shares: metrics have different units."""
+    largest: dict[str, float] = {}
+    for delta in deltas:
+        if math.isfinite(delta.difference):
+            largest[delta.metric] = max(abs(delta.difference), largest.get(delta.metric, 0.0))
+    return {metric: size or 1.0 for metric, size in largest.items()}
 
 
 def _fold(flips: Flips, *, is_open: bool = True) -> Fold:

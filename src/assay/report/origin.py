@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,3 +80,28 @@ class ReportOrigin(Record):
             raise StateError(
                 describe("report.origin.options", repr(self.options)[:80], "options as JSON", do)
             ) from error
+
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        """What a page says of it: names and lines, without those that are not known.
+
+        Example:
+            >>> origin = ReportOrigin("score", ("assay", "score", "my preds.parquet"), commit="3f91c2e" + 33 * "0")
+            >>> dict(origin.lines())
+            {'command': "assay score 'my preds.parquet'", 'git commit': '3f91c2e00000'}
+        """
+        found = {
+            "command": shlex.join(self.command) or f"assay.{self.call}(...)",
+            "model": f"sha256 {self.model[:_DIGITS]}" if self.model else "",
+            "data": ", ".join(f"{name} ({_short(digest)})" for name, digest in self.data.items()),
+            "git commit": self.commit[:_DIGITS] + (", with changed files" if self.commit and self.dirty else ""),
+            "seed": "" if self.seed is None else str(self.seed),
+        }
+        return tuple((name, line) for name, line in found.items() if line)
+
+
+_DIGITS = 12  # of a digest, that a page shows
+
+
+def _short(digest: str) -> str:
+    kind, _, digits = digest.rpartition(":")
+    return f"{kind} {digits[:_DIGITS]}".strip()

@@ -91,9 +91,7 @@ def rank(
         got = " ".join(notes) or "none of this name"
         do = "Name a metric that all reports have, with values that are better the higher or the lower"
         raise ConfigError(describe("metrics", got, "one that can be ranked", do))
-    runs = tuple(
-        Run(name, report.title, report.created, report.device) for name, report in zip(called, found, strict=True)
-    )
+    runs = tuple(Run.of(name, report) for name, report in zip(called, found, strict=True))
     return RunRanking(runs, tuple(ranked), confidence_level, (*assumptions(found), *notes))
 
 

@@ -57,7 +57,8 @@ def report_document(report: Report, *, verbose: bool = True) -> Document:
         for section in report.sections
     )
     versions = tuple(f"{name} {version}" for name, version in sorted(report.environment.items()))
-    return Document(report.title, chapters, tuple(facts), report.notes, (versions,))
+    origin = () if report.origin is None else report.origin.lines()
+    return Document(report.title, chapters, tuple(facts), report.notes, (versions,), origin=origin)
 
 
 def _blocks(section: Section) -> Iterator[Block]:

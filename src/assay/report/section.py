@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from assay._records import OPTIONAL, CellValue, Record
@@ -109,8 +110,8 @@ class Section(Record):
 
 def check_unique(what: str, names: list[str]) -> None:
     """Raise where a name comes twice."""
-    for name in names:
-        if names.count(name) > 1:
-            got = f"{name!r} {names.count(name)} times"
+    for name, times in Counter(names).items():
+        if times > 1:
             part = what.rpartition(".")[2].removesuffix("s")
+            got = f"{name!r} {times} times"
             raise ConfigError(describe(what, got, "unique names", f"Give each {part} a name of its own"))

@@ -94,7 +94,7 @@ def history(
         there = ", ".join(dict.fromkeys(each.name for found, _ in tracked for each in found))
         raise ConfigError(describe("metrics", ", ".join(sorted(unknown)), f"some of {there}", "Correct the name"))
     return History(
-        tuple(Run(name, report.title, report.created, report.device) for name, report in runs),
+        tuple(Run.of(name, report) for name, report in runs),
         tuple(shown),
         tuple(line for _, lines in tracked for line in lines),
         tuple(not_read),

@@ -1,5 +1,5 @@
 // Tables that sort, filter and show long rows page by page; charts that answer the pointer. Text is only ever set as text.
-const ROWS = 50, FILTERED_FROM = 9;
+const ROWS = 50, FILTERED_FROM = 13;
 const byId = (id) => document.getElementById(id);
 const say = (text) => { byId("said").textContent = text; };
 
@@ -42,28 +42,29 @@ function storedRows({ columns, rows }, headers) {
   return Array.from({ length: count }, (_, i) => ({
     keys: columns.map((column) => part(column.value, i) === "" ? plain(part(column.text, i)) : number(column.value[i])),
     get words() {
-      return columns.map((column) => `${part(column.mark, i)} ${plain(part(column.text, i))}`).join(" ").toLowerCase();
+      const words = columns.map((column) => `${part(column.mark, i)} ${plain(part(column.text, i))}`).join(" ");
+      Object.defineProperty(this, "words", { value: words.toLowerCase() });
+      return this.words;
     },
     element() {
       const row = make("tr");
       if (part(rows.style, i)) row.className = rows.style[i];
       if (part(rows.title, i)) row.title = rows.title[i];
-      row.append(...columns.map((column, k) => storedCell(column, i, headers[k], k === 0)));
+      const verdict = columns.find((column) => column.verdict?.[i])?.text?.[i];
+      const tone = Array.isArray(verdict) ? verdict[0] : "";
+      row.append(...columns.map((column, k) => storedCell(column, i, headers[k], k === 0, tone)));
       return row;
     },
   }));
 }
 
-function storedCell(column, i, header, isFirst) {
+function storedCell(column, i, header, isFirst, tone) {
   const cell = make(isFirst ? "th" : "td", isFirst ? { scope: "row" } : { "data-name": header.textContent });
   cell.className = header.className;
   const text = column.text?.[i] ?? "", value = column.value?.[i] ?? "", at = column.at?.[i];
   const parts = typeof text === "string" ? [text] : [];
-  let tone = "";
-  for (let k = 0; typeof text !== "string" && k < text.length; k += 2) {
-    tone ||= text[k];
+  for (let k = 0; typeof text !== "string" && k < text.length; k += 2)
     parts.push(make("span", { class: text[k] }, text[k + 1]));
-  }
   if (column.mark?.[i]) {
     cell.classList.add("marked");
     cell.append(make("em", {}, column.mark[i]), " ");
@@ -71,7 +72,7 @@ function storedCell(column, i, header, isFirst) {
   if (column.verdict?.[i]) cell.classList.add("verdict");
   cell.append(make("span", value === "" ? {} : { title: value }, ...parts));
   if (at) {
-    cell.append(make("svg", { viewBox: "0 0 100 12", role: "img", "aria-label": "around 0" },
+    cell.append(make("svg", { class: tone, viewBox: "0 0 100 12", role: "img", "aria-label": "around 0" },
       make("line", { class: "zero", x1: 50, x2: 50, y1: 0, y2: 12 }),
       make("line", { class: "range", x1: at[0], x2: at[1], y1: 6, y2: 6 }),
       make("circle", { cx: at[2], cy: 6, r: 2.5 })));
@@ -92,12 +93,14 @@ function matcher(query, names) {
   return (row) => tests.every((test) => test(row));
 }
 
+const collator = new Intl.Collator(undefined, { numeric: true });
+
 function compareBy(column, sign) {
   return (a, b) => {
     const [x, y] = [a.keys[column], b.keys[column]];
     if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);
     if (typeof x === "number" && typeof y === "number") return sign * (x - y || 0);
-    return sign * String(x).localeCompare(String(y), undefined, { numeric: true });
+    return sign * collator.compare(x, y);
   };
 }
 
@@ -175,8 +178,7 @@ function charts() {
 async function draw(figure, chart) {
   const embed = await charts();
   const isLarge = figure.classList.contains("large");
-  const old = figure.querySelector(":scope > svg, :scope > .chart"), box = make("div", { class: "chart", role: "img" });
-  box.setAttribute("aria-label", old.getAttribute("aria-label"));
+  const old = figure.querySelector(":scope > svg, :scope > .chart"), box = make("div", { class: "chart" });
   const spec = structuredClone(chart), width = figure.clientWidth;
   const zoom = spec.usermeta?.zoom, isOfRows = spec.height !== 400 && !zoom?.encodings.includes("y");
   spec.height = isOfRows || !spec.width ? spec.height : Math.round(spec.height * Math.min(isLarge ? 1.6 : 1, width / spec.width));
@@ -187,6 +189,8 @@ async function draw(figure, chart) {
   }
   const options = { mode: "vega-lite", ast: true, actions: false, renderer: "svg", defaultStyle: false };
   const { finalize } = await embed(box, spec, { ...options, tooltip: { theme: "assay", disableDefaultStyle: true } });
+  box.setAttribute("role", "img"); // only now, as the library sets both
+  box.setAttribute("aria-label", old.getAttribute("aria-label"));
   figure.finalize?.();
   figure.finalize = finalize;
   old.replaceWith(box);

@@ -1,0 +1,226 @@
+"""Pages in a browser, used as by hand: sort, filter, page, hover, zoom; on a phone, in the dark, without scripts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from assay.render.html import to_html
+from assay.report import Curve, Curves, Report, Samples, Section, Slice, Table, Value, compare
+from chromium import BROWSER, Browser
+from report.conftest import everything
+
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
+
+ROWS = "[...document.querySelectorAll('.grid tbody tr')].map((row) => row.cells[0].textContent.trim())"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    browser = Browser(tmp_path_factory.mktemp("browser"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(autouse=True)
+def _quiet(browser):
+    """No page writes on the console, and none asks for anything."""
+    yield
+    assert browser.console() == []
+    assert browser.requests() == []
+
+
+def run(title: str, right: np.ndarray, slices: dict[str, np.ndarray] | None = None) -> Report:
+    """A run whose samples are right or wrong, with slices of them."""
+
+    def accuracy(mask: np.ndarray) -> Value:
+        return Value("accuracy", right[mask].mean(), numerator="correct", higher_is_better=True)
+
+    parts = [Slice.of(name, [accuracy(mask)], mask) for name, mask in (slices or {}).items()]
+    samples = Samples.pack(range(len(right)), {"correct": right}, decision=right, target=np.ones(len(right), bool))
+    return Report(title, [Section("test", [accuracy(right | True)], samples=samples, slices=parts)])
+
+
+def sliced(count: int) -> Report:
+    """Slices of which slice k has accuracy k / count; every tenth is marked small."""
+    slices = [
+        Slice(f"user = {k}", 40 if k % 10 else 3, [Value("accuracy", k / count, k / count - 0.01, k / count + 0.01)])
+        for k in range(count)
+    ]
+    return Report("r", [Section("test", [Value("accuracy", 0.5)], slices=slices, min_slice_size=10)])
+
+
+@pytest.fixture(scope="module")
+def long_page(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pages") / "long.html"
+    return sliced(320).to_html(path)
+
+
+def test_long_tables_are_paged(browser, long_page):
+    browser.open(long_page)
+    assert browser.run(ROWS) == [f"user = {k}" for k in range(50)]
+    browser.click(".pages button:last-child")
+    assert browser.run(ROWS) == [f"user = {k}" for k in range(50, 100)]
+    assert browser.run("document.querySelector('.pages').textContent") == "‹51–100 of 320 rows›"
+    browser.click(".pages button:first-child")
+    assert browser.run(ROWS)[0] == "user = 0"
+    assert browser.run("document.querySelector('.pages button').disabled") is True
+
+
+def test_all_rows_of_a_long_table_are_sorted_and_filtered(browser, long_page):
+    browser.open(long_page)
+    browser.click("thead th:nth-child(3) button")
+    assert browser.run(ROWS)[:2] == ["user = 319", "user = 318"]
+    browser.type(".grid input", "USER accuracy<0.98 accuracy>=0.97")
+    assert browser.run(ROWS) == ["user = 313", "user = 312", "user = 311"]
+    browser.type(".grid input", "n<=3 accuracy>=0.9")
+    assert browser.run(ROWS) == ["user = 310", "user = 300", "user = 290"]
+    assert browser.run("document.getElementById('said').textContent") == "3 of 320 rows"
+    assert browser.run("document.querySelector('tbody tr').className") == "faint"
+    browser.type(".grid input", "nobody")
+    assert browser.run(ROWS) == []
+
+
+def test_rows_of_the_script_look_like_rows_of_the_page(browser, tmp_path):
+    """A long grid holds everything twice: as elements of the page, and as JSON for the script."""
+    rng = np.random.default_rng(0)
+    right = rng.random((2, 4000)) < np.array([[0.9], [0.6]])
+    of = [k % 60 for k in range(4000)]
+    reports = [
+        run(name, flags, slices={f"s{k}": np.array(of) == k for k in range(60)})
+        for name, flags in zip("ab", right, strict=True)
+    ]
+    path = compare(*reports).to_html(tmp_path / "c.html")
+    shown = "[...document.querySelectorAll('.grid')].find((grid) => grid.dataset.rows).querySelector('tbody').innerHTML"
+    browser.open(path, scripts=False)
+    still = browser.run(_words(shown))
+    browser.open(path)
+    assert browser.run(_words(shown)) == still
+    assert "better" in still or "worse" in still
+    assert "<svg" in still
+
+
+def _words(html: str) -> str:
+    """A piece of HTML without white space, titles and keys, whose numbers the script has in fewer digits."""
+    return rf"""({html}).replace(/ (title|data-key)="[^"]*"/g, '').replace(/\s+|=""/g, '').replace(/\.0"/g, '"')"""
+
+
+def test_a_plot_names_the_point_below_the_pointer(browser, tmp_path):
+    curves = Curves("ROC", "roc", [Curve("<b>cat</b>", [0, 0.25, 1], [0, 0.75, 1], 0.75)])
+    path = Report("r", [Section("test", plots=[curves])]).to_html(tmp_path / "r.html")
+    browser.open(path)
+    browser.wait("document.querySelectorAll('.chart svg').length")
+    browser.move(".chart .mark-symbol.role-mark path:nth-child(2)", dx=3)
+    browser.wait("document.querySelector('#vg-tooltip-element.visible') !== null")
+    said = browser.run("document.querySelector('#vg-tooltip-element').innerText").split("\n")
+    assert [line.split("\t") for line in said] == [
+        ["curve", "<b>cat</b>"],
+        ["False positive rate", "0.2500"],
+        ["True positive rate", "0.7500"],
+    ]
+
+
+def test_a_plot_is_enlarged_and_zoomed(browser, tmp_path):
+    ticks = "[...document.querySelectorAll('.chart .role-axis-label text')].map((text) => text.textContent).join()"
+    path = Report("r", [Section("test", plots=everything().sections[0].plots[1:2])]).to_html(tmp_path / "r.html")
+    browser.open(path)
+    browser.wait("document.querySelectorAll('.chart svg').length")
+    small = browser.run("document.querySelector('.chart').clientWidth")
+    browser.move(".chart svg", wheel=-300)
+    before = browser.run(ticks)
+    browser.click(".enlarge")
+    browser.wait(f"document.querySelector('.chart').clientWidth > {small}")
+    assert browser.run("document.querySelector('.enlarge').getAttribute('aria-pressed')") == "true"
+    assert browser.run(ticks) == before
+    line = "document.querySelector('.chart .mark-line path').getAttribute('d')"
+    whole = browser.run(line)
+    browser.move(".chart svg", wheel=-300)
+    browser.wait(f"{line} !== {whole!r}")
+    browser.click(".enlarge")
+    browser.wait(f"document.querySelector('.chart').clientWidth === {small}")
+
+
+def test_every_plot_becomes_live_and_keeps_its_name(browser, tmp_path):
+    browser.open(everything().to_html(tmp_path / "r.html"), height=6000)
+    count = len(everything().sections[0].plots) + 1
+    browser.wait(f"document.querySelectorAll('.chart').length === {count}")
+    names = browser.run("[...document.querySelectorAll('.chart')].map((chart) => chart.getAttribute('aria-label'))")
+    assert names[0].startswith("name: 12 of 15 samples are on the diagonal")
+    assert browser.run("document.querySelectorAll('figure > svg').length") == 0
+
+
+def test_without_scripts_there_are_pictures_and_the_first_rows(browser, long_page, tmp_path):
+    browser.open(long_page, scripts=False)
+    assert browser.run(ROWS) == [f"user = {k}" for k in range(50)]
+    assert browser.run("document.querySelector('.rest').textContent") == "The first 50 of 320 rows."
+    browser.open(everything().to_html(tmp_path / "r.html"), scripts=False)
+    assert browser.run("document.querySelectorAll('figure svg').length") == len(everything().sections[0].plots) + 1
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_colours_of_live_plots_follow_the_theme(browser, tmp_path, dark):
+    path = Report("r", [Section("test", plots=everything().sections[0].plots[5:6])]).to_html(tmp_path / "r.html")
+    browser.open(path, dark=dark)
+    browser.wait("document.querySelectorAll('.chart').length")
+    colour = browser.run("getComputedStyle(document.querySelector('.chart .mark-rect path')).fill")
+    assert colour == ("rgb(58, 119, 230)" if dark else "rgb(31, 95, 204)")
+    assert browser.run("getComputedStyle(document.body).backgroundColor") == (
+        "rgb(18, 20, 24)" if dark else "rgb(255, 255, 255)"
+    )
+
+
+def test_a_comparison_on_a_phone_shows_the_difference_and_its_interval(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    a, b = (run(name, rng.random(400) < share) for name, share in (("main", 0.9), ("new", 0.6)))
+    browser.open(compare(a, b).to_html(tmp_path / "c.html"), width=390, height=800)
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    for name in ("difference", "interval"):
+        box = browser.run(
+            f"(() => {{ const box = document.querySelector('td[data-name={name}]').getBoundingClientRect();"
+            "return [box.left, box.right, box.width]; })()"
+        )
+        assert 0 <= box[0] < box[1] <= 390
+        assert box[2] > 40
+
+
+def test_no_evidence_is_folded_and_the_largest_change_stands_first(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    before, of = rng.random(6000) < 0.9, np.arange(6000) % 3
+    now = before & ~((of == 1) & (rng.random(6000) < 0.3)) & ~((of == 2) & (rng.random(6000) < 0.1))
+    slices = {f"s{k}": of == k for k in range(3)}
+    reports = [run(name, right, slices=slices) for name, right in (("main", before), ("new", now))]
+    browser.open(compare(*reports).to_html(tmp_path / "c.html"))
+    assert (
+        browser.run(
+            "[...document.querySelectorAll('h3')].find((h) => h.textContent.startsWith('By slice'))"
+            ".nextElementSibling.querySelectorAll('tbody tr').length"
+        )
+        == 2
+    )
+    details = (
+        "[...document.querySelectorAll('details')].find((each) => each.textContent.includes('without a difference'))"
+    )
+    assert browser.run(f"{details}.open") is False
+    assert browser.run(f"{details}.querySelector('tbody th').textContent.trim()") == "s0"
+    assert (
+        browser.run(
+            "[...document.querySelectorAll('h3')].find((h) => h.textContent.startsWith('By slice'))"
+            ".nextElementSibling.querySelector('tbody th').textContent.trim()"
+        )
+        == "s1"
+    )
+
+
+def test_hostile_words_run_nothing_in_rows_filters_and_tooltips(browser, hostile, tmp_path):
+    evil = hostile.title
+    table = Table("t", ("name", evil), [(f"{evil} {k}", evil) for k in range(120)], note=evil)
+    sections = [*hostile.sections, Section("long", tables=(table,))]
+    path = tmp_path / "r.html"
+    path.write_text(to_html(Report(evil, sections).to_document()), "utf-8")
+    browser.open(path, height=8000)
+    browser.wait(f"document.querySelectorAll('.chart').length === {len(hostile.sections[0].plots) + 1}")
+    browser.run("[...document.querySelectorAll('.pages button')].at(-1).click()")
+    browser.run("for (const button of document.querySelectorAll('thead button')) button.click()")
+    for mark in (".mark-rect path", ".mark-symbol path", ".mark-line path"):
+        browser.move(f".chart {mark}")
+    assert browser.run("document.querySelectorAll('img, main script, a[href^=javascript]').length") == 0
