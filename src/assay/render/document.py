@@ -132,6 +132,7 @@ class GridCell:
         span: the two ends of an interval and a value in it; a page draws them around zero.
         reach: the largest number on the scale of that drawing; by default the largest of the span.
         verdict: whether the style of the content is a verdict, which Markdown shows by a coloured dot.
+        link: the sheet of the page that a click on it shows.
     """
 
     content: Line = ""
@@ -141,6 +142,7 @@ class GridCell:
     span: tuple[float, float, float] | None = None
     reach: float = 0.0
     verdict: bool = False
+    link: str = ""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from itertools import count
@@ -32,11 +32,16 @@ from assay.render.token_strips import DARKEST
 from assay.render.trends import Trend
 
 
-def to_html(document: Document) -> str:
+def to_html(
+    document: Document, sheets: Mapping[str, Document] | None = None, view: Mapping[str, Any] | None = None
+) -> str:
     """Draw a document as a page.
 
     Args:
         document: what to draw.
+        sheets: further documents by their ids, letters and digits: a link to an id shows one of them instead. Their
+            plots are drawn by the script alone.
+        view: what the script needs to filter and compare runs, as JSON.
 
     Returns:
         A whole HTML document: light or dark as the reader's system is, fit for a phone and for paper.
@@ -57,33 +62,43 @@ def to_html(document: Document) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(clean=text.clean, number=text.number, spans=spans, sort_key=_sort_key, kind=_kind)
-    script = _part("page.js")
+    template = environment.get_template("body.html")
     live = _Live()
-    body = environment.get_template("body.html").render(
-        document=document,
-        contents=_contents(document),
-        draw=lambda plot: Markup(to_svg(plot)),
-        live=live,
-        legend=_legend,
-        labelled=labelled,
-        colors_of=lambda gallery: colors_of([tile.picture for tile in gallery.tiles]),
-        page_parts=page_parts,
-        whisker=whisker,
-        tones=tones,
-        shown_rows=SHOWN,
-        zip=zip,
-        darkest=int(DARKEST),
-        block_kind=lambda block: type(block).__name__,
-    )
+
+    def body(document: Document, prefix: str = "") -> Markup:
+        written = template.render(
+            document=document,
+            prefix=prefix,
+            has_pictures=not prefix,
+            contents=_contents(document, prefix),
+            draw=lambda plot: Markup(to_svg(plot)),
+            live=live,
+            legend=_legend,
+            labelled=labelled,
+            colors_of=lambda gallery: colors_of([tile.picture for tile in gallery.tiles]),
+            page_parts=page_parts,
+            whisker=whisker,
+            tones=tones,
+            shown_rows=SHOWN,
+            zip=zip,
+            darkest=int(DARKEST),
+            block_kind=lambda block: type(block).__name__,
+        )
+        return Markup(written)
+
+    index = body(document)
+    pages = {key: body(sheet, key) for key, sheet in (sheets or {}).items()}
+    script = "\n".join(map(_part, ("page.js", "view.js") if view else ("page.js",)))
     used = library() if live.charts else None
     return environment.get_template("page.html").render(
         title=document.title,
-        body=Markup(body),
+        body=index,
+        sheets=pages,
         style=Markup(_part("page.css")),  # ours, not the document's
         script=Markup(script),
         hashes=[_hash(script), *([used.sha256] if used else [])],
         library=used.packed if used else "",
-        data=Markup(live.data()),
+        data=Markup(live.data(view)),
     )
 
 
@@ -113,9 +128,10 @@ class _Live:
         self.grids[key] = grid_json(grid)
         return key
 
-    def data(self) -> str:
+    def data(self, view: Mapping[str, Any] | None) -> str:
         """All of it as JSON that can stand in a page, or compressed where it is long."""
-        data = json.dumps({"charts": self.charts, "grids": self.grids}, separators=(",", ":"), allow_nan=False)
+        parts = {"charts": self.charts, "grids": self.grids} | ({"view": view} if view else {})
+        data = json.dumps(parts, separators=(",", ":"), allow_nan=False)
         return data.replace("<", "\\u003c") if len(data) < _LONG else pack(data)
 
 
@@ -145,19 +161,21 @@ def _part(name: str) -> str:
     return resources.files("assay.render").joinpath("page", name).read_text(encoding="utf-8").strip()
 
 
-def _contents(document: Document) -> list[list[tuple[str, str, str]]]:
+def _contents(document: Document, prefix: str) -> list[list[tuple[str, str, str]]]:
     """The links at the head of a page, a list a chapter: id, text and CSS class; empty for a page without parts."""
     titled = [(i, chapter) for i, chapter in enumerate(document.chapters, 1) if chapter.title]
     has_chapters = len(titled) > 1
     lists = []
     for i, chapter in titled:
-        parts = [(f"s{i}", chapter.title, "section")] if has_chapters else []
+        parts = [(f"{prefix}s{i}", chapter.title, "section")] if has_chapters else []
         for k, block in enumerate(chapter.blocks, 1):
             if isinstance(block, Figures) and not block.on_page_only:
-                parts.append((f"s{i}-{k}", "Plots", ""))
+                parts.append((f"{prefix}s{i}-{k}", "Plots", ""))
             elif isinstance(block, DataGrid | Gallery | TokenStrips) and block.name:
-                parts.append((f"s{i}-{k}", block.name, ""))
+                parts.append((f"{prefix}s{i}-{k}", block.name, ""))
         lists.append(parts)
+    if all(len(parts) == 1 for parts in lists):
+        lists = [[part for (part,) in lists]]
     return lists if has_chapters or sum(map(len, lists)) > 2 else []
 
 

@@ -29,7 +29,8 @@ def grid_json(grid: DataGrid) -> dict[str, Any]:
 
     Returns:
         Of each column ``text`` (strings, or lists of style and string), ``value`` (what it sorts by), ``below``,
-        ``mark``, ``at`` (ends and value of an interval, as drawn) and ``verdict``; of rows ``style`` and ``title``.
+        ``mark``, ``at`` (ends and value of an interval, as drawn), ``verdict`` and ``link``; of rows ``style`` and
+        ``title``.
 
     Example:
         >>> from assay.render.document import GridColumn
@@ -45,6 +46,7 @@ def grid_json(grid: DataGrid) -> dict[str, Any]:
             mark=[clean(cell.mark) for cell in cells],
             at=[whisker(cell) for cell in cells],
             verdict=[int(cell.verdict) for cell in cells],
+            link=[cell.link for cell in cells],
         )
         for cells in ([row.cells[i] for row in grid.rows] for i in range(len(grid.columns)))
     ]

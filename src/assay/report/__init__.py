@@ -9,6 +9,7 @@ from assay.render.matrices import ConfusionPlot
 from assay.render.plots import Bars, Curve, Curves, Distribution, Plot, Reliability, Residuals, Series
 from assay.render.points import Point, Points
 from assay.report.adjusted import controlled, stratified
+from assay.report.collection import ReportCollection, collect
 from assay.report.comparing import compare
 from assay.report.comparison import ChangedSample, Changes, Comparison, Delta, Flips, Unmatched
 from assay.report.gate_result import Gate, GateCheck, GateRule
@@ -59,6 +60,7 @@ __all__ = [
     "RawSample",
     "Reliability",
     "Report",
+    "ReportCollection",
     "Residuals",
     "RunRanking",
     "Samples",
@@ -70,6 +72,7 @@ __all__ = [
     "Unmatched",
     "Value",
     "WorstQueries",
+    "collect",
     "compare",
     "compare_training_runs",
     "controlled",

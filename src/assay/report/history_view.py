@@ -72,7 +72,7 @@ def _section(history: History, metrics: list[HistoryMetric]) -> Iterator[Block]:
         columns = ("metric", "last", "change", "", "trend")
         kinds = ("text", "number", "number", "word", "word")
         yield DataGrid(tuple(map(GridColumn, columns, kinds)), tuple(map(_last, metrics)))
-        yield Figures(tuple(_trend(metric, names) for metric in metrics), on_page_only=True)
+        yield Figures(tuple(trend_of(metric, names) for metric in metrics), on_page_only=True)
     created = {run.name: text.moment(run.created) for run in history.runs}
     for metric in metrics:
         yield _runs(metric, created, len(names) > 1)
@@ -100,7 +100,7 @@ def _change(value: HistoryValue) -> tuple[GridCell, GridCell]:
     return GridCell(signed(delta.difference), delta.difference), verdict
 
 
-def _trend(metric: HistoryMetric, names: tuple[str, ...]) -> Trend:
+def trend_of(metric: HistoryMetric, names: tuple[str, ...]) -> Trend:
     lines: dict[int, list[TrendPoint]] = {}
     for each in metric.values:
         verdict = "" if each.change is None else each.change.verdict

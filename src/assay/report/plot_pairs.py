@@ -42,8 +42,7 @@ def plot_pairs(a: Section, b: Section, names: tuple[str, str]) -> Iterator[Paire
             curves = (_reliability(each, name) for each, name in zip((plot, other), names, strict=True))
             yield Curves(plot.name, "reliability", tuple(curves))
         elif isinstance(plot, ConfusionPlot) and isinstance(other, ConfusionPlot):
-            if plot.labels == other.labels and len(plot.labels) <= _MOST_LABELS:
-                yield ConfusionDifference(plot.name, plot.labels, plot.counts, other.counts)
+            yield from _confusions(plot, other)
 
 
 def _curves(a: Curves, b: Curves, names: tuple[str, str]) -> Iterator[Curves]:
@@ -56,6 +55,11 @@ def _curves(a: Curves, b: Curves, names: tuple[str, str]) -> Iterator[Curves]:
             Curve.thinned(name, each.x, each.y, each.area, _MOST_POINTS) for each, name in zip(pair, names, strict=True)
         )
         yield Curves(title, a.kind, tuple(curves))
+
+
+def _confusions(a: ConfusionPlot, b: ConfusionPlot) -> Iterator[ConfusionDifference]:
+    if a.labels == b.labels and len(a.labels) <= _MOST_LABELS:
+        yield ConfusionDifference(a.name, a.labels, a.counts, b.counts)
 
 
 def _change(a: Curve, b: Curve) -> float:

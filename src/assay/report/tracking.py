@@ -69,16 +69,16 @@ def history(
         >>> [value.value for value in found.metrics[0].values]
         [2.0, 1.0]
     """
-    given, not_read = _reports(sources)
-    runs = _named(given, names)
+    given, not_read = find_reports(sources)
+    runs = named_reports(given, names)
     if last is not None and last < 1:
         raise ConfigError(describe("last", last, "1 or more", "Leave it out for all runs"))
-    runs = sorted(runs, key=lambda run: _time(run[1].created, "created"))
+    runs = sorted(runs, key=lambda run: time_of(run[1].created, "created"))
     are_read = bool(runs)
     times = {name: k * (k + 1) if sequential else 1 for k, (name, _) in enumerate(runs)}  # Σ 1 / (k (k + 1)) = 1
     if since:
-        start = _time(since, "since")
-        runs = [run for run in runs if _time(run[1].created, "created") >= start]
+        start = time_of(since, "since")
+        runs = [run for run in runs if time_of(run[1].created, "created") >= start]
     runs = runs[-last:] if last else runs
     if not runs:
         unread = f"none that can be read ({not_read[0].rstrip('.')})" if not_read else "none"
@@ -104,7 +104,7 @@ def history(
     )
 
 
-def _time(written: str, what: str) -> datetime:
+def time_of(written: str, what: str) -> datetime:
     try:
         time = datetime.fromisoformat(written)
     except ValueError as error:
@@ -113,7 +113,7 @@ def _time(written: str, what: str) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _reports(sources: Any) -> tuple[list[tuple[Location | None, Report]], list[str]]:
+def find_reports(sources: Any) -> tuple[list[tuple[Location | None, Report]], list[str]]:
     """The reports with their files, and which files could not be read."""
     listed = [sources] if isinstance(sources, str | os.PathLike | Report) else list(sources)
     found: list[tuple[Location | None, Report]] = []
@@ -130,7 +130,7 @@ def _reports(sources: Any) -> tuple[list[tuple[Location | None, Report]], list[s
             once.add(file)
             try:
                 report = Report.load(path)
-                _time(report.created, f"{path}: created")
+                time_of(report.created, f"{path}: created")
                 found.append((path, report))
             except (AssayError, OSError) as error:
                 not_read.append(str(error))
@@ -168,7 +168,7 @@ def _says_report(path: Location) -> bool:
         return b'"assay.report/' in file.read(_HEAD)
 
 
-def _named(found: Sequence[tuple[Location | None, Report]], names: Sequence[str] | None) -> list[_Named]:
+def named_reports(found: Sequence[tuple[Location | None, Report]], names: Sequence[str] | None) -> list[_Named]:
     reports = [report for _, report in found]
     paths = [path for path, _ in found if path is not None]
     titles = [report.title for report in reports]

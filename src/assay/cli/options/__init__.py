@@ -28,6 +28,7 @@ from assay.cli.options.reports import (
     PowerCommand,
     RankCommand,
     VerifyCommand,
+    ViewCommand,
 )
 from assay.cli.options.tools import (
     AuditCommand,
@@ -71,6 +72,7 @@ __all__ = [
     "SamplingOptions",
     "ScoreCommand",
     "VerifyCommand",
+    "ViewCommand",
 ]
 
 
@@ -113,6 +115,7 @@ COMMANDS: dict[str, Command] = {
         "assay gate runs/new/report.json --min accuracy=0.9 --max-drop f1=0.01 --baseline runs/main/report.json",
     ),
     "history": Command(HistoryCommand, "assay.cli.history", DECIDE, "assay history runs/*/report.json"),
+    "view": Command(ViewCommand, "assay.cli.view", DECIDE, "assay view runs --html runs.html"),
     "rank": Command(
         RankCommand, "assay.cli.rank", DECIDE, "assay rank runs/*.json --metric accuracy --html ranking.html"
     ),

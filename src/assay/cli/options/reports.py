@@ -84,6 +84,25 @@ class HistoryCommand(OutputOptions):
     out: Location | None = option("Write the history as JSON.")
 
 
+@dataclass(frozen=True)
+class ViewCommand:
+    """Write one page of many reports: every run, metrics over time, each report, and comparisons of any two.
+
+    The page needs no server and no network. Reports that cannot be read are listed on it with the reason.
+    """
+
+    reports: tuple[str, ...] = argument(
+        "The reports as JSON: folders, in which all are found, files, patterns or URLs.",
+        (),
+        required="a folder or files",
+    )
+    html: Location = option("Write the page to this file.", default=Path("assay-view.html"))
+    comparisons: int = option("Compare at most this many pairs of runs, those of the last runs first.", default=30)
+    slices: bool = flag("Compare slices, too, which takes longer.")
+    confidence_level: float = option("Compute intervals of differences of this confidence level.", default=0.95)
+    seed: int = seed_option("Seed random numbers.")
+
+
 def _bounds(help: str) -> Any:
     return several(f"{help}; may be repeated.", metavar="METRIC=NUMBER", is_extended=True)
 

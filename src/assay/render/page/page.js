@@ -70,7 +70,8 @@ function storedCell(column, i, header, isFirst, tone) {
     cell.append(make("em", {}, column.mark[i]), " ");
   }
   if (column.verdict?.[i]) cell.classList.add("verdict");
-  cell.append(make("span", value === "" ? {} : { title: value }, ...parts));
+  const link = column.link?.[i] ? [make("a", { href: `#${column.link[i]}` }, ...parts)] : parts;
+  cell.append(make("span", value === "" ? {} : { title: value }, ...link));
   if (at) {
     cell.append(make("svg", { class: tone, viewBox: "0 0 100 12", role: "img", "aria-label": "around 0" },
       make("line", { class: "zero", x1: 50, x2: 50, y1: 0, y2: 12 }),
@@ -127,8 +128,9 @@ function liven(grid, stored) {
       to("›", "next rows", start + ROWS));
   };
   const arrange = (query) => {
-    found = all.filter(matcher(query, names));
-    if (sorted) found = found === all ? [...all].sort(sorted) : found.sort(sorted);
+    const matches = matcher(query, names);
+    found = all.filter((row) => matches(row) && (!grid.keeps || grid.keeps(row)));
+    if (sorted) found.sort(sorted);
     start = 0;
     show();
   };
@@ -138,6 +140,7 @@ function liven(grid, stored) {
     say(`${found.length} of ${all.length} rows`);
   });
   if (all.length >= FILTERED_FROM) grid.prepend(box);
+  grid.addEventListener("restrict", () => arrange(box.value)); // after `grid.keeps` was set
   if (isLong) {
     grid.querySelector(".rest")?.remove();
     grid.append(pages);
@@ -179,7 +182,7 @@ async function draw(figure, chart) {
   const embed = await charts();
   const isLarge = figure.classList.contains("large");
   const old = figure.querySelector(":scope > svg, :scope > .chart"), box = make("div", { class: "chart" });
-  const spec = structuredClone(chart), width = figure.clientWidth;
+  const spec = structuredClone(figure.restricted ?? chart), width = figure.clientWidth;
   const zoom = spec.usermeta?.zoom, isOfRows = spec.height !== 400 && !zoom?.encodings.includes("y");
   spec.height = isOfRows || !spec.width ? spec.height : Math.round(spec.height * Math.min(isLarge ? 1.6 : 1, width / spec.width));
   spec.width = width;
@@ -213,32 +216,48 @@ function enlargeable(figure, chart) {
   title.append(" ", button);
 }
 
-function livenCharts(specs) {
-  const figures = [...document.querySelectorAll("figure[data-chart]")];
-  const observer = new IntersectionObserver((entries) => {
+let observer = null;
+
+function livenCharts(root, specs) {
+  observer ??= new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       if (!isIntersecting) continue;
       observer.unobserve(target);
       draw(target, specs[target.dataset.chart]).catch(console.error);
     }
   }, { rootMargin: "300px" });
-  for (const figure of figures) {
+  for (const figure of root.querySelectorAll("figure[data-chart]")) {
     enlargeable(figure, specs[figure.dataset.chart]);
     observer.observe(figure);
   }
+}
+
+function redrawOnResize(specs) {
   let waiting = null;
+  const redraw = () => {
+    for (const figure of document.querySelectorAll("figure[data-width]"))
+      if (figure.clientWidth && Number(figure.dataset.width) !== figure.clientWidth)
+        draw(figure, specs[figure.dataset.chart]).catch(console.error);
+  };
   new ResizeObserver(() => {
     clearTimeout(waiting);
-    waiting = setTimeout(() => {
-      for (const figure of figures)
-        if (figure.dataset.width && Number(figure.dataset.width) !== figure.clientWidth)
-          draw(figure, specs[figure.dataset.chart]).catch(console.error);
-    }, 200);
+    waiting = setTimeout(redraw, 200);
   }).observe(document.body);
 }
 
-readData().then(({ charts: specs, grids }) => {
-  for (const grid of document.querySelectorAll(".grid")) liven(grid, grids[grid.dataset.rows]);
-  if (byId("library") && globalThis.DecompressionStream) livenCharts(specs);
+readData().then(({ charts: specs, grids, view }) => {
+  const hasCharts = byId("library") && globalThis.DecompressionStream;
+  const livenPart = (part) => {
+    if (!part || part.dataset.live === "") return;
+    part.dataset.live = "";
+    for (const grid of part.querySelectorAll(".grid")) liven(grid, grids[grid.dataset.rows]);
+    if (hasCharts) livenCharts(part, specs);
+  };
+  livenPart(document.querySelector(".index"));
+  const livenShown = () => livenPart(location.hash && byId(location.hash.slice(1))?.closest(".sheet"));
+  addEventListener("hashchange", livenShown);
+  livenShown();
+  if (hasCharts) redrawOnResize(specs);
+  if (view) livenView(view, specs);
   document.documentElement.dataset.live = "";
 }).catch(console.error);

@@ -1,0 +1,24 @@
+"""``assay view``: many stored reports as one page."""
+
+from __future__ import annotations
+
+import sys
+
+from assay.cli.options import ViewCommand
+from assay.cli.output import print_path
+from assay.report.collection import collect
+
+
+def run(options: ViewCommand) -> None:
+    """Read reports, and write one page of all of them."""
+    found = collect(
+        options.reports,
+        comparisons=options.comparisons,
+        slices=options.slices,
+        confidence_level=options.confidence_level,
+        seed=options.seed,
+    )
+    path = found.to_html(options.html)
+    for line in found.history.not_read:
+        print(f"not read: {line}", file=sys.stderr)
+    print_path(path)
