@@ -1,5 +1,5 @@
 // Tables that sort, filter and show long rows page by page; charts that answer the pointer. Text is only ever set as text.
-const ROWS = 50, FILTERED_FROM = 13;
+const ROWS = 50, FILTERED_FROM = 13, ERRORS = 1; // of the levels of Vega: values without intervals are no news
 const byId = (id) => document.getElementById(id);
 const say = (text) => { byId("said").textContent = text; };
 
@@ -190,7 +190,7 @@ async function draw(figure, chart) {
     const params = (spec.layer[zoom.layer].params ??= []);
     params.push({ name: "zoom", select: { type: "interval", encodings: zoom.encodings }, bind: "scales" });
   }
-  const options = { mode: "vega-lite", ast: true, actions: false, renderer: "svg", defaultStyle: false };
+  const options = { mode: "vega-lite", ast: true, actions: false, renderer: "svg", defaultStyle: false, logLevel: ERRORS };
   const { finalize } = await embed(box, spec, { ...options, tooltip: { theme: "assay", disableDefaultStyle: true } });
   box.setAttribute("role", "img"); // only now, as the library sets both
   box.setAttribute("aria-label", old.getAttribute("aria-label"));
