@@ -224,3 +224,18 @@ def test_hostile_words_run_nothing_in_rows_filters_and_tooltips(browser, hostile
     for mark in (".mark-rect path", ".mark-symbol path", ".mark-line path"):
         browser.move(f".chart {mark}")
     assert browser.run("document.querySelectorAll('img, main script, a[href^=javascript]').length") == 0
+
+
+@pytest.mark.parametrize("shade", ["#111111", "#ffffff"], ids=["dark notebook", "light notebook"])
+def test_a_notebook_shows_the_whole_page_alive_and_in_its_theme(browser, tmp_path, shade):
+    cell = f'<!doctype html><html data-live><body style="background: {shade}"><div>{everything()._repr_html_()}</div>'
+    (tmp_path / "notebook.html").write_text(cell, "utf-8")
+    browser.open(tmp_path / "notebook.html", dark=shade == "#ffffff")  # the system has the other theme
+    page = "document.querySelector('iframe').contentDocument"
+    browser.wait(f"{page}.querySelectorAll('.chart svg').length > 2")
+    browser.wait(f"document.querySelector('iframe').clientHeight >= {page}.documentElement.scrollHeight")
+    lightness = browser.run(f"getComputedStyle({page}.body).backgroundColor")
+    assert lightness == ("rgb(18, 20, 24)" if shade == "#111111" else "rgb(255, 255, 255)")
+    browser.run(f"{page}.querySelector('thead button').click()")
+    assert browser.run(f"{page}.querySelectorAll('th[aria-sort]').length") == 1
+    assert browser.run("document.querySelectorAll('iframe').length") == 1
