@@ -39,7 +39,7 @@ def collection_document(collection: ReportCollection) -> Document:
     first, last = (text.moment(report.created) for _, report in (collection.reports[0], collection.reports[-1]))
     count = len(collection.reports)
     facts = (plural(count, "report"), first if first == last else f"{first} to {last}")
-    chapters = [Chapter("Runs", (_runs(collection),)), *_trends(collection)]
+    chapters = [*_trends(collection), Chapter("Runs", (_runs(collection),))]
     if collection.comparisons:
         pairs = count * (count - 1) // 2
         note = "" if len(collection.comparisons) == pairs else f"{len(collection.comparisons)} of {pairs:,} pairs."
@@ -58,15 +58,17 @@ def _runs(collection: ReportCollection) -> DataGrid:
     metrics = collection.history.metrics[:_METRICS]
     several = len({metric.section for metric in metrics}) > 1
     names = [f"{metric.section}/{metric.name}" if several else metric.name for metric in metrics]
+    commits = ["" if report.origin is None else report.origin.commit[:12] for _, report in collection.reports]
     rows = []
     for place, (name, report) in reversed([*enumerate(collection.reports)]):
-        commit = report.origin.commit[:12] if report.origin else ""
         cells = [GridCell(name, name, link=run_sheet(place)), GridCell(report.title, report.title)]
-        cells += [GridCell(text.moment(report.created), report.created), GridCell(commit, commit)]
+        cells += [GridCell(text.moment(report.created), report.created)]
+        cells += [GridCell(commits[place], commits[place])] if any(commits) else []
         cells += [_value(report, metric.section, metric.name) for metric in metrics]
         rows.append(GridRow(tuple(cells)))
     columns = [GridColumn("run"), GridColumn("title", "text", "wide"), GridColumn("made", "word")]
-    columns += [GridColumn("commit", "word", "wide"), *(GridColumn(name, "number") for name in names)]
+    columns += [GridColumn("commit", "word", "wide")] if any(commits) else []
+    columns += [GridColumn(name, "number") for name in names]
     left = len(collection.history.metrics) - len(metrics)
     notes = (f"{left:,} more metrics stand in the reports.",) if left else ()
     return DataGrid(tuple(columns), tuple(rows), notes=notes, limit=_RUNS)

@@ -134,7 +134,7 @@ function liven(grid, stored) {
     start = 0;
     show();
   };
-  const box = make("input", { type: "search", placeholder: `Filter ${all.length.toLocaleString("en")} rows: words, ${example(names, all)}`, "aria-label": "filter rows" });
+  const box = make("input", { type: "search", placeholder: `Filter ${all.length.toLocaleString("en")} rows: words${example(names, all)}`, "aria-label": "filter rows" });
   box.addEventListener("input", () => {
     arrange(box.value);
     say(`${found.length} of ${all.length} rows`);
@@ -161,7 +161,7 @@ function liven(grid, stored) {
 // A condition that the filter of a table understands.
 function example(names, rows) {
   const column = names.findIndex((name, k) => name && typeof rows[0]?.keys[k] === "number");
-  return column < 0 ? "" : `${names[column]}>${Number.isInteger(rows[0].keys[column]) ? 100 : 0.5}`;
+  return column < 0 ? "" : `, ${names[column]}>${Number.isInteger(rows[0].keys[column]) ? 100 : 0.5}`;
 }
 
 // ---- Charts
