@@ -112,6 +112,8 @@ def test_a_plot_names_the_point_below_the_pointer(browser, tmp_path):
     browser.wait("document.querySelectorAll('.chart svg').length")
     browser.move(".chart .mark-symbol.role-mark path:nth-child(2)", dx=3)
     browser.wait("document.querySelector('#vg-tooltip-element.visible') !== null")
+    shown = "[...document.querySelectorAll('.chart .mark-symbol path')].map((each) => getComputedStyle(each).opacity)"
+    assert browser.run(shown) == ["0", "1", "0"]
     said = browser.run("document.querySelector('#vg-tooltip-element').innerText").split("\n")
     assert [line.split("\t") for line in said] == [
         ["curve", "<b>cat</b>"],

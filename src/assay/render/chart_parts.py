@@ -19,6 +19,9 @@ INKS = ("ink", "faint", "grid", "heat", "on-heat", "warm", *(f"line{i}" for i in
 WIDTH, HEIGHT, ROW = 520, 400, 22
 """The size of a chart in pixels, and of one of its rows."""
 
+ROWS = "rows"
+"""The name of a chart whose height is that of its rows."""
+
 HOVER = "hover"
 """The name of the layer that only a live chart has."""
 
@@ -89,10 +92,10 @@ def line_styles(count: int) -> Json:
     }
 
 
-def pointed(tips: list[Json], **encoding: Json) -> Json:
-    """The layer that shows and names the point of a line below the pointer; points are wider than they are drawn."""
+def pointed(tips: list[Json], fields: Sequence[str], **encoding: Json) -> Json:
+    """The layer that shows and names the point of a line below the pointer; these fields tell points apart."""
     shown = {"condition": {"param": "pointed", "empty": False, "value": 1}, "value": 0}
-    select = {"type": "point", "on": "pointerover", "clear": "pointerout"}
+    select = {"type": "point", "fields": fields, "on": "pointerover", "clear": "pointerout"}
     return {
         "name": HOVER,
         "params": [{"name": "pointed", "select": select}],
@@ -114,6 +117,11 @@ def diagonal(x: Json, y: Json) -> Json:
     return {"data": ends, "mark": mark, "encoding": {"x": {**x, "field": "x"}, "y": {**y, "field": "y"}}}
 
 
+def of_rows(count: int) -> Json:
+    """The height of a chart of rows, which is the same on a phone."""
+    return {"height": 40 + ROW * max(1, count), "name": ROWS}
+
+
 def zoom_by(layer: int, *encodings: str) -> Json:
     """By which layer a live chart is zoomed, and on which axes."""
     return {"zoom": {"layer": layer, "encodings": encodings}}
@@ -121,5 +129,5 @@ def zoom_by(layer: int, *encodings: str) -> Json:
 
 def share_axis(field: str, title: str) -> Json:
     """An axis from 0 to 1."""
-    ticks = {"values": [0, 0.25, 0.5, 0.75, 1], "format": ".2~f"}
+    ticks = {"values": [0, 0.25, 0.5, 0.75, 1], "format": ".3~f"}
     return number_axis(field, title, scale={"domain": [-0.01, 1.01], "nice": False}, axis=ticks)

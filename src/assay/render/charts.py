@@ -13,7 +13,6 @@ from typing import Any
 from assay.render.chart_parts import (
     HEIGHT,
     HOVER,
-    ROW,
     WIDTH,
     Json,
     data_of,
@@ -21,6 +20,7 @@ from assay.render.chart_parts import (
     ink,
     line_styles,
     number_axis,
+    of_rows,
     plain,
     pointed,
     row_names,
@@ -104,7 +104,7 @@ def _curves(plot: Curves) -> Json:
         "encoding": {**place, **line_styles(len(rows)), "order": {"field": "k"}, "detail": {"field": "line"}},
     }
     tips = tooltip(("name", "curve"), ("x", x, ".4f"), ("y", y, ".4f"))
-    hover = pointed(tips, **place, color=line_styles(len(rows))["color"])
+    hover = pointed(tips, ("line", "k"), **place, color=line_styles(len(rows))["color"])
     under = [diagonal(**place)] if plot.kind in ("roc", "reliability") else []
     flat = [{"flatten": ["x", "y", "k"]}]
     zoom = zoom_by(len(under), "x", "y")
@@ -208,7 +208,7 @@ def _bars(plot: Bars) -> Json:
     if plot.lower:
         ends: Json = {"x": {**x, "field": "lower"}, "x2": {"field": "upper"}, "y": y, "tooltip": tips}
         layers.insert(1, {"mark": {"type": "rule", "color": ink("ink")}, "encoding": ends})
-    return {"data": data_of(rows), "height": 40 + ROW * max(1, len(rows)), "layer": layers, "usermeta": zoom_by(0, "x")}
+    return {"data": data_of(rows), **of_rows(len(rows)), "layer": layers, "usermeta": zoom_by(0, "x")}
 
 
 def _dots(plot: Dots) -> Json:
@@ -243,7 +243,7 @@ def _dots(plot: Dots) -> Json:
     ]
     if plot.overall is not None:
         layers.append(rule_at("ink", (3, 2), x={"datum": plain(plot.overall)}))
-    return {"data": data_of(rows), "height": 30 + ROW * len(rows), "layer": layers, "usermeta": zoom_by(1, "x")}
+    return {"data": data_of(rows), **of_rows(len(rows)), "layer": layers, "usermeta": zoom_by(1, "x")}
 
 
 def _trend(plot: Trend) -> Json:

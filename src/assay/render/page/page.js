@@ -183,11 +183,13 @@ async function draw(figure, chart) {
   const isLarge = figure.classList.contains("large");
   const old = figure.querySelector(":scope > svg, :scope > .chart"), box = make("div", { class: "chart" });
   const spec = structuredClone(figure.restricted ?? chart), width = figure.clientWidth;
-  const zoom = spec.usermeta?.zoom, isOfRows = spec.height !== 400 && !zoom?.encodings.includes("y");
-  spec.height = isOfRows || !spec.width ? spec.height : Math.round(spec.height * Math.min(isLarge ? 1.6 : 1, width / spec.width));
+  const zoom = spec.usermeta?.zoom;
+  if (spec.name !== "rows") spec.height = Math.round(spec.height * Math.min(isLarge ? 1.6 : 1, width / spec.width));
   spec.width = width;
   if (isLarge && zoom) {
     const params = (spec.layer[zoom.layer].params ??= []);
+    for (const { encoding } of spec.layer) // ticks that were chosen for the whole are too few for a part
+      for (const { axis } of Object.values(encoding)) delete axis?.values;
     params.push({ name: "zoom", select: { type: "interval", encodings: zoom.encodings }, bind: "scales" });
   }
   const options = { mode: "vega-lite", ast: true, actions: false, renderer: "svg", defaultStyle: false, logLevel: ERRORS };
