@@ -39,6 +39,7 @@ def line_style(index: int) -> tuple[str, str]:
 
 
 def data_of(rows: Iterable[Json]) -> Json:
+    """Rows as the data of a chart."""
     return {"values": [{key: plain(value) for key, value in row.items()} for row in rows]}
 
 
@@ -54,6 +55,7 @@ def plain(value: Any) -> Any:
 
 
 def number_axis(field: str, title: str = "", **more: Any) -> Json:
+    """An axis of numbers."""
     return {"field": field, "type": "quantitative", "title": clean(title) or None, **more}
 
 
@@ -105,9 +107,9 @@ def pointed(tips: list[Json], fields: Sequence[str], **encoding: Json) -> Json:
 
 
 def rule_at(color: str, dashes: Sequence[float] = (2, 3), **encoding: Json) -> Json:
-    return {"data": {"values": [{}]}, "mark": {"type": "rule", "color": ink(color), "strokeDash": [*dashes]}} | {
-        "encoding": encoding
-    }
+    """A dashed line across the chart at a number."""
+    mark = {"type": "rule", "color": ink(color), "strokeDash": [*dashes]}
+    return {"data": {"values": [{}]}, "mark": mark, "encoding": encoding}
 
 
 def diagonal(x: Json, y: Json) -> Json:

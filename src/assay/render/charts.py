@@ -46,6 +46,7 @@ from assay.render.text import number, shorten
 from assay.render.trends import Trend
 
 _CHANGES = {"better": "triangle-up", "worse": "triangle-down", "differs": "diamond"}
+_TONES = {"better": "line2", "worse": "warm", "differs": "ink"}
 _CONFIG: Json = {
     "aria": False,  # the picture as a whole has a name
     "font": "sans-serif",  # which text is measured by; the page says which it is shown in
@@ -186,7 +187,8 @@ def _distribution(plot: Distribution) -> Json:
 
 
 def _bars(plot: Bars) -> Json:
-    lower, upper = plot.lower or (math.nan,) * len(plot.values), plot.upper or (math.nan,) * len(plot.values)
+    none = (math.nan,) * len(plot.values)
+    lower, upper = plot.lower or none, plot.upper or none
     rows = [
         {"label": label, "value": value, "lower": low, "upper": high, "shown": number(value), "of": name}
         | {"end": max(each for each in (value, high, 0.0) if math.isfinite(each))}
@@ -219,7 +221,7 @@ def _dots(plot: Dots) -> Json:
     ]
     rows = [
         {"label": label, "of": dot.name, "n": dot.count, "value": dot.value, "ink": dot.ink, "shown": number(dot.value)}
-        | {"lower": math.nan if dot.lower is None else dot.lower, "upper": math.nan if dot.upper is None else dot.upper}
+        | {"lower": dot.lower, "upper": dot.upper}
         for label, dot in zip(names, plot.dots, strict=True)
     ]
     inks = sorted({dot.ink for dot in plot.dots})
@@ -251,8 +253,7 @@ def _trend(plot: Trend) -> Json:
     names = row_names(plot.runs, 16)
     rows = [
         {"label": names[each.run], "of": plot.runs[each.run], "line": i, "value": each.value, "change": each.change}
-        | {"lower": math.nan if each.lower is None else each.lower, "shown": number(each.value), "run": each.run}
-        | {"upper": math.nan if each.upper is None else each.upper}
+        | {"lower": each.lower, "upper": each.upper, "shown": number(each.value)}
         for i, line in enumerate(plot.lines)
         for each in line
     ]
@@ -281,16 +282,13 @@ def _trend(plot: Trend) -> Json:
     return {"data": data_of(rows), "height": 300, "layer": layers, "usermeta": zoom_by(1, "y")}
 
 
-_TONES = {"worse": "warm", "better": "line2", "differs": "ink"}
-
-
 def _points(plot: Points) -> Json:
     """A dot a thing with its name, its interval, and a line through those that nothing is better than."""
     best = plot.best()
     rows = [
         {"name": each.name, "short": shorten(each.name, 24), "x": each.x, "y": each.y, "best": each in best}
-        | {"lower": math.nan if each.lower is None or (plot.is_log and each.lower <= 0) else each.lower}
-        | {"upper": math.nan if each.upper is None else each.upper}
+        | {"lower": None if each.lower is not None and each.lower <= 0 and plot.is_log else each.lower}
+        | {"upper": each.upper}
         | {"right": f"{number(each.x)} ({plot.x})", "up": f"{number(each.y)} ({plot.y})"}
         for each in plot.drawable()
     ]
