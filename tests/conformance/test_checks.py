@@ -10,12 +10,15 @@ from benchmarks import device_check
 from benchmarks.proof.faults import KINDS as FAULTS
 from benchmarks.proof.faults import FaultyOperator, Kind
 
+from assay.conformance import metric_cases as cases_module
 from assay.conformance.checks import checks_for, outcome_of
 from assay.conformance.metric_cases import ABSOLUTE, RELATIVE, differences, metric_cases, value_on
 from assay.conformance.operator_values import OPERATOR_VALUES
 from assay.conformance.outcomes import KINDS, expectations
 from assay.devices.kinds import PRETENDED
 from assay.devices.selftest import OPERATIONS
+from assay.errors import MissingDependencyError
+from assay.metrics.samples import examples
 from assay.pretend import pretend
 from assay.pretend.torch_patches import real_devices
 from thinning import Selection
@@ -58,6 +61,22 @@ def test_there_are_checks_of_every_kind_and_no_two_of_one_name():
     metrics = [check for check in checks if check.kind.startswith("metrics")]
     assert len(metrics) == len(list(metric_cases()))
     assert {check.name for check in checks if check.kind == "integers"} >= set(OPERATIONS)
+
+
+def test_a_metric_whose_package_is_missing_is_unseen(monkeypatch):
+    def without_text(kind):
+        if kind.__name__ == "WordErrorRate":
+            raise MissingDependencyError("rapidfuzz", extra="text", purpose="this metric of text")
+        yield from examples(kind)
+
+    known = [str(check) for check in checks_for("cpu")]
+    monkeypatch.setattr(cases_module, "examples", without_text)
+    checks = checks_for("cpu")
+    assert [str(check) for check in checks] == known
+    (missing,) = [check for check in checks if check.name == "WordErrorRate()"]
+    outcome = outcome_of(missing, "cpu")
+    assert (outcome.result, outcome.kind) == ("not seen", "metrics")
+    assert "assay[text]" in outcome.got
 
 
 WRITE = "`python -m benchmarks.device_check` writes the expectations"

@@ -7,14 +7,15 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from assay._records import Record
-from assay.errors import AssayWarning, DeviceFaultError
+from assay._records import OPTIONAL, Record
+from assay.errors import AssayWarning, DeviceFaultError, MissingDependencyError
 from assay.meter import Meter
 from assay.meter.file import checksum
 from assay.meter.law_checks import check_laws
@@ -38,11 +39,14 @@ class MetricValue(Record):
         samples: a digest of the samples.
         layout: the form of the value, with dtypes and shapes.
         numbers: all numbers of the value, in order.
+        is_rounded: whether terms of floats are rounded on the device before they are summed, so that values are
+            compared within their rounding; else to the bit.
     """
 
     samples: str
     layout: str
     numbers: tuple[float, ...]
+    is_rounded: bool = field(default=False, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class MetricCase:
 
     @property
     def is_rounded(self) -> bool:
-        """Whether terms of floats are rounded on the device before they are summed; else all bits are compared."""
+        """Whether terms of floats are rounded on the device before they are summed."""
         return any(map(_has_rounded_terms, _within(self.metric)))
 
     def samples(self) -> dict[str, Any]:
@@ -82,12 +86,22 @@ class MetricCase:
 
 
 def metric_cases() -> Iterator[MetricCase]:
-    """Each public metric with each of its examples, with and without weights where it takes them."""
+    """Each public metric with each of its examples, with and without weights where it takes them.
+
+    Metrics that need a package which is not installed are left out.
+    """
     for kind in public_metrics().values():
-        for metric in examples(kind):
+        metrics = examples(kind)
+        while (metric := _next(metrics)) is not None:
             yield MetricCase(metric, False)
             if metric.inputs != "boxes" and getattr(metric, "aggregation", "mean") == "mean":
                 yield MetricCase(metric, True)
+
+
+def _next(metrics: Iterator[Metric]) -> Metric | None:
+    with suppress(MissingDependencyError):
+        return next(metrics, None)
+    return None
 
 
 def _within(metric: Metric) -> Iterator[Metric]:
@@ -110,7 +124,7 @@ def value_on(case: MetricCase, device: str) -> MetricValue:
         warnings.simplefilter("ignore", AssayWarning)  # samples may lack a class, and strings have no device
         meter = case.counted([_rows(samples, rows) for rows in SPLIT], device)
         value = meter.compute()["value"]
-    return MetricValue(_digest(samples), _layout(value), tuple(_numbers(value)))
+    return MetricValue(_digest(samples), _layout(value), tuple(_numbers(value)), case.is_rounded)
 
 
 def differences(got: MetricValue, expected: MetricValue, is_rounded: bool) -> str:
@@ -156,9 +170,14 @@ def _counts(meter: Meter) -> str:
 
 
 def distinct_tallies(cases: Iterator[MetricCase]) -> dict[str, MetricCase]:
-    """One case for each distinct tally with its samples, by the names of the tally and the metric."""
+    """One case for each distinct tally with its samples, by the names of the tally and the metric.
+
+    Metrics of strings are left out, as they are counted on the CPU.
+    """
     found: dict[Any, MetricCase] = {}
     for case in cases:
+        if case.metric.family == "text":
+            continue
         found.setdefault((case.metric.tally(case.weighted), draw_for(case.metric), case.weighted), case)
     return {f"{type(tally).__name__} of {case}": case for (tally, *_), case in found.items()}
 

@@ -18,7 +18,7 @@ def tells_waits(device: str | torch.device) -> bool:
         >>> tells_waits("cpu")
         False
     """
-    return hasattr(torch.get_device_module(device_type(device)), "set_sync_debug_mode")
+    return hasattr(getattr(torch, device_type(device), None), "set_sync_debug_mode")
 
 
 @contextmanager
