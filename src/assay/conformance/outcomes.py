@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from assay._records import OPTIONAL, Record
 from assay.conformance.metric_cases import MetricValue
 from assay.devices.capabilities import device_type
-from assay.devices.kinds import ACCELERATORS, DEVICES
+from assay.devices.kinds import HOST
 
 CheckKind: TypeAlias = Literal[
     "operators", "dtypes", "waits", "integers", "values", "laws", "metrics", "metrics of rounded terms"
@@ -91,13 +91,12 @@ class Expectations(Record, schema="assay.device-expectations/1"):
     def answers(self, device: str) -> dict[str, str]:
         """What a device is expected to answer, by question; what is not certain is left out.
 
-        Of a kind without facts it is what all known kinds of accelerators answer.
+        Of a kind of which the file says nothing it is what all kinds of accelerators in it answer.
         """
         kind = device_type(device)
-        if kind in DEVICES:
-            known = [(each, each.answers.get(kind)) for each in self.behaviours]
-        else:
-            known = [(each, _common([each.answers.get(name) for name in ACCELERATORS])) for each in self.behaviours]
+        kinds = {name for each in self.behaviours for name in each.answers}
+        wanted = [kind] if kind in kinds else sorted(kinds - {HOST})
+        known = [(each, _common([each.answers.get(name) for name in wanted])) for each in self.behaviours]
         return {question: answer for each, answer in known if answer for question in each.questions}
 
 
