@@ -85,6 +85,11 @@ def imports(there) -> None:
     else:
         assert importlib.util.find_spec(f"torch_{there.type}") is not None
         assert package.__version__ == torch.__version__.partition("+")[0]
+        assert not hasattr(package, "no_such_name")
+        own = getattr(package, f"{there.type}_fused_operator")
+        assert raised(own).startswith(f"PretendError: torch_{there.type}.{there.type}_fused_operator: got a call on")
+    if there.type == "npu":
+        assert "PretendError" in raised(lambda: exec("from torch_npu.contrib import transfer_to_npu"))
 
 
 def autocast(there) -> None:

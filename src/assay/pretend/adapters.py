@@ -176,7 +176,7 @@ def _devices(machine: DeviceState) -> dict[str, Any]:
         "synchronize": lambda device=None: machine.streams.waited(f"torch.{machine.kind}.synchronize", index(device)),
         "get_device_name": lambda device=None: machine.names[index(device)],
         "get_device_properties": lambda device=None: machine.properties(index(device)),
-        "get_device_capability": lambda device=None: None,
+        "get_device_capability": lambda device=None: None,  # as torch_npu says; of the others it is refused
         "can_device_access_peer": lambda device, peer: True,
         "mem_get_info": lambda device=None: (memory(), memory()),
         "set_sync_debug_mode": _nothing,
@@ -330,7 +330,24 @@ def _packages(kind: str, module: ModuleType) -> dict[str, ModuleType]:
     for call in facts.get("calls", ()):
         owner, _, last = call.rpartition(".")
         setattr(packages[owner], last, _nothing)
+    for each in facts.get("refused_imports", ()):
+        owner, _, last = each.rpartition(".")
+        vars(packages[owner])["__getattr__"] = _only_real(owner, last, refuse(each))
+    own = f"{kind}_"  # operators of the vendor, such as torch_npu.npu_fusion_attention
+    vars(top)["__getattr__"] = _only_real(top.__name__, own, lambda: None)
     return packages | {f"{KINDS[kind].adapter}.{kind}": module}
+
+
+def _only_real(owner: str, prefix: str, at_once: Callable[[], object]) -> Callable[[str], Any]:
+    """What a module says of names that it does not have: those that begin so cannot be had without a real device."""
+
+    def look_up(name: str) -> Any:
+        if not name.startswith(prefix):
+            raise AttributeError(f"module {owner!r} has no attribute {name!r}")
+        at_once()
+        return refuse(f"{owner}.{name}")
+
+    return look_up
 
 
 def _module(name: str) -> AdapterModule:
