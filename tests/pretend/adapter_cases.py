@@ -129,6 +129,19 @@ def gaps_of_npu(there) -> None:
     assert message.startswith("Device do not support double dtype now, dtype cast replace with float.")
 
 
+def evaluates(there) -> None:
+    from assay import evaluate
+    from assay.metrics import Accuracy
+
+    torch.manual_seed(0)
+    layer, batches = torch.nn.Linear(4, 3), [(torch.rand(8, 4), torch.arange(8) % 3) for _ in range(3)]
+    here, on_device = (
+        evaluate(layer, batches, {"accuracy": Accuracy(num_classes=3)}, device=device) for device in ("cpu", "auto")
+    )
+    assert on_device.device.startswith(there.type), on_device.device
+    assert here["accuracy"].value == on_device["accuracy"].value
+
+
 def falls_back(there) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -18,7 +18,7 @@ from assay.pretend import pretend
 from assay.pretend.errors import PretendError
 
 COMMON = ("moves", "clashes", "module", "imports")
-OWN = {"npu": ("gaps_of_npu", "falls_back"), "mlu": ("falls_back",), "musa": ("refuses_what_it_lacks",)}
+OWN = {"npu": ("gaps_of_npu", "falls_back", "evaluates"), "mlu": ("falls_back",), "musa": ("refuses_what_it_lacks",)}
 OWN |= {"hpu": ("quietly_on_the_cpu",)}
 ADAPTERS = [name for name in PRETENDED if KINDS[name].adapter]
 
