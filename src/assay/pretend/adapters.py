@@ -66,7 +66,8 @@ def claim_name(kind: str) -> None:
     _claimed.append(kind)
     host = torch.device("cpu")
     for name, otherwise in (("_accelerator_getAccelerator", None), ("_get_accelerator", host)):
-        setattr(torch._C, name, _unless_renamed(getattr(torch._C, name), kind, otherwise))
+        if hasattr(torch._C, name):
+            setattr(torch._C, name, _unless_renamed(getattr(torch._C, name), kind, otherwise))
 
 
 def _unless_renamed(ask: Callable[..., Any], kind: str, otherwise: Any) -> Callable[..., Any]:
