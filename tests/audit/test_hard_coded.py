@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -168,3 +169,57 @@ def test_a_second_run_that_stops_is_said(tmp_path):
     assert [(each.rule, each.line) for each in result.findings] == [("hard-coded-device", 2)]
     (part,) = result.unrun
     assert part.why.startswith("after the hard-coded device was replaced: stopped with KeyError")
+
+
+@pytest.mark.parametrize("device", ["npu", "mps"])
+def test_every_place_that_is_hard_coded_is_found_in_one_audit(device, tmp_path):
+    """open-compass/VLMEvalKit#1549 counts such places by the hundred; here is one of each kind."""
+    program = Path(__file__).with_name("names_cuda_everywhere.py")
+    marked = {number for number, text in enumerate(program.read_text("utf-8").split("\n"), 1) if "# NAMED" in text}
+    found = audit(str(program), on=[device], arguments=[str(tmp_path / "store")])
+    named = {finding.line: finding for finding in found.findings if finding.rule == "hard-coded-device"}
+    assert set(named) == marked
+    others = {finding.rule for finding in found.findings} - {"hard-coded-device"}
+    assert others == (set() if device == "npu" else {"operator-missing"})  # mps has no collectives
+    (backend,) = (each for each in named.values() if "backend" in each.what)
+    assert "hccl for npu" in backend.fix
+
+
+@pytest.mark.parametrize(
+    ("text", "own", "named"),
+    [
+        ("Expected one of cpu, cuda device type at start of device string: npu", "mps", "npu"),
+        ("No module named 'torch.hpu'", "cuda", "hpu"),
+        ("No module named 'torch_npu'", "mps", "npu"),
+        ("No module named 'torch_sparse'", "mps", None),
+        ("Distributed package doesn't have HCCL built in", "hpu", None),  # its own
+        ("Distributed package doesn't have HCCL built in", "mps", "npu"),
+        ("Distributed package doesn't have XCCL built in", "npu", "xpu"),
+    ],
+)
+def test_errors_name_the_devices_of_adapters(text, own, named):
+    mention = names_of(RuntimeError(text), [], own)
+    assert mention == (None if named is None else ("foreign", named, ""))
+
+
+def test_a_scaler_is_reported_at_the_line_of_the_program_and_not_in_a_library(tmp_path):
+    program = tmp_path / "scaled.py"
+    program.write_text(
+        "import torch\nfrom torch.cuda.amp import GradScaler\nGradScaler()\n"
+        "(torch.ones(3, device=torch.accelerator.current_accelerator()) * 2).sum()\n"
+    )
+    (found,) = audit(str(program), on=["mps"]).findings
+    assert (found.rule, found.file, found.line) == ("hard-coded-device", str(program), 3)
+
+
+@pytest.mark.slow
+def test_the_hooks_of_accelerate_over_two_devices_are_no_finding(tmp_path):
+    pytest.importorskip("accelerate")
+    program = tmp_path / "dispatched.py"
+    program.write_text(
+        "import torch\nfrom accelerate import dispatch_model\n"
+        "layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))\n"
+        "layers = dispatch_model(layers, device_map={'0': 0, '1': 1})\n"
+        "layers(torch.ones(2, 4, device='cuda:0')).sum().item()\n"
+    )
+    assert audit(str(program), on=["cuda:1"]).findings == ()
