@@ -139,11 +139,9 @@ def _named(name: str, document: Document) -> Document:
 
 def _pairs(count: int) -> Iterator[tuple[int, int]]:
     """Pairs of runs in the order in which they matter; each once, the earlier run first."""
-    last = count - 1
-    steps = ((k - 1, k) for k in range(last, 0, -1))
-    with_last = ((k, last) for k in range(last - 1, -1, -1))
+    steps = ((k - 1, k) for k in range(count - 1, 0, -1))
     others = sorted(combinations(range(count), 2), key=lambda pair: (-pair[1], -pair[0]))
-    return iter(dict.fromkeys((*steps, *with_last, *others)))
+    return iter(dict.fromkeys((*steps, *others)))
 
 
 def _words(name: str, file: str, report: Report) -> Iterator[str]:
