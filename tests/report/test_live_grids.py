@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
 
 from assay.errors import ShapeError
@@ -13,7 +14,7 @@ from assay.render.html import to_html
 from assay.render.live_grids import SHOWN, grid_json, page_parts
 from assay.render.matrices import ConfusionDifference
 from assay.render.text import clean
-from assay.report import ConfusionPlot, Curve, Curves, Reliability, Section
+from assay.report import ConfusionPlot, Curve, Curves, Reliability, Report, Samples, Section, Value
 from assay.report.plot_pairs import MOST_CLASSES, plot_pairs
 from pages import Page
 from report.conftest import EVIL
@@ -116,3 +117,21 @@ def test_a_difference_of_matrices_needs_two_of_its_size():
         ConfusionDifference("m", ("a", "b"), [[1, 2], [3, 4]], [[1]])
     same = ConfusionDifference("m", ("a",), [[1]], [[1]])
     assert same.summary() == "On the diagonal 1 of 1 samples, and 1 of 1 before."
+
+
+@pytest.mark.parametrize("wrong", [20, 21, 1200])
+def test_a_page_lists_more_of_the_worst_errors_than_a_terminal(wrong):
+    target = np.ones(1300, int)
+    loss = np.where(np.arange(1300) < wrong, np.arange(1300) + 1.0, 0.5)
+    samples = Samples.pack(range(1300), {"loss": loss}, decision=(np.arange(1300) >= wrong).astype(int), target=target)
+    value = Value("log loss", float(loss.mean()), numerator="loss", higher_is_better=False)
+    report = Report("r", [Section("test", [value], samples=samples)])
+    page = Page(to_html(report.to_document()))
+    title = f"More of the worst errors: {min(wrong, 1000):,} of {wrong:,} wrong decisions"
+    assert (title in page.text) == (wrong > 20)
+    assert "More of the worst errors" not in report.to_text() + report.to_markdown()
+    stored = json.loads(page.scripts[0])["grids"]
+    if wrong > SHOWN:
+        (grid,) = stored.values()
+        assert grid["columns"][0]["text"][0] == str(wrong - 1)  # the largest loss first
+        assert len(grid["columns"][0]["text"]) == 1000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assay.render import text
@@ -12,6 +13,7 @@ from assay.render.document import (
     DataGrid,
     Document,
     Figures,
+    Fold,
     Gallery,
     GridCell,
     GridColumn,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from assay.report.report import Report
 
 _ERRORS = 10
+_ERRORS_ON_PAGE = 1000
 _SLICES = 40
 _SUMMARY_SLICES = 12
 _STRIPS = "Of the windows with the largest mean loss, the tokens that cost the most. 3 nats are a probability of 5 %."
@@ -73,6 +76,10 @@ def _blocks(section: Section) -> Iterator[Block]:
         if gallery := _gallery(section, worst):
             yield gallery
         yield table_grid(worst, _ERRORS)
+        if (more := worst_errors(section, _ERRORS_ON_PAGE)) and len(more.rows) > len(worst.rows):
+            yield Fold(
+                f"More of the worst errors: {more.note}", "", (table_grid(replace(more, name="", note="")),), False
+            )
     if section.worst_queries is not None:
         yield from worst_queries_blocks(section.worst_queries)
     if section.samples is not None and section.samples.strips:
