@@ -130,7 +130,7 @@ def _slices(comparison: Comparison, names: Sequence[str], deltas: list[Delta]) -
         GridRow(
             (GridCell(delta.slice, delta.slice), *_cells(delta), GridCell(Span(_flip_counts(each), "faint"))),
             matters=i < _REGRESSIONS and delta.verdict in ("worse", "differs"),
-            rank=abs(delta.difference) / largest[delta.metric] if delta.verdict in _FOUND else 0.0,
+            rank=_rank(delta, largest),
             is_folded=delta.verdict not in _FOUND,
         )
         for i, (delta, each) in enumerate(zip(deltas, flips, strict=True))
@@ -149,6 +149,13 @@ def _slices(comparison: Comparison, names: Sequence[str], deltas: list[Delta]) -
     for delta, each in zip(deltas, flips, strict=True):
         if each and delta.verdict == "worse":
             yield _fold(each, is_open=False)
+
+
+def _rank(delta: Delta, largest: dict[str, float]) -> float:
+    """Regressions before improvements, and of each the largest first."""
+    if delta.verdict not in _FOUND:
+        return 0.0
+    return abs(delta.difference) / largest[delta.metric] + (2.0 if delta.verdict != "better" else 0.0)
 
 
 def _largest(deltas: Iterable[Delta]) -> dict[str, float]:
