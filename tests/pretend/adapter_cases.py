@@ -180,6 +180,9 @@ def exchange(there, rank: int) -> dict[str, object]:
         layer(torch.full((1, 2), rank + 1.0, device="npu")).sum().backward()
         return layer.module.weight.grad.flatten().tolist()
 
+    def reduced_as_by_speculators() -> None:  # vllm-project/speculators#1116: 1.0 on rank 0, and 0 on the others
+        dist.reduce(torch.tensor(1.0 if rank == 0 else 0, device="npu"), dst=0)
+
     gathered, objects = torch.empty(2, device="npu"), [None, None]
     dist.all_gather_into_tensor(gathered, torch.full((1,), float(rank), device="npu"))
     dist.all_gather_object(objects, f"rank {rank}")
@@ -194,6 +197,7 @@ def exchange(there, rank: int) -> dict[str, object]:
         "uint8": raised(lambda: summed(torch.uint8)),
         "host": raised(lambda: summed(device="cpu")),
         "band": raised(lambda: summed(torch.int32, op=dist.ReduceOp.BAND)),
+        "two dtypes": raised(reduced_as_by_speculators),
         "gathered": gathered.tolist(),
         "objects": objects,
         "mixed": on_host.tolist(),

@@ -63,11 +63,13 @@ def test_hccl_exchanges_what_it_can_and_refuses_dtypes_that_it_cannot_add_up(eng
             "uint8": "RuntimeError: HCCL allreduce: Unsupported data type at::kByte",
             "host": "RuntimeError: No backend type associated with device type cpu",
             "band": "RuntimeError: Cannot use ReduceOp.BAND with HCCL",
+            "two dtypes": "RuntimeError: hccl reduce: the ranks give tensors of different dtypes or sizes: "
+            "rank 0 float32 × 1, rank 1 int64 × 1",
             "gathered": [0.0, 1.0],
             "objects": ["rank 0", "rank 1"],
             "mixed": [2.0],
             "ddp": [1.5, 1.5],
-            "refused": ["c10d::allreduce"] * 4,
+            "refused": [*["c10d::allreduce"] * 4, "c10d::reduce"],
         }
 
 

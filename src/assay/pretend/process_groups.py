@@ -56,7 +56,7 @@ def registered(kind: str, recorder: Recorder) -> Iterator[None]:
 
 def _group_of(kind: str, recorder: Recorder) -> type[dist.ProcessGroup]:
     """The class of a process group for tensors of a kind of device."""
-    facts = fact_file(kind)["collectives"]
+    facts, name = fact_file(kind)["collectives"], KINDS[kind].backend
     device, host = torch.device(kind), torch.device("cpu")
 
     class PretendGroup(dist.ProcessGroup):
@@ -67,9 +67,9 @@ def _group_of(kind: str, recorder: Recorder) -> type[dist.ProcessGroup]:
         def __init__(self, store: Any, rank: int, size: int, timeout: Any) -> None:
             super().__init__(rank, size)  # type: ignore[call-arg]
             kinds: Any = dist.ProcessGroup.BackendType
-            gloo = dist.ProcessGroupGloo(store, rank, size, timeout)
+            self._gloo = dist.ProcessGroupGloo(store, rank, size, timeout)
             for place, of in ((host, kinds.GLOO), (device, kinds.CUSTOM)):
-                self._register_backend(place, of, gloo)
+                self._register_backend(place, of, self._gloo)
 
     def refuse(call: str, tensor: Tensor, why: str) -> None:
         recorder.record("operator", f"c10d::{call}", str(tensor.device), why)
@@ -88,14 +88,27 @@ def _group_of(kind: str, recorder: Recorder) -> type[dist.ProcessGroup]:
             if dtype not in facts["reduced"]:
                 refuse(call, tensor, facts["text"].format(call=call, dtype=SCALAR_TYPES.get(dtype, dtype)))
 
+    def agree(group: Any, call: str, tensor: Tensor) -> None:
+        """Raise on every rank where ranks give tensors of different dtypes or sizes, at which gloo ends the process."""
+        dtypes = list(SCALAR_TYPES)
+        mine = torch.tensor([dtypes.index(str(tensor.dtype).removeprefix("torch.")), tensor.numel()])
+        all_of_them = [torch.empty_like(mine) for _ in range(group.size())]
+        group._gloo.allgather([all_of_them], [mine]).wait()
+        given = [tuple(each.tolist()) for each in all_of_them]
+        if len(set(given)) > 1:
+            said = ", ".join(f"rank {rank} {dtypes[dtype]} × {count}" for rank, (dtype, count) in enumerate(given))
+            refuse(call, tensor, f"{name} {call}: the ranks give tensors of different dtypes or sizes: {said}")
+
     def checked(call: str) -> Callable[..., Any]:
         original = getattr(dist.ProcessGroup, call)
 
         def run(group: Any, *args: Any, **kwargs: Any) -> Any:
             operator = _operator((*args, *kwargs.values()))
-            for tensor in tree_leaves((args, kwargs)):
-                if isinstance(tensor, Tensor):
-                    check(group, call, tensor, operator)
+            tensors = [each for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor)]
+            for tensor in tensors:
+                check(group, call, tensor, operator)
+            if call in REDUCTIONS and tensors and tensors[0].device.type == kind:
+                agree(group, call, tensors[0])
             return original(group, *args, **kwargs)
 
         run.__code__ = run.__code__.replace(co_name=call)  # by which pybind11 knows a method that calls its base's
