@@ -130,6 +130,32 @@ def _torn(call: Any, args: list[Any], kwargs: dict[str, Any], generator: torch.G
     return result, is_wrong
 
 
+def _torn_on_device(call: Any, args: list[Any], kwargs: dict[str, Any], generator: torch.Generator) -> tuple[Any, bool]:
+    """A copy from one tensor of the device to another one, whose last half keeps what was there."""
+    into, source = args[:2]
+    if source.device.type == "cpu" or into.device.type == "cpu" or into.numel() < 2:
+        return call(*args, **kwargs), False
+    before = _host(into)
+    result = call(*args, **kwargs)
+    after = _host(result)
+    half = after.numel() // 2
+    is_wrong = not torch.equal(before.view(-1)[half:], after.view(-1)[half:])
+    after.view(-1)[half:] = before.view(-1)[half:]
+    result.copy_(after)
+    return result, is_wrong
+
+
+def _from_beginning(call: Any, args: list[Any], kwargs: dict[str, Any], generator: torch.Generator) -> tuple[Any, bool]:
+    """A view is read as if it began where its memory does."""
+    place = next((k for k, each in enumerate(args) if isinstance(each, Tensor) and each.storage_offset()), None)
+    if place is None or (place == 0 and call._schema.name.endswith("_")):
+        return call(*args, **kwargs), False
+    view = args[place]
+    wrong = view.as_strided(view.shape, view.stride(), 0)
+    is_wrong = not torch.equal(_host(view), _host(wrong))
+    return call(*args[:place], wrong, *args[place + 1 :], **kwargs), is_wrong
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of fault: which operators are wrong, and how."""
@@ -149,6 +175,12 @@ KINDS = (
     Kind("a count of what is not 0 is one too large", ("count_nonzero",), _result(_add_one)),
     Kind("int64 wraps at 32 bits", (*_SCATTER, "sum", "mul", "add_", "__lshift__", "bitwise_left_shift"), _wrapped),
     Kind("half of a copy from the device is missing", ("_to_copy", "copy_"), _torn),
+    Kind("a copy on the device is torn", ("copy_",), _torn_on_device),
+    Kind(
+        "views are read from the beginning of their memory",
+        ("copy_", "clone", "_to_copy", "add", "sub", "mul", "eq", "gt", "index_select", "gather"),
+        _from_beginning,
+    ),
     Kind("argmax is wrong", ("argmax", "max"), _result(_other_class)),
     Kind("a comparison is wrong", ("eq", "ne", "lt", "le", "gt", "ge"), _result(_flip)),
 )

@@ -118,6 +118,11 @@ def is_freed(tensor: Tensor) -> bool:
     return tensor.untyped_storage().nbytes() < (tensor.storage_offset() + last + 1) * tensor.element_size()
 
 
+def has_own_memory(tensor: Tensor) -> bool:
+    """Whether a tensor's values are those in its memory: it is ordinary, and not lazily negated, conjugated or zero."""
+    return is_plain(tensor) and not (tensor.is_neg() or tensor.is_conj() or tensor._is_zerotensor())
+
+
 def plain(tensor: Tensor) -> Tensor:
     """The same values as an ordinary tensor that has them in memory: negated, conjugated and filled with zeros."""
     if type(tensor) is not Tensor and type(tensor).__torch_dispatch__ is _DISPATCH:

@@ -31,6 +31,8 @@ from assay.errors import StateError, describe
 from assay.meter.arguments import Arguments
 from assay.meter.device_counts import DeviceCounts
 from assay.meter.merged_counts import MergedCounts
+from assay.meter.options import MeterOptions
+from assay.meter.recounts import RecountSummary
 from assay.tally.base import State, Tally, merge
 
 Counted: TypeAlias = tuple[list[State], int]
@@ -63,7 +65,7 @@ class MeterCounts:
 
     Args:
         tallies: what is counted.
-        stage_bytes: how many bytes the staged rows of a device may take.
+        options: how.
 
     Attributes:
         busy: is held while an operation is at work; inside of `with counts.busy` no other one reads or changes states.
@@ -72,8 +74,8 @@ class MeterCounts:
         merged: what was added, on the CPU.
     """
 
-    def __init__(self, tallies: Sequence[Tally], stage_bytes: int) -> None:
-        self._tallies, self._stage_bytes = tallies, stage_bytes
+    def __init__(self, tallies: Sequence[Tally], options: MeterOptions) -> None:
+        self._tallies, self._options = tallies, options
         self.busy = OneAtATime()
         self._forget()
 
@@ -150,10 +152,19 @@ class MeterCounts:
         with self.busy:
             return {device: counts.flushed() for device, counts in self.by_device.items() if counts.is_open}
 
+    def recounted(self) -> RecountSummary:
+        """How many batches of devices there were, and how many of them the CPU has counted once more by now."""
+        with self.busy:
+            for counts in self.by_device.values():
+                counts.flushed()
+                counts.recount()
+            found = [each.recounts for each in self.by_device.values() if each.recounts is not None]
+        return RecountSummary(sum(each.recounted for each in found), sum(each.batches for each in found))
+
     def of(self, device: torch.device) -> DeviceCounts:
         """Those of one device, which are made where there are none."""
         if device not in self.by_device:
-            self.by_device[device] = DeviceCounts(self._tallies, device, self._stage_bytes)
+            self.by_device[device] = DeviceCounts(self._tallies, device, self._options)
         return self.by_device[device]
 
     def traced(self, device: torch.device) -> DeviceCounts:

@@ -17,13 +17,16 @@ from assay.errors import StateError, describe
 from assay.meter.arguments import Arguments, layout_of
 from assay.meter.flat_states import FlatStates
 from assay.meter.law_checks import HostCounter, check_fingerprints, check_laws, no_fingerprints, of_batch
+from assay.meter.options import MeterOptions
 from assay.meter.prepared_adds import PreparedAdds
+from assay.meter.recounts import KeptRows, Recounts, check_recount, zero_states
 from assay.native.library import library
-from assay.tally.base import Batch, State, Tally
+from assay.tally.base import Batch, State, Tally, merge_into
 from assay.tally.conservation import HostCount
 from assay.tally.inputs import readable
 from assay.tally.stores.sample_store import SampleStore
 from assay.tally.sums.fingerprints import Fingerprint
+from assay.tally.term_log import RecordedTerms, ReplayedTerms, TermLog
 from assay.tally.triton_check import uses_triton
 
 AT_ONCE_BYTES = 1 << 19
@@ -35,10 +38,10 @@ PREPARED_BYTES = 1 << 13
 class DeviceCounts:
     """What was counted of one device's batches: the states of the tallies, and the rows staged for them."""
 
-    def __init__(self, tallies: Sequence[Tally], device: torch.device, stage_bytes: int) -> None:
+    def __init__(self, tallies: Sequence[Tally], device: torch.device, options: MeterOptions) -> None:
         self._rows = 0
         self._policy = policy(device)
-        self._tallies, self._device, self._stage_bytes = tallies, self._policy.tally_on.value, stage_bytes
+        self._tallies, self._device, self._stage_bytes = tallies, self._policy.tally_on.value, options.stage_bytes
         self._triton = uses_triton(self._device)
         self._compiled = policy(self._device).compiled.value and not self._triton
         self._on_host = self._device == self._policy.read_on.value
@@ -58,6 +61,9 @@ class DeviceCounts:
         self._rows_by_python = 0  # of those of graphs
         self._given = HostCounter()
         self._fingerprints: list[Fingerprint | None] = []
+        self._has_fingerprints = options.fingerprints and not self._on_host
+        is_recounted = options.recount != "off" and options.stage_bytes > 0 and not self._on_host
+        self.recounts = Recounts(options.recount) if is_recounted else None
 
     @property
     def is_open(self) -> bool:
@@ -70,8 +76,8 @@ class DeviceCounts:
             return
         with torch.inference_mode(False):
             if self._rows_of_graphs is None:
-                self._states = [tally.zero(self._device) for tally in self._tallies]
-                self._fingerprints = no_fingerprints(self._tallies, None if self._on_host else self._device)
+                self._states = zero_states(self._tallies, self._device)
+                self._fingerprints = no_fingerprints(self._tallies, self._device if self._has_fingerprints else None)
                 self._rows_of_graphs = torch.zeros((), dtype=torch.int64, device=self._device)
             tails = [] if self._buffers or not self._capacity else [each for each in self._staged_rows[0] if each]
             self._buffers += [
@@ -95,6 +101,8 @@ class DeviceCounts:
                 row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in tensors)
                 self._capacity = self._stage_bytes // max(1, row_bytes)
             self._staged_rows, self._buffers = rows, []
+            if self.recounts is not None:
+                self.recounts.expect((*rows[0], *batch.names))
         self._slots: dict[int, list[Tensor]] = {}
         self._given.expect(batch, self._rows + self._rows_by_python)
         self.rows_of_layout = len(batch.preds)
@@ -108,7 +116,9 @@ class DeviceCounts:
 
     def push(self, batch: Arguments) -> None:
         """Stage a batch of the expected layout, or count it at once when it is large."""
-        rows = self.rows_of_layout
+        rows, recounts = self.rows_of_layout, self.recounts
+        if recounts is not None:
+            recounts.batches += 1
         if not self._capacity:
             self.count_on_device(batch)
             return
@@ -116,11 +126,12 @@ class DeviceCounts:
             self._rows += rows
             return
         if self._at_once:
-            self._count(batch)
+            self._count(batch, () if recounts is None else recounts.of_batch(batch))
             self._rows += rows
             return
         if self._staged + rows > self._capacity:
             self._flush()
+        is_full = recounts is not None and recounts.stage(batch, is_first=not self._staged)
         tensors = [t.detach() if t.requires_grad else t for t in batch.tensors if t is not None]
         slot = self._slots.get(self._staged)
         if slot is None:  # a view of the buffer costs as much as the copy into it: it is kept for the next round
@@ -130,10 +141,12 @@ class DeviceCounts:
             into.copy_(tensor)
         self._staged += rows
         self._rows += rows
+        if is_full:
+            self._flush()
 
     def count_on_device(self, batch: Arguments) -> None:
         """Count a batch with nothing left to Python, whose numbers stand still when a graph is replayed."""
-        self._count(batch)
+        self._count(batch, () if self.recounts is None or is_compiling() else self.recounts.of_batch(batch))
         assert self._rows_of_graphs is not None, "counting opens it"
         self._rows_of_graphs += len(batch.preds)
         if not is_compiling():
@@ -162,11 +175,12 @@ class DeviceCounts:
     def _flush(self) -> None:
         if self._staged:
             buffers, (rows, names) = iter(self._buffers), self._staged_rows
-            self._count(Arguments([None if each is None else next(buffers)[: self._staged] for each in rows], names))
+            staged = Arguments([None if each is None else next(buffers)[: self._staged] for each in rows], names)
+            self._count(staged, () if self.recounts is None else self.recounts.of_stage())
             self._staged = 0
 
-    def _count(self, batch: Arguments) -> None:
-        """Count rows into all tallies, or into none.
+    def _count(self, batch: Arguments, kept: Sequence[KeptRows] = ()) -> None:
+        """Count rows into all tallies, or into none; of those that are kept the CPU will count the same.
 
         What can be known before is checked before: the metadata, and that samples have room. When counting fails
         nevertheless (memory that runs out, an interrupt), the tallies may differ, and these counts cannot be read
@@ -180,10 +194,25 @@ class DeviceCounts:
         self._open()
         self._reserve(batch.nbytes)
         try:
-            self._count_chunks(self._states, batch)
+            apart = sum(len(each) for each in kept)
+            if apart:
+                self._count_apart(batch.rows(slice(0, apart)), kept)
+            if apart < len(batch.preds):
+                self._count_chunks(self._states, batch.rows(slice(apart, None)) if apart else batch)
         except BaseException as error:
             self._break(error)
             raise
+        if self.recounts is not None and self.recounts.how == "all" and self.recounts.is_full:
+            self.recount()
+
+    def _count_apart(self, batch: Arguments, kept: Sequence[KeptRows]) -> None:
+        """Count rows into states of their own, which are added to the others: integers add up to the same bits."""
+        assert self.recounts is not None, "it has kept rows"
+        states, terms = zero_states(self._tallies, self._device), RecordedTerms()
+        self._count_chunks(states, batch, terms)
+        for tally, state, other in zip(self._tallies, self._states, states, strict=True):
+            merge_into(tally, state, other)
+        self.recounts.wait(kept, states, terms)
 
     def _break(self, error: BaseException) -> None:
         """Refuse all that comes, as the tallies may differ."""
@@ -217,43 +246,61 @@ class DeviceCounts:
             flat.numbers.zero_()
         states = [tally.zero_of_batch(self._device) for tally in self._tallies] if flat is None else flat.states
         prepared = self._prepared_of_batch if flat is not None else None
+        terms = None if self.recounts is None else RecordedTerms()
         if prepared is None or not prepared.add(states, batch):
-            self._count_chunks(states, batch)
+            self._count_chunks(states, batch, terms, is_counted=False)
         if flat is not None:
             return flat
         on_host = _on_host(states)
         if not self._on_host:
             check_laws(self._tallies, on_host, of_batch(batch), f"device {self._device}")
+            if self.recounts is not None and terms is not None:
+                self._recount_step(batch, on_host, terms)
         return on_host
+
+    def _recount_step(self, batch: Arguments, states: Sequence[State], terms: RecordedTerms) -> None:
+        """Count a step once more if it is drawn; its value is read, so the device is waited for anyway."""
+        assert self.recounts is not None
+        self.recounts.batches += 1
+        rows = self.recounts.of_batch(batch)
+        if rows and len(rows[0]) == len(batch.preds):
+            self._check_recount([rows[0].on_host()], states, terms, "this step")
+            self.recounts.recounted += 1
 
     @cached_property
     def _batch_states(self) -> FlatStates | None:
         """The states of one batch; None where those of the tallies are no `FlatStates` on the CPU."""
         return FlatStates(self._tallies) if self._on_host and FlatStates.fits(self._tallies) else None
 
-    def _count_chunks(self, states: Sequence[State], batch: Arguments) -> None:
+    def _count_chunks(
+        self, states: Sequence[State], batch: Arguments, terms: TermLog | None = None, is_counted: bool = True
+    ) -> None:
         preds = batch.preds
         kind = preds.device.type
         if torch.is_autocast_enabled(kind):
             with torch.autocast(kind, enabled=False):
-                self._count_chunks(states, batch)
+                self._count_chunks(states, batch, terms, is_counted)
             return
         rows = len(preds)
         size = max(1, self._chunk_elements * rows // max(1, preds.numel()))
         for start in range(0, rows, size):
-            self._add(states, batch if rows <= size else batch.rows(slice(start, start + size)))
+            chunk = batch if rows <= size else batch.rows(slice(start, start + size))
+            self._add(states, chunk, terms, is_counted)
 
-    def _add(self, states: Sequence[State], batch: Arguments) -> None:
-        """Count rows that are few enough for the cache."""
-        rows = self._batch(batch)
-        for tally, state in zip(self._tallies, states, strict=True):
+    def _add(
+        self, states: Sequence[State], batch: Arguments, terms: TermLog | None = None, is_counted: bool = True
+    ) -> None:
+        """Count rows that are few enough for the cache; those that are counted for good have a fingerprint."""
+        rows = self._batch(batch, terms)
+        for k, (tally, state) in enumerate(zip(self._tallies, states, strict=True)):
+            if terms is not None:
+                terms.tally = k
             tally.add(state, rows)
-        if states is self._states:
-            for tally, fingerprint in zip(self._tallies, self._fingerprints, strict=True):
-                if fingerprint is not None:
-                    fingerprint.add(tally.fingerprint(rows))
+        for tally, fingerprint in zip(self._tallies, self._fingerprints if is_counted else (), strict=False):
+            if fingerprint is not None:
+                fingerprint.add(tally.fingerprint(rows))
 
-    def _batch(self, batch: Arguments) -> Batch:
+    def _batch(self, batch: Arguments, terms: TermLog | None = None) -> Batch:
         tensors = [None if each is None else self._readable(each) for each in batch.tensors]
         preds, target, weights, *columns = tensors
         assert preds is not None
@@ -266,6 +313,7 @@ class DeviceCounts:
             {name: each for name, each in zip(batch.names, columns, strict=True) if each is not None},
             batch.ragged,
             self._triton and not is_compiling(),
+            terms,
         )
 
     def _readable(self, tensor: Tensor) -> Tensor:
@@ -292,7 +340,35 @@ class DeviceCounts:
             where = f"device {self._device}"
             check_laws(self._tallies, states, self._host_count, where)
             check_fingerprints(self._tallies, states, self._fingerprints, where, self._triton)
+            self.recount()
         return states
+
+    def recount(self) -> None:
+        """Count on the CPU what was kept for that; waits for the device.
+
+        Raises:
+            DeviceFaultError: the CPU counts something else.
+        """
+        if self.recounts is None or not self.recounts.waiting:
+            return
+        for each in self.recounts.waiting:
+            batches = [rows.on_host() for rows in each.rows]
+            self._check_recount(batches, _on_host(each.states), each.terms, each.name)
+        self.recounts.done()
+
+    def _check_recount(
+        self, batches: Sequence[Arguments], states: Sequence[State], recorded: RecordedTerms, name: str
+    ) -> None:
+        on_cpu, terms = (
+            DeviceCounts(self._tallies, torch.device("cpu"), MeterOptions(stage_bytes=0)),
+            ReplayedTerms(recorded),
+        )
+        on_cpu._open()
+        for batch in batches:
+            on_cpu._count_chunks(on_cpu._states, batch, terms)
+        rows = sum(len(batch.preds) for batch in batches)
+        where = f"device {self._device}"
+        check_recount(self._tallies, states, on_cpu._states, terms.differs, rows, where, name)
 
     @property
     def _host_count(self) -> HostCount:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,7 +22,7 @@ from assay.meter.device_counts import DeviceCounts
 from assay.meter.distributed_tensors import check_shares, groups_of, is_distributed
 from assay.meter.flat_states import FlatStates
 from assay.meter.label_codes import checked_labels
-from assay.meter.options import check_options, chosen_metrics, metrics_text, named_metrics, require_names
+from assay.meter.options import MeterOptions, Recount, chosen_metrics, metrics_text, named_metrics, require_names
 from assay.meter.shares import own_share
 from assay.meter.sync import synced
 from assay.meter.tally_plan import tally_plan
@@ -57,6 +58,8 @@ class Meter:
         stage_bytes: how many bytes of a device's memory the staged rows may take; 0 counts every batch at once, with
             nothing left to Python, so that a CUDA graph that captured an update can be replayed.
         labels: the strings that stand for classes in updates, in the order of their numbers.
+        recount: which batches of devices the CPU counts once more: "sampled", "all" or "off"; see docs/proof.md.
+        fingerprints: find what devices count wrongly, by a few more operators a flush.
         **named: metrics under the names that `compute` shall give them.
 
     Raises:
@@ -78,13 +81,15 @@ class Meter:
         strict: bool = False,
         stage_bytes: int = STAGE_BYTES,
         labels: Sequence[str] | None = None,
+        recount: Recount = "sampled",
+        fingerprints: bool = True,
         **named: Metric | str,
     ) -> None:
         self.metrics = named_metrics(metrics, named, labels)
-        check_options(weighted, strict, stage_bytes)
+        self.options = MeterOptions(weighted, strict, stage_bytes, recount, fingerprints)
         self.weighted, self.strict, self.stage_bytes = weighted, strict, stage_bytes
         self.plan = tally_plan(self.metrics, weighted, checked_labels(labels, self.metrics))
-        self.counts = MeterCounts(self.plan.tallies, stage_bytes)
+        self.counts = MeterCounts(self.plan.tallies, self.options)
         self.shared_by: frozenset[int] = frozenset()
         """The processes that have counted parts of the same `DTensor`, by rank; `sync` adds them up."""
 
@@ -473,24 +478,22 @@ class Meter:
             meter.counts.replace(*file.counts_in(meter.plan, description, tensors, where))
         return meter
 
-    def fresh(self, metrics: Mapping[str, Metric] | None = None, *, stage_bytes: int | None = None) -> Meter:
+    def fresh(self, metrics: Mapping[str, Metric] | None = None, **options: Any) -> Meter:
         """An empty meter like this one.
 
         Args:
             metrics: the metrics by name; by default those of this meter.
-            stage_bytes: how many bytes the staged rows may take; by default as many as in this meter.
+            **options: `stage_bytes`, `recount` and other options that are not those of this meter.
         """
         named: dict[str, Any] = dict(self.metrics if metrics is None else metrics, labels=self.plan.labels or None)
-        size = self.stage_bytes if stage_bytes is None else stage_bytes
-        return Meter(weighted=self.weighted, strict=self.strict, stage_bytes=size, **named)
+        return Meter(**self.options.changed(options), **named)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Meter:
         return self.fresh().merge(self)
 
     def __getstate__(self) -> dict[str, Any]:
         states, rows = self.counts.canonical()
-        options: dict[str, Any] = {"weighted": self.weighted, "strict": self.strict, "stage_bytes": self.stage_bytes}
-        options["labels"] = self.plan.labels or None
+        options = asdict(self.options) | {"labels": self.plan.labels or None}
         return {"metrics": self.metrics, "options": options, "states": states, "rows": rows, "shared": self.shared_by}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:

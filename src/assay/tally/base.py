@@ -24,6 +24,7 @@ from assay.tally.row_cells import RowCells
 
 if TYPE_CHECKING:
     from assay.tally.sums.fingerprints import Fingerprint
+    from assay.tally.term_log import TermLog
 
 Rule = Literal["sum", "max", "late", "samples"]
 """How a field of a state merges.
@@ -75,6 +76,7 @@ class Batch:
     `cache_elements` says how many elements a temporary may have to stay in the device's cache; `compiled` whether
     compiled code may read the tensors, because they are in host memory, `triton` whether kernels in Triton may, because
     they are on a GPU. `memoize` keeps what several tallies need of the same batch, such as the decided labels.
+    `terms` records terms that are rounded, or gives those that were recorded.
     """
 
     preds: Tensor
@@ -85,6 +87,7 @@ class Batch:
     columns: Mapping[str, Tensor] = field(default_factory=dict)
     ragged: Mapping[str, Ragged] = field(default_factory=dict)
     triton: bool = False
+    terms: TermLog | None = None
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def memoize(self, key: Hashable, make: Callable[[Batch], Memo]) -> Memo:
@@ -93,6 +96,19 @@ class Batch:
             self._memo[key] = make(self)
         value: Memo = self._memo[key]
         return value
+
+    def rounded(self, key: Hashable, terms: Sequence[Tensor], rounding: float) -> list[Tensor]:
+        """Terms that devices may round differently: whatever is computed in floating point and not exact passes here.
+
+        Args:
+            key: the name of the terms.
+            terms: tensors whose dimension 0 counts rows, or samples.
+            rounding: how far apart two devices may compute them, as a part of the largest number of the batch.
+        """
+        if self.terms is None:
+            return list(terms)
+        inputs = [each for each in (self.preds, self.target, *self.columns.values()) if each is not None]
+        return self.terms.passed(key, terms, rounding, inputs)
 
     def has(self, key: Hashable) -> bool:
         """Whether something was made with this key."""

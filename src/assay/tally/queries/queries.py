@@ -30,6 +30,7 @@ from assay.tally.queries.query_terms import EmptyTargetAction, QueryTerm
 from assay.tally.queries.ranked_queries import RankedQueries, ranked
 from assay.tally.stores.sample_store import ANY, SampleStore, canonical
 from assay.tally.sums.row_sums import RowTerm, RowValues, SumShape
+from assay.tally.term_log import ROUNDING
 
 INVALID = (
     "scores are NaN",
@@ -153,7 +154,8 @@ class QueryStore(Tally):
         rows = QueryRows.of(batch, self.ignore_index)
         numbers = self.measure(rows.queries)
         values = numbers.values.masked_fill(~numbers.counted, 0)
-        state["queries"].append(values=values, counted=numbers.counted[:, 0])
+        values, counted = batch.rounded(self.measure, [values, numbers.counted[:, 0]], ROUNDING)
+        state["queries"].append(values=values, counted=counted)
         state["invalid"] += torch.stack([each.sum() for each in rows.invalid_for(self.measure)])
 
     def canonicalize(self, state: State, rows: int) -> State:

@@ -36,6 +36,7 @@ class RowNumbers(RowTerm):
     width: int = 1
 
     uses_target = False
+    rounding = 0.0
     not_finite = "numbers are NaN or infinite"
 
     @property

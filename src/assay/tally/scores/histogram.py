@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from assay.native.library import takes
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole
 from assay.tally.conservation import BrokenLaw, HostCount, Laws, at_most, between, each_at_most, not_negative
 from assay.tally.row_cells import RowCells
-from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
+from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec
 from assay.tally.sums import exact
 from assay.tally.sums.fingerprints import Fingerprint, of_limbs_at, of_places, of_table, residues, residues_at, times
 from assay.tally.sums.row_sums import add_invalid
@@ -89,7 +89,7 @@ class Confidence(Tally):
         if known is not None:
             self._add_compiled(state, batch.preds.reshape(-1), known)
             return
-        rows = self._rows(batch)
+        rows = self.data.with_probabilities(batch)
         compiled = batch.compiled and takes(rows.scores)
         self.data.add_invalid(state["invalid"], rows, compiled)
         if compiled and not self.weighted:
@@ -102,7 +102,7 @@ class Confidence(Tally):
         return True
 
     def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
-        rows = self._rows(batch)
+        rows = self.data.with_probabilities(batch)
         cells = cells.repeated(len(rows.place) // max(1, len(cells)))
         compiled = batch.compiled and takes(rows.scores)
         add_invalid(states["invalid"], batch, self.data.invalid_rows(rows), cells)
@@ -115,16 +115,6 @@ class Confidence(Tally):
             if start < stop:
                 state = {name: table[cell] for name, table in states.items()}
                 self._add_compiled(state, confidence[start:stop], outcome[start:stop])
-
-    def _rows(self, batch: Batch) -> ScoreRows:
-        """The rows of a batch, with probabilities as scores."""
-        rows = self.data.rows(batch)
-        if not self.data.logits:
-            return rows
-        return batch.memoize(
-            (self.data, "probabilities"),
-            lambda _: replace(rows, scores=probabilities(rows.scores, self.data.labels.multiclass)),
-        )
 
     def _outcomes(self, rows: ScoreRows) -> tuple[Tensor, Tensor]:
         """How sure each row is, and what came of it, as compiled code takes it."""
@@ -153,7 +143,7 @@ class Confidence(Tally):
         return 1 + self.weighted
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
-        of_rows = self._binned(self._rows(batch), compiled=False)
+        of_rows = self._binned(self.data.with_probabilities(batch), compiled=False)
         place, counted, right = of_rows.place, of_rows.counted, of_rows.right
         cells = torch.stack([2 * place, 2 * place + 1])
         factors = [residues(each) for each in (of_rows.values, of_rows.weights) if each is not None]

@@ -18,6 +18,7 @@ from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, bad
 from assay.tally.conservation import HostCount, Laws, at_most, equal
 from assay.tally.labels.labels import Labels, scores
 from assay.tally.sums.row_sums import sum_each_row
+from assay.tally.term_log import ROUNDING
 
 KINDS = (
     "targets are outside {range}",
@@ -77,7 +78,17 @@ class ScoreSpec:
         if not self.logits:
             return ScoreRows(self.labels.compared(batch), self.labels.rows(batch).view(-1, 1), self._weights(batch))
         rows = self.rows(batch)
-        return replace(rows, scores=log_odds(rows.scores))
+        found = batch.rounded((self, "log odds"), [log_odds(rows.scores)], ROUNDING)
+        return replace(rows, scores=found[0])
+
+    def with_probabilities(self, batch: Batch) -> ScoreRows:
+        """The rows of a batch, with probabilities as scores."""
+        rows = self.rows(batch)
+        return rows if not self.logits else batch.memoize((self, "probabilities"), lambda b: self._probable(b, rows))
+
+    def _probable(self, batch: Batch, rows: ScoreRows) -> ScoreRows:
+        made = probabilities(rows.scores, self.labels.multiclass)
+        return replace(rows, scores=batch.rounded((self, "probabilities"), [made], ROUNDING)[0])
 
     def _weights(self, batch: Batch) -> Tensor | None:
         """Weights of targets that have one column."""

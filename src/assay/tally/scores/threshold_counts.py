@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from assay.tally.conservation import HostCount, Laws, no_sum_without_counts, not
 from assay.tally.labels.confusion import LARGEST_STATE
 from assay.tally.row_cells import RowCells
 from assay.tally.scores.curves import Ranking
-from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
+from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec
 from assay.tally.sums import exact
 from assay.tally.sums.fingerprints import Fingerprint, of_counts_with_weights, of_places, residues, residues_at
 from assay.tally.sums.row_sums import add_invalid
@@ -67,7 +67,7 @@ class ThresholdCounts(Tally):
         return state
 
     def add(self, state: State, batch: Batch) -> None:
-        rows = self._rows(batch)
+        rows = self.data.with_probabilities(batch)
         state["invalid"] += self.data.count_invalid(rows)
         self._add_at(state, rows, *self._places(rows))
 
@@ -76,7 +76,7 @@ class ThresholdCounts(Tally):
         return int(self.weighted)
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
-        rows = self._rows(batch)
+        rows = self.data.with_probabilities(batch)
         place, counted = self._places(rows)
         found = [residues_at(residues(self._weights(rows, counted)), place).view(1)] if self.weighted else []
         return Fingerprint(of_places(place, counted), torch.cat([place.new_zeros(0), *found]))
@@ -89,22 +89,12 @@ class ThresholdCounts(Tally):
         return True
 
     def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
-        rows = self._rows(batch)
+        rows = self.data.with_probabilities(batch)
         cells = cells.repeated(len(rows.scores) // max(1, len(cells)))
         add_invalid(states["invalid"], batch, self.data.invalid_rows(rows), cells)
         place, counted = self._places(rows)
         place += cells.repeated(self.data.groups).numbers * math.prod(self._shape)
         self._add_at(states, rows, place, counted)
-
-    def _rows(self, batch: Batch) -> ScoreRows:
-        """The rows of a batch, with probabilities as scores."""
-        rows = self.data.rows(batch)
-        if not self.data.logits:
-            return rows
-        return batch.memoize(
-            (self.data, "probabilities"),
-            lambda _: replace(rows, scores=probabilities(rows.scores, self.data.labels.multiclass)),
-        )
 
     def _add_at(self, state: State, rows: ScoreRows, place: Tensor, counted: Tensor) -> None:
         state["counts"].view(-1).scatter_add_(0, place, counted)

@@ -262,6 +262,8 @@ class LogAbsoluteError(FloatTerm):
 class Equal(FloatTerm):
     """1 where preds and target are equal, else 0."""
 
+    rounding = 0.0
+
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
         return torch.eq(preds, target, out=torch.empty_like(preds))
 
@@ -292,6 +294,8 @@ class LogValue(ValueTerm):
 @dataclass(frozen=True)
 class IsZero(ValueTerm):
     """1 where `preds` are 0, else 0."""
+
+    rounding = 0.0
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
         return torch.eq(preds, 0, out=torch.empty_like(preds))

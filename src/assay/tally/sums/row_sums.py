@@ -24,6 +24,7 @@ from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact
 from assay.tally.sums.exact import Number
 from assay.tally.sums.fingerprints import Fingerprint, of_limbs, of_table_at, residues, times
+from assay.tally.term_log import ROUNDING
 from assay.triton_kernels import sums as triton_sums
 
 
@@ -54,6 +55,16 @@ class RowValues:
         self.counted = counted
         self.invalid = invalid
 
+    def rounded(self, batch: Batch, term: RowTerm) -> RowValues:
+        """These, or those that a device computed of the same batch."""
+        counted = [] if self.counted is None else [self.counted]
+        tensors = [*self.values, *counted, *self.invalid]
+        tensors = batch.rounded(term, tensors, term.rounding)
+        rest = tensors[len(self.values) + len(counted) :]
+        return RowValues(
+            *tensors[: len(self.values)], counted=tensors[len(self.values)] if counted else None, invalid=rest
+        )
+
 
 class RowTerm(ABC):
     """A frozen description of the numbers that a row gives, computed on the device."""
@@ -64,6 +75,8 @@ class RowTerm(ABC):
     """The names of the columns that it takes in addition to `preds`, `target` and `weights`."""
     chunk_scale: int = 16  # a softmax reads and writes its rows once, and the rest is small
     """See `Tally.chunk_scale`."""
+    rounding: float = ROUNDING
+    """How far apart two devices may compute the numbers, as a part of the largest; 0 where they have the same bits."""
     not_finite: str = ""
     """What to warn of if numbers are NaN or infinite; empty where infinity is a value, and NaN is in `invalid`."""
 
@@ -180,7 +193,7 @@ class RowSums(Tally):
 
     def _values(self, batch: Batch) -> RowValues:
         """What the rows give, computed once for all that ask."""
-        return batch.memoize(("row values", self.term), self.term)
+        return batch.memoize(("row values", self.term), lambda _: self.term(batch).rounded(batch, self.term))
 
     def _weights(self, batch: Batch, rows: RowValues) -> Tensor | None:
         """One finite weight for each row, 0 for those that do not count; None without weights."""

@@ -32,6 +32,6 @@ def split(batch: Batch, elements: int) -> list[Batch]:
         parts = (None if x is None else x[start : start + size] for x in (batch.preds, batch.target, batch.weights))
         preds, target, weights = parts
         assert preds is not None
-        return Batch(preds, target, weights, batch.cache_elements, batch.compiled)
+        return Batch(preds, target, weights, batch.cache_elements, batch.compiled, terms=batch.terms)
 
     return [chunk(start) for start in range(0, rows, size)]

@@ -381,6 +381,7 @@ class Sums(Tally):
             batch.cache_elements,
             batch.compiled,
             triton=batch.triton,
+            terms=batch.terms,
         ), left_out
 
     def canonicalize(self, state: State, rows: int) -> State:

@@ -12,6 +12,7 @@ from torch import Tensor
 from assay.tally.base import Batch
 from assay.tally.sums import exact
 from assay.tally.sums.fingerprints import residues, times
+from assay.tally.term_log import ROUNDING
 
 Argument = Literal["preds", "target", "weights"]
 
@@ -87,6 +88,8 @@ class FloatTerm(Leaf):
     """
 
     needs: str = "preds and target for which it is defined"
+    rounding: float = ROUNDING
+    """How far apart two devices may compute it, as a part of the largest number; 0 where they have the same bits."""
 
     @abstractmethod
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
@@ -97,7 +100,7 @@ class FloatTerm(Leaf):
         return (self, PREDS, TARGET)
 
     def values(self, batch: Batch) -> Tensor:
-        return batch.memoize(self, self._values)
+        return batch.memoize(self, lambda b: b.rounded(self, [self._values(b)], self.rounding)[0])
 
     def _values(self, batch: Batch) -> Tensor:
         preds, target = column(batch, "preds"), column(batch, "target")
