@@ -16,6 +16,7 @@ from assay.errors import AssayWarning, ConfigError, ShapeError
 from assay.evaluation import BatchError, evaluate
 from assay.evaluation.arguments.options import EvaluateOptions
 from assay.metrics import ClassReport, StatScores
+from assay.pretend import pretend
 
 CLASSES = 3
 METRIC = Accuracy(num_classes=CLASSES)
@@ -533,3 +534,20 @@ def test_metrics_as_strings_say_which_needs_the_number_of_classes():
     assert "details." not in str(error.value)
     with pytest.raises(ShapeError, match=r"f1: preds: got .* as a string f1:num_classes=3,zero_division=1\."):
         evaluate(nn.Identity(), data, ["accuracy:num_classes=3", "f1:zero_division=1"], progress=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [({}, "3 of 3"), ({"recount": "all"}, "3 of 3"), ({"recount": "off"}, "")]
+)
+def test_the_report_of_a_device_says_how_many_batches_were_recounted(options, said):
+    with pretend("mps"):
+        report = evaluate(NET, TensorDataset(X, Y), METRIC, device="mps", batch_size=-(-len(X) // 3), **options)
+        with pytest.raises(ConfigError, match=r"recount: got 'some', expected 'sampled'"):
+            evaluate(NET, TensorDataset(X, Y), METRIC, device="mps", recount="some")
+        given = evaluate(NET, TensorDataset(X, Y), Meter(METRIC, recount="off"), device="mps")
+    notes = [note for note in report.notes if "recounted" in note]
+    assert notes == [note for note in notes if said and note.startswith(f"{said} batches were recounted on the CPU")]
+    assert len(notes) == bool(said)
+    assert not any("recounted" in note for note in given.notes)
+    on_cpu = evaluate(NET, TensorDataset(X, Y), METRIC, device="cpu", recount="all")
+    assert not any("recounted" in note for note in on_cpu.notes)

@@ -125,6 +125,8 @@ def evaluate(
         stop_when: end as soon as rules are decided, by intervals that hold at any number of looks: rules as `gate`
             takes them, such as `{"min": {"accuracy": 0.9}}`, or `assay.report.StopWhen` with a baseline. The samples
             of a data set with indices are read in random order, on one process.
+        recount: which batches of a device the CPU counts once more: "sampled", "all" or "off"; None for what the meter
+            has, else "sampled". The report says how many they were; see docs/proof.md.
 
     Returns:
         The report, the same on all processes: values with intervals, slices, what each sample contributed, details,
@@ -230,7 +232,7 @@ def _evaluate(
         coverage = CoverageTracker(source.shares.expected, source.shares.repeated)
     has_ids = source.shares is not None or preparation.reader.has_ids
     expected = int(source.shares.expected.sum()) if source.shares is not None else 0 if has_ids else None
-    like = meter.fresh(preparation.metrics)
+    like = meter.fresh(preparation.metrics, recount="off")
     own = sample_observers(like, preparation.slices, options, expected, ranks.alone, in_files=True)
     clusters = ClustersByIndex.of(options.cluster, None if source.shares is None else len(source.shares.expected))
     observers = Observers(preparation.reader, {**own, **more}, clusters=clusters)
@@ -318,7 +320,8 @@ def _prepare(inputs: Inputs, ranks: Ranks) -> _Preparation:
     diagnostics = choose_diagnostics(
         meter_of_metrics.metrics, meter_of_metrics.weighted, options.classes, options.diagnostics
     )
-    meter = meter_of_metrics.fresh({**meter_of_metrics.metrics, **diagnostics.metrics})
+    recount = options.recount or meter_of_metrics.options.recount
+    meter = meter_of_metrics.fresh({**meter_of_metrics.metrics, **diagnostics.metrics}, recount=recount)
     forward = Forward(_compiled(model, options), reader, assigned, options.precision)
     return _Preparation(inputs, meter_of_metrics.metrics, diagnostics, meter, slices, reader, assigned, forward)
 

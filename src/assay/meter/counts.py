@@ -31,7 +31,7 @@ from assay.errors import StateError, describe
 from assay.meter.arguments import Arguments
 from assay.meter.device_counts import DeviceCounts
 from assay.meter.merged_counts import MergedCounts
-from assay.meter.options import MeterOptions
+from assay.meter.meter_options import MeterOptions
 from assay.meter.recounts import RecountSummary
 from assay.tally.base import State, Tally, merge
 

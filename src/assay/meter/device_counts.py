@@ -17,7 +17,7 @@ from assay.errors import StateError, describe
 from assay.meter.arguments import Arguments, layout_of
 from assay.meter.flat_states import FlatStates
 from assay.meter.law_checks import HostCounter, check_fingerprints, check_laws, no_fingerprints, of_batch
-from assay.meter.options import MeterOptions
+from assay.meter.meter_options import MeterOptions
 from assay.meter.prepared_adds import PreparedAdds
 from assay.meter.recounts import KeptRows, Recounts, check_recount, zero_states
 from assay.native.library import library

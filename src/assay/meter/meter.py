@@ -22,7 +22,8 @@ from assay.meter.device_counts import DeviceCounts
 from assay.meter.distributed_tensors import check_shares, groups_of, is_distributed
 from assay.meter.flat_states import FlatStates
 from assay.meter.label_codes import checked_labels
-from assay.meter.options import MeterOptions, Recount, chosen_metrics, metrics_text, named_metrics, require_names
+from assay.meter.meter_options import STAGE_BYTES, MeterOptions, Recount
+from assay.meter.options import chosen_metrics, metrics_text, named_metrics, require_names
 from assay.meter.shares import own_share
 from assay.meter.sync import synced
 from assay.meter.tally_plan import tally_plan
@@ -35,16 +36,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from torch.distributed.device_mesh import DeviceMesh
 
-STAGE_BYTES = 1 << 21
-
 
 class Meter:
     """Counts batches for several metrics and reads their values.
 
-    Every distinct tally is counted once, however many metrics are read from it. Batches may come from any device, in
-    any size and order; each device has its own counts, which are added when the meter is read. Small batches are
-    staged: an update copies its rows into a buffer, and the tallies run when it is full or when someone reads. The
-    value does not depend on it, to the bit.
+    Every distinct tally is counted once. Batches may come from any device, in any size and order; each device has its
+    own counts, which are added when the meter is read. Small batches are staged: an update copies its rows into a
+    buffer, and the tallies run when it is full or when someone reads. The value does not depend on it, to the bit.
 
     Several threads may use a meter one after the other. Calls that overlap raise a `StateError` and do nothing: give
     each thread a meter of its own, and add the meters.
@@ -53,8 +51,7 @@ class Meter:
         *metrics: metrics that are named after their class; or strings as on the command line, such as
             "accuracy:num_classes=10,f1:num_classes=10", which name them.
         weighted: updates come with `weights`.
-        strict: raise a `DeviceError` when the arguments of an update are on several devices, instead of moving them to
-            the device of `preds` with a warning.
+        strict: raise a `DeviceError` for arguments on several devices, instead of moving them to that of `preds`.
         stage_bytes: how many bytes of a device's memory the staged rows may take; 0 counts every batch at once, with
             nothing left to Python, so that a CUDA graph that captured an update can be replayed.
         labels: the strings that stand for classes in updates, in the order of their numbers.

@@ -18,7 +18,7 @@ from torch import Tensor
 from assay.devices.placement import has_own_memory, move, to_host
 from assay.meter.arguments import Arguments
 from assay.meter.law_checks import fault
-from assay.meter.options import Recount
+from assay.meter.meter_options import Recount
 from assay.tally.base import State, Tally
 from assay.tally.conservation import BrokenLaw
 from assay.tally.stores.sample_store import SampleStore

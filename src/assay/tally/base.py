@@ -98,7 +98,7 @@ class Batch:
         return value
 
     def rounded(self, key: Hashable, terms: Sequence[Tensor], rounding: float) -> list[Tensor]:
-        """Terms that devices may round differently: whatever is computed in floating point and not exact passes here.
+        """Terms that devices may round differently; all that are computed in floating point and not exact pass here.
 
         Args:
             key: the name of the terms.

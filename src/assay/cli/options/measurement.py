@@ -70,6 +70,9 @@ class EvaluateCommand(SampleOptions, MeasurementOptions):
         "Give up on a silent process after this many seconds; 60 by default.", panel=RUN
     )
     on_error: str = option("Handle batches that fail: raise, or skip.", default="raise", panel=RUN)
+    recount: str | None = option(
+        "Count batches of a device once more on the CPU: sampled, all, or off; sampled by default.", panel=RUN
+    )
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from assay.evaluation.observe.slices import Slices
 from assay.evaluation.processes.ranks import TIMEOUT_S
 from assay.evaluation.processes.said import parsed_mesh
 from assay.meter import Meter
+from assay.meter.meter_options import Recount, check_recount
 from assay.metrics.base import Metric
 from assay.report import Report
 from assay.report.samples import MOST_SAMPLES
@@ -108,9 +109,12 @@ class EvaluateOptions(ReportOptions):
     on_error: str = "raise"
     rank_timeout_s: float = TIMEOUT_S
     stop_when: Any = None
+    recount: Recount | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.recount is not None:
+            check_recount(self.recount)
         if self.on_error not in ON_ERROR:
             raise ConfigError(describe("on_error", repr(self.on_error), " or ".join(ON_ERROR), 'Pass on_error="raise"'))
         parsed_mesh(self.mesh)

@@ -53,7 +53,7 @@ def _check_names(metrics: Mapping[Any, Any]) -> None:
             raise ConfigError(describe("metrics", f"the name {name!r}", expected, "Call the metric something else"))
 
 
-_NOT_NAMES = ("self", "weighted", "strict", "stage_bytes")  # the meter's own arguments
+_NOT_NAMES = ("self", "weighted", "strict", "stage_bytes", "recount", "fingerprints")  # the meter's own arguments
 
 
 def most_samples(options: ReportOptions) -> int:

@@ -27,6 +27,7 @@ from assay.evaluation.observe.worst_queries import ChosenQueries, numbered_queri
 from assay.evaluation.results.diagnostics import Diagnostics
 from assay.evaluation.results.report_section import build_section
 from assay.meter import Meter
+from assay.meter.recounts import RecountSummary
 from assay.metrics.base import Metric
 from assay.render.pictures import Picture
 from assay.report import Report, Section, Table
@@ -70,7 +71,8 @@ class RankSummary:
     memory: str
     rounded: list[tuple[str, str, str]]
     takes_images: bool
-    repeats: int = 0
+    repeats: int
+    recounted: RecountSummary
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def _report(
         tables.append(Table("Batches left out", ("error", "samples"), tuple(failures)))
     counted = CountedSamples(total, evaluation.metrics, evaluation.diagnostics, observed)
     section, per_sample, notes = section_of(counted, options, tables)
-    notes = _notes(coverage, evaluation, failures) + notes
+    notes = [*_notes(coverage, evaluation, failures), *_of_recounts(summaries), *notes]
     device = f"{summaries[0].device} ({device_name(torch.device(summaries[0].device))})"
     duration = loop.checkpoints.before_s + time.perf_counter() - evaluation.start
     origin = evaluation.origin()
@@ -278,7 +280,15 @@ def _summary(evaluation: FinishedEvaluation) -> RankSummary:
         _rounded(loop.forward),
         bool(loop.forward.takes_images),
         loop.repeats,
+        loop.meter.counts.recounted(),
     )
+
+
+def _of_recounts(summaries: list[RankSummary]) -> list[str]:
+    """How many batches of devices were counted once more; nothing on the CPU, and where none was to be."""
+    found = [each.recounted for each in summaries]
+    total = RecountSummary(sum(each.recounted for each in found), sum(each.batches for each in found))
+    return [f"{total}"] * (total.batches > 0)
 
 
 def _notes(coverage: Coverage, evaluation: FinishedEvaluation, failures: list[tuple[str, str]]) -> list[str]:
