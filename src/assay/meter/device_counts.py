@@ -19,7 +19,7 @@ from assay.meter.flat_states import FlatStates
 from assay.meter.law_checks import HostCounter, check_fingerprints, check_laws, no_fingerprints, of_batch
 from assay.meter.meter_options import MeterOptions
 from assay.meter.prepared_adds import PreparedAdds
-from assay.meter.recounts import KeptRows, Recounts, check_recount, zero_states
+from assay.meter.recounts import KeptRows, Recounts, check_recount
 from assay.native.library import library
 from assay.tally.base import Batch, State, Tally, merge_into
 from assay.tally.conservation import HostCount
@@ -76,13 +76,21 @@ class DeviceCounts:
             return
         with torch.inference_mode(False):
             if self._rows_of_graphs is None:
-                self._states = zero_states(self._tallies, self._device)
+                self._states = self._zero()
                 self._fingerprints = no_fingerprints(self._tallies, self._device if self._has_fingerprints else None)
                 self._rows_of_graphs = torch.zeros((), dtype=torch.int64, device=self._device)
             tails = [] if self._buffers or not self._capacity else [each for each in self._staged_rows[0] if each]
             self._buffers += [
                 torch.empty(self._capacity, *tail, dtype=dtype, device=self._device) for dtype, tail in tails
             ]
+
+    def _zero(self) -> list[State]:
+        """The states of nothing, on the device."""
+        with torch.inference_mode(False):
+            states = [tally.zero(self._device) for tally in self._tallies]
+        for store in _stores(states):
+            store.has_checksums = self._has_fingerprints
+        return states
 
     @property
     def rows(self) -> int:
@@ -208,7 +216,7 @@ class DeviceCounts:
     def _count_apart(self, batch: Arguments, kept: Sequence[KeptRows]) -> None:
         """Count rows into states of their own, which are added to the others: integers add up to the same bits."""
         assert self.recounts is not None, "it has kept rows"
-        states, terms = zero_states(self._tallies, self._device), RecordedTerms()
+        states, terms = self._zero(), RecordedTerms()
         self._count_chunks(states, batch, terms)
         for tally, state, other in zip(self._tallies, self._states, states, strict=True):
             merge_into(tally, state, other)
@@ -228,8 +236,7 @@ class DeviceCounts:
             raise
 
     def _reserve(self, size: int) -> None:
-        stores = [value for state in self._states for value in state.values() if isinstance(value, SampleStore)]
-        for store in stores:
+        for store in _stores(self._states):
             store.reserve(self._device, size)
 
     def _refuse_if_broken(self) -> None:
@@ -376,9 +383,13 @@ class DeviceCounts:
         return self._given.at(self.rows, self._rows + self._rows_by_python, staged=not self._rows_by_python)
 
 
+def _stores(states: Sequence[State]) -> list[SampleStore]:
+    return [value for state in states for value in state.values() if isinstance(value, SampleStore)]
+
+
 def _on_host(states: Sequence[State]) -> list[State]:
     return [
-        {name: to_host(value) if isinstance(value, Tensor) else value for name, value in state.items()}
+        {name: to_host(value) if isinstance(value, Tensor) else value.on_host() for name, value in state.items()}
         for state in states
     ]
 

@@ -12,6 +12,7 @@ from assay.errors import DeviceFaultError, describe
 from assay.meter.arguments import Arguments
 from assay.tally.base import State, Tally
 from assay.tally.conservation import NO_ROWS, BrokenLaw, HostCount
+from assay.tally.stores.sample_store import SampleStore
 from assay.tally.sums.fingerprints import Fingerprint, has_special
 
 COUNT_ON_CPU = (
@@ -90,6 +91,10 @@ def check_laws(
         DeviceFaultError: a state breaks a law.
     """
     for tally, state in zip(tallies, states, strict=True):
+        for name, store in state.items():
+            if isinstance(store, SampleStore) and not store.is_whole():
+                law = f"the rows of {name!r} have the checksum that other operators made of them"
+                raise fault(where, tally, BrokenLaw(law, "the checksum of the batches", "another checksum"), do)
         if _is_whole(tally, state):
             for broken in tally.broken_laws(state, given):
                 raise fault(where, tally, broken, do)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from assay.devices.placement import has_own_memory, move, to_host
@@ -241,9 +240,3 @@ def _difference(own: State, other: State) -> str:
 
 def _state_bytes(states: Sequence[State]) -> int:
     return sum(each.nbytes for state in states for each in state.values() if isinstance(each, Tensor | SampleStore))
-
-
-def zero_states(tallies: Sequence[Tally], device: torch.device) -> list[State]:
-    """The states of nothing, on a device."""
-    with torch.inference_mode(False):
-        return [tally.zero(device) for tally in tallies]

@@ -23,7 +23,7 @@ from assay.tally.ragged import Ragged
 from assay.tally.row_cells import RowCells
 
 if TYPE_CHECKING:
-    from assay.tally.sums.fingerprints import Fingerprint
+    from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize
     from assay.tally.term_log import TermLog
 
 Rule = Literal["sum", "max", "late", "samples"]
@@ -308,8 +308,9 @@ class Tally(ABC):
         return type(self).broken_laws is not Tally.broken_laws
 
     @property
-    def fingerprint_size(self) -> int | None:
-        """How many residues the `fingerprint` has; None for a tally without one."""
+    def fingerprint_size(self) -> FingerprintSize | None:
+        """How much the `fingerprint` has; None for a tally without one, as those that only keep samples: their stores
+        have checksums."""
         return None
 
     def fingerprint(self, batch: Batch) -> Fingerprint:

@@ -12,7 +12,7 @@ import torch
 from assay.tally.base import Batch, InvalidValues, Rule, State, Tally
 from assay.tally.composite import CompositeTally, combine, components
 from assay.tally.conservation import HostCount, Laws
-from assay.tally.sums.fingerprints import Fingerprint
+from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class PartTally(Tally):
         return self.tally.declares_laws
 
     @property
-    def fingerprint_size(self) -> int | None:
+    def fingerprint_size(self) -> FingerprintSize | None:
         return self.tally.fingerprint_size
 
     def fingerprint(self, batch: Batch) -> Fingerprint:

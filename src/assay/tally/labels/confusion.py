@@ -28,7 +28,14 @@ from assay.tally.conservation import (
 from assay.tally.labels.labels import Labels, true_labels
 from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact
-from assay.tally.sums.fingerprints import Fingerprint, of_counts_with_weights, of_places, residues, residues_at
+from assay.tally.sums.fingerprints import (
+    Fingerprint,
+    FingerprintSize,
+    of_counts_with_weights,
+    of_places,
+    residues,
+    residues_at,
+)
 
 FEW_CLASSES = 128  # up to here the matrix is small enough to be the state of everything
 FEW_WEIGHTED = 64
@@ -140,8 +147,8 @@ class LabelTally(Tally):
             yield from no_sum_without_counts(law, state["counts"].numpy(), state["weights"])
 
     @property
-    def fingerprint_size(self) -> int | None:
-        return 2 * self.weighted  # of the weights, and how many of them are invalid
+    def fingerprint_size(self) -> FingerprintSize | None:
+        return FingerprintSize(2 * self.weighted)  # of the weights, and how many of them are invalid
 
     def fingerprint_of(self, state: State) -> Fingerprint:
         found = of_counts_with_weights(state["counts"], state.get("weights"))

@@ -17,7 +17,7 @@ from assay.tally.conservation import HostCount, Laws, equal, not_negative
 from assay.tally.layout_checks import check_weights
 from assay.tally.sums import exact
 from assay.tally.sums.exact import Number
-from assay.tally.sums.fingerprints import Fingerprint
+from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize
 from assay.tally.sums.sums import Sums
 from assay.tally.sums.terms import PREDS
 
@@ -91,7 +91,7 @@ class Ratings(Tally):
         self._sums.add(state, rows)
 
     @property
-    def fingerprint_size(self) -> int | None:
+    def fingerprint_size(self) -> FingerprintSize | None:
         return self._sums.fingerprint_size
 
     def fingerprint(self, batch: Batch) -> Fingerprint:

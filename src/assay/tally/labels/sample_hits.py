@@ -15,7 +15,7 @@ from assay.tally.labels.confusion import LabelTally
 from assay.tally.labels.labels import Labels
 from assay.tally.layout_checks import check_weights
 from assay.tally.sums import exact
-from assay.tally.sums.fingerprints import Fingerprint, of_places
+from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize, of_places
 
 IGNORED, RIGHT, WRONG, BAD_TARGET, BAD_PREDICTION = range(5)
 
@@ -76,7 +76,7 @@ class SampleHits(LabelTally):
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
         if not batch.needed_target.numel():
-            return Fingerprint.zero(int(self.weighted), batch.preds.device)
+            return Fingerprint.zero(FingerprintSize(2 * self.weighted), batch.preds.device)
         sample, invalid = sample_results(self.labels, batch)
         weights = self._sample_weights(batch, sample) if self.weighted else None
         found = self._fingerprint_at(batch, sample.reshape(-1), weights=weights)

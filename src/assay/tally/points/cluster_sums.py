@@ -18,6 +18,7 @@ from assay.tally.layout_checks import check_real, check_weights
 from assay.tally.sums import exact
 from assay.tally.sums.fingerprints import (
     Fingerprint,
+    FingerprintSize,
     of_limbs,
     of_limbs_at,
     of_places,
@@ -128,8 +129,8 @@ class ClusterSums(Tally):
         exact.add_to(state["squares"], exact.product(values, of_rows.values), torch.zeros_like(of_rows.channel))
 
     @property
-    def fingerprint_size(self) -> int | None:
-        return 2 + self.weighted
+    def fingerprint_size(self) -> FingerprintSize | None:
+        return FingerprintSize(2 + self.weighted)
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
         of_rows = batch.memoize(self, self._terms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,11 +18,15 @@ from assay.tally.conservation import HostCount, Laws, at_most, equal, not_negati
 from assay.tally.points.cluster_sums import check_points
 from assay.tally.points.finite_rows import TARGET_RANGE
 from assay.tally.stores.sample_store import SampleStore, canonical
+from assay.tally.sums.fingerprints import PRIME, Fingerprint, FingerprintSize, of_table_at
 from assay.tally.sums.integer_products import LARGEST, LIMB_BITS, add_products, slabs, table_size
 
 _MOST = 1 << 38  # rows, or weight: up to there nothing overflows
 _LARGEST_WEIGHT = (1 << 31) - 1
 _NO_LIMIT = 1 << 62  # bytes
+_KINDS_OF_INVALID = 5
+_CHECKED = 1 << 12
+"""Rows whose fingerprint is computed in one go on the CPU."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +60,15 @@ class Moments:
         `count / (count - 1)` for the unbiased covariance. A feature that is rounded moves by half a unit at most.
         """
         return 2.0 ** (self.unit - 1) * math.sqrt(self.rounded / (self.count - 1))
+
+
+class _Found(NamedTuple):
+    """Rows as they are kept, their groups, how many of their features are rounded, and where they are invalid."""
+
+    rows: dict[str, Tensor]
+    group: Tensor
+    rounded: Tensor
+    invalid: list[Tensor]
 
 
 @dataclass(frozen=True)
@@ -119,6 +133,17 @@ class FeatureMoments(Tally):
         return SampleStore(columns, device_budget=_NO_LIMIT)
 
     def add(self, state: State, batch: Batch) -> None:
+        found = batch.memoize(self, self._found)
+        state["rounded"].index_add_(0, found.group, found.rounded)
+        state["invalid"][: len(found.invalid)] += torch.stack(found.invalid).sum(1)
+        store: SampleStore = state["rows"]
+        store.append(**found.rows)
+        if not self.weighted and store.rows > self.keep:
+            self._pour(state)
+            state["rows"] = store.emptied()
+
+    def _found(self, batch: Batch) -> _Found:
+        """The rows of a batch as integers, and what is wrong with them."""
         features, target = batch.preds, batch.needed_target.to(torch.int64)
         if features.dtype != torch.float64:
             features = features.float()
@@ -137,13 +162,47 @@ class FeatureMoments(Tally):
             rows["weights"] = torch.where(bad | fraction, 0, weights).to(torch.int64)
             wrong += [bad, fraction]
             rounded = rounded * rows["weights"]
-        state["rounded"].index_add_(0, group, rounded)
-        state["invalid"][: len(wrong)] += torch.stack(wrong).sum(1)
-        store: SampleStore = state["rows"]
-        store.append(**rows)
-        if not self.weighted and store.rows > self.keep:
-            self._pour(state)
-            state["rows"] = self._store()
+        return _Found(rows, group, rounded, wrong)
+
+    @property
+    def fingerprint_size(self) -> FingerprintSize | None:
+        return FingerprintSize(4)
+
+    def fingerprint(self, batch: Batch) -> Fingerprint:
+        found = batch.memoize(self, self._found)
+        invalid = [torch.count_nonzero(each) for each in found.invalid]
+        invalid += [invalid[0].new_zeros(())] * (_KINDS_OF_INVALID - len(invalid))
+        of_groups = [torch.where(found.group == k, found.rounded, 0).sum() for k in range(2)]
+        sizes = [torch.count_nonzero(found.group == k) for k in range(2)]
+        counts = torch.stack([*invalid, *of_groups, *sizes])
+        return Fingerprint(of_table_at(counts), _of_rows(found.rows["features"], found.group))
+
+    def fingerprint_of(self, state: State) -> Fingerprint:
+        sizes, found = state["invalid"].new_zeros(2), state["invalid"].new_zeros(4)
+        for block in state["rows"].blocks():
+            group = block["target"].to(torch.int64)
+            sizes = sizes + torch.bincount(group, minlength=2)
+            for some in torch.split(torch.arange(len(group), device="cpu"), _CHECKED):
+                found = found + _of_rows(block["features"][some], group[some])
+        if "count" in state:
+            sizes, found = sizes + state["count"], found + torch.from_numpy(self._of_table(state))
+        return Fingerprint(of_table_at(torch.cat([state["invalid"], state["rounded"], sizes])), found)
+
+    def _of_table(self, state: State) -> np.ndarray:
+        """What `_of_rows` gives for the rows in the table, from their sums and products."""
+        factors = _factors(self.num_features, torch.device("cpu")).numpy()
+        squares = []
+        for of_group in state["products"].numpy():
+            total = 0
+            for rows, columns, low, high in _tiles(of_group, self.num_features):
+                entries = (low % PRIME + (high % PRIME << LIMB_BITS)) % PRIME
+                height = rows.stop - rows.start
+                twice = np.where(np.arange(entries.shape[1]) < height, 1, 2)  # of what is right of the diagonal
+                by_row = (entries * (factors[columns] * twice % PRIME) % PRIME).sum(1) % PRIME
+                total += int((by_row * factors[rows] % PRIME).sum())
+            squares.append(total % PRIME)
+        sums = (state["sums"].numpy() % PRIME * factors % PRIME).sum(1) % PRIME
+        return np.array([*sums.tolist(), *squares])
 
     def _pour(self, state: State) -> None:
         """Add the rows that are kept to the table."""
@@ -251,6 +310,22 @@ class FeatureMoments(Tally):
                 full[rows, columns] = tile
                 full[columns, rows] = tile.T
         return full
+
+
+def _factors(width: int, device: torch.device) -> Tensor:
+    """A number modulo `PRIME` for each feature."""
+    return ((torch.arange(width, device=device) + 1) * 48271).remainder(PRIME)
+
+
+def _of_rows(features: Tensor, group: Tensor) -> Tensor:
+    """For both groups the sum of a linear function of the rows, and then of its squares, modulo `PRIME`.
+
+    The table has the same of all rows: `x' (R' R) x` is the sum of the squares of `R x`.
+    """
+    linear = (features.to(torch.int64) * _factors(features.shape[1], features.device)).remainder(PRIME).sum(1)
+    linear = linear.remainder(PRIME)
+    both = torch.stack([linear, (linear * linear).remainder(PRIME)])
+    return torch.cat([torch.where(group == k, both, 0).sum(1) for k in range(2)]).view(2, 2).T.reshape(-1)
 
 
 def _tiles(products: np.ndarray, width: int) -> Iterator[tuple[slice, slice, np.ndarray, np.ndarray]]:

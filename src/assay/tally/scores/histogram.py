@@ -20,7 +20,16 @@ from assay.tally.conservation import BrokenLaw, HostCount, Laws, at_most, betwee
 from assay.tally.row_cells import RowCells
 from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec
 from assay.tally.sums import exact
-from assay.tally.sums.fingerprints import Fingerprint, of_limbs_at, of_places, of_table, residues, residues_at, times
+from assay.tally.sums.fingerprints import (
+    Fingerprint,
+    FingerprintSize,
+    of_limbs_at,
+    of_places,
+    of_table,
+    residues,
+    residues_at,
+    times,
+)
 from assay.tally.sums.row_sums import add_invalid
 
 
@@ -139,8 +148,8 @@ class Confidence(Tally):
         exact.add_to(state["confidence"].view(-1, state["confidence"].shape[-1]), values, place)
 
     @property
-    def fingerprint_size(self) -> int | None:
-        return 1 + self.weighted
+    def fingerprint_size(self) -> FingerprintSize | None:
+        return FingerprintSize(1 + self.weighted)
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
         of_rows = self._binned(self.data.with_probabilities(batch), compiled=False)

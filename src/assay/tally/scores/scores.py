@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,7 +34,7 @@ from assay.tally.scores.score_bins import ScoreBins
 from assay.tally.scores.score_cells import ScoreCells, ScoreKeeping
 from assay.tally.scores.score_histogram import ScoreHistogram
 from assay.tally.stores.sample_store import SampleStore, canonical
-from assay.tally.sums.fingerprints import Fingerprint, of_places, of_table
+from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize, of_places, of_table
 from assay.tally.sums.integer_weights import integer_weights
 from assay.triton_kernels import scores as triton_scores
 from assay.triton_kernels.launch import takes as triton_takes
@@ -162,8 +162,8 @@ class ScoreTally(Tally):
         return columns if rows.weights is None else columns | {"weights": rows.weights}
 
     @property
-    def fingerprint_size(self) -> int | None:
-        return None if self._keeps else 0
+    def fingerprint_size(self) -> FingerprintSize | None:
+        return None if self._always_kept else FingerprintSize()
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
         rows = self.data.ranked_rows(batch)
@@ -171,7 +171,12 @@ class ScoreTally(Tally):
         return Fingerprint(of_places(places, counted), places.new_zeros(0))
 
     def fingerprint_of(self, state: State) -> Fingerprint:
-        return Fingerprint(of_table(state["histogram"]), torch.zeros(0, dtype=torch.int64, device="cpu"))
+        found = torch.zeros((), dtype=torch.int64, device="cpu")
+        if "histogram" in state:
+            found = found + of_table(state["histogram"])
+        for scores, known in _parts_of(state["samples"], self.data.groups) if "samples" in state else ():
+            found = found + of_places(*self._histogram.places(scores, known))
+        return Fingerprint(found, found.new_zeros(0))
 
     def cell_states(self) -> CellStates:
         limit = None if self._always_kept else (self.keep or 0) // self.data.groups
@@ -228,7 +233,7 @@ class ScoreTally(Tally):
         self._histogram.open(state, state["count"].device)
         if "samples" in state and state["samples"].rows:
             self._pour(state["samples"], state)
-            state["samples"] = self._store()
+            state["samples"] = state["samples"].emptied()
 
     def _fits(self, rows: int) -> bool:
         return self._always_kept or rows * self.data.groups <= (self.keep or 0)
@@ -237,12 +242,9 @@ class ScoreTally(Tally):
         """Add everything that a store holds to the histogram."""
         device = state["count"].device
         self._histogram.open(state, device)
-        compiled, size = policy(device).compiled.value, max(1, _MOVED // self.data.groups)
-        for block in store.blocks():
-            for start in range(0, len(block["scores"]), size):
-                rows = slice(start, start + size)
-                scores, known = block["scores"][rows].to(device), block["target"][rows].to(device, torch.int64)
-                self._histogram.count(state, scores, known, compiled)
+        for scores, known in _parts_of(store, self.data.groups):
+            moved = scores.to(device), known.to(device)
+            self._histogram.count(state, *moved, policy(device).compiled.value)
 
     def canonicalize(self, state: State, rows: int) -> State:
         done = self.settle(state, rows)
@@ -381,3 +383,12 @@ class ScoreTally(Tally):
         ranked = [self._ranked(values, group) for group in range(self.data.groups)]
         groups = [(rows, sort_samples(values["scores"][rows, k], each)) for k, (rows, each) in enumerate(ranked)]
         return lambda times: tuple(each.ranking(times[rows], drop_empty=True) for rows, each in groups)
+
+
+def _parts_of(store: SampleStore, groups: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """The scores that are kept with their known classes, some of them at a time, where they are kept."""
+    size = max(1, _MOVED // groups)
+    for block in store.blocks():
+        for start in range(0, len(block["scores"]), size):
+            rows = slice(start, start + size)
+            yield block["scores"][rows], block["target"][rows].to(torch.int64)

@@ -19,7 +19,14 @@ from assay.tally.row_cells import RowCells
 from assay.tally.scores.curves import Ranking
 from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec
 from assay.tally.sums import exact
-from assay.tally.sums.fingerprints import Fingerprint, of_counts_with_weights, of_places, residues, residues_at
+from assay.tally.sums.fingerprints import (
+    Fingerprint,
+    FingerprintSize,
+    of_counts_with_weights,
+    of_places,
+    residues,
+    residues_at,
+)
 from assay.tally.sums.row_sums import add_invalid
 
 
@@ -72,8 +79,8 @@ class ThresholdCounts(Tally):
         self._add_at(state, rows, *self._places(rows))
 
     @property
-    def fingerprint_size(self) -> int | None:
-        return int(self.weighted)
+    def fingerprint_size(self) -> FingerprintSize | None:
+        return FingerprintSize(int(self.weighted))
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
         rows = self.data.with_probabilities(batch)

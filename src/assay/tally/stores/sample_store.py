@@ -22,6 +22,7 @@ from assay.tally.base import (
     TensorLayout,
 )
 from assay.tally.stores.huge_pages import HUGE_PAGE, empty_bytes
+from assay.tally.sums.fingerprints import of_rows
 
 DEVICE_BUDGET = 64 << 20  # bytes
 HOST_BUDGET = 2 << 30  # bytes
@@ -31,6 +32,8 @@ _ALIGNED = 64  # bytes
 _SORTED = 64
 """Elements of a row up to which rows are sorted by their bits; longer ones are sorted by a digest of them."""
 
+_CHECKED = 1 << 20
+"""Elements whose checksum is computed in one go on the CPU."""
 ANY = torch.bool
 """As the dtype of a column: the dtype of the data."""
 
@@ -52,6 +55,8 @@ class _Block:
     used: int = 0
     is_narrow_on_host: bool = False
     """Whether it is in host memory, and columns are as narrow as those of the store."""
+    checksum: Tensor | None = None
+    """Of the rows, on the device that they came from; None of those in host memory."""
 
     @property
     def capacity(self) -> int:
@@ -70,7 +75,7 @@ class _Block:
 
     def closed(self) -> _Block:
         """The same rows, with no room for more."""
-        return _Block(self.filled(), self.place, self.used)
+        return _Block(self.filled(), self.place, self.used, checksum=self.checksum)
 
 
 class SampleStore:
@@ -104,6 +109,8 @@ class SampleStore:
     ) -> None:
         self.columns = dict(columns)
         self.device_budget, self.host_budget = device_budget, host_budget
+        self.has_checksums = True
+        """Whether rows of a device get a checksum, by other operators than those that copy them."""
         self.rows = 0
         self._blocks: list[_Block] = []
         self._bytes: dict[Place, int] = {"device": 0, "host": 0, "disk": 0}
@@ -128,7 +135,11 @@ class SampleStore:
                 for name, into in columns.items():
                     into[row : row + count].copy_(tensors[name].detach()[start : start + count])
 
-        self._append(rows, dtypes, next(iter(tensors.values())).device, write)
+        def checksum(start: int, count: int) -> Tensor:
+            rows = slice(start, start + count)
+            return of_rows([tensors[name].detach()[rows].to(dtype) for name, dtype in dtypes.items()])
+
+        self._append(rows, dtypes, next(iter(tensors.values())).device, write, checksum)
 
     def append_by(self, rows: int, write: WriteRows) -> None:
         """Add rows that a function writes, in the narrowest dtypes and on the CPU.
@@ -148,7 +159,14 @@ class SampleStore:
         else:
             self._append(rows, {name: column.dtype for name, column in self.columns.items()}, _CPU, write)
 
-    def _append(self, rows: int, dtypes: Mapping[str, torch.dtype], device: torch.device, write: WriteRows) -> None:
+    def _append(
+        self,
+        rows: int,
+        dtypes: Mapping[str, torch.dtype],
+        device: torch.device,
+        write: WriteRows,
+        checksum: Callable[[int, int], Tensor] | None = None,
+    ) -> None:
         place = _place(device)
         self._make_room(place, rows * self._row_bytes(dtypes))
         offset = 0
@@ -156,6 +174,10 @@ class SampleStore:
             block = self._open(dtypes, device, place, rows - offset)
             count = min(block.capacity - block.used, rows - offset)
             write(block.tensors, block.used, offset, count)
+            if place == "device" and self.has_checksums and checksum is not None:
+                with torch.no_grad():
+                    found = checksum(offset, count)
+                    block.checksum = found if block.checksum is None else block.checksum + found
             block.used += count
             offset += count
         self.rows += rows
@@ -182,9 +204,27 @@ class SampleStore:
         """All rows in pieces, each where it is kept and in its own dtype; nothing is moved and no device waited for."""
         return [block.filled() for block in self._blocks]
 
+    def on_host(self) -> SampleStore:
+        """A store with the same rows, none of them on a device; this synchronizes with the device."""
+        store = self.emptied()
+        store.rows = self.rows
+        for block in self._blocks:
+            store._keep(self._to_host(block) if block.place == "device" else block)
+        return store
+
+    def is_whole(self) -> bool:
+        """Whether the rows, none of which is on a device now, are those that devices had a checksum of."""
+        return all(block.checksum is None or _checksum(block) == int(block.checksum) for block in self._blocks)
+
+    def emptied(self) -> SampleStore:
+        """A store like this one, without rows."""
+        store = SampleStore(self.columns, device_budget=self.device_budget, host_budget=self.host_budget)
+        store.has_checksums = self.has_checksums
+        return store
+
     def copy(self) -> SampleStore:
         """A store with the same rows that goes its own way. Rows that are there already are shared, as none changes."""
-        return self._empty()._take(self)
+        return self.emptied()._take(self)
 
     def extend(self, other: SampleStore) -> None:
         """Add the rows of another store of the same columns behind those of this one."""
@@ -197,7 +237,7 @@ class SampleStore:
 
     def replaced(self, values: Mapping[str, Tensor]) -> SampleStore:
         """A store of the same columns with these rows instead; it keeps the tensors, which nobody may change then."""
-        store = self._empty()
+        store = self.emptied()
         store.rows = store._checked(values)
         if store.rows:
             tensors = {name: values[name].detach() for name in self.columns}
@@ -241,9 +281,6 @@ class SampleStore:
                 expected = f"rows on {first.device}"
                 raise ShapeError(describe(name, f"rows on {tensor.device}", expected, "Bring the columns together"))
         return first.shape[0]
-
-    def _empty(self) -> SampleStore:
-        return SampleStore(self.columns, device_budget=self.device_budget, host_budget=self.host_budget)
 
     def _take(self, other: SampleStore) -> SampleStore:
         self._trim_last()
@@ -333,7 +370,16 @@ class SampleStore:
 
     @staticmethod
     def _to_host(block: _Block) -> _Block:
-        return _Block({name: to_host(tensor) for name, tensor in block.filled().items()}, "host", block.used)
+        tensors = {name: to_host(tensor) for name, tensor in block.filled().items()}
+        return _Block(tensors, "host", block.used, checksum=block.checksum)
+
+
+def _checksum(block: _Block) -> int:
+    """That of the rows of a block that is in host memory or in a file, some of them at a time."""
+    columns = block.filled().values()
+    size = max(1, _CHECKED * block.used // max(1, sum(each.numel() for each in columns)))
+    parts = [of_rows([each[start : start + size] for each in columns]) for start in range(0, block.used, size)]
+    return int(torch.stack(parts).sum()) if parts else 0
 
 
 def _place(device: torch.device) -> Place:
@@ -377,7 +423,12 @@ def _on_disk(blocks: Sequence[_Block]) -> list[_Block]:
         do = "Free space there, set TMPDIR, or use a metric that counts instead of keeping samples"
         raise CapacityError(describe("samples", got, expected, do)) from error
     return [
-        _Block({name: _mapped(mapped, start[name], tensor) for name, tensor in b.filled().items()}, "disk", b.used)
+        _Block(
+            {name: _mapped(mapped, start[name], tensor) for name, tensor in b.filled().items()},
+            "disk",
+            b.used,
+            checksum=b.checksum,
+        )
         for start, b in zip(starts, blocks, strict=True)
     ]
 

@@ -17,9 +17,12 @@ from assay.native.library import takes
 from assay.tally.base import NAN_LEFT_OUT, Batch, BatchLayout, InvalidValues, NanPolicy, Rule, State, Tally
 from assay.tally.conservation import BrokenLaw, HostCount, Laws, at_most, equal, not_negative
 from assay.tally.layout_checks import check_weights
+from assay.tally.sums.fingerprints import NO_KEY, Fingerprint, FingerprintSize, largest, of_table_at
 
 _NONE = torch.iinfo(torch.int64).min
 _KINDS = ("float32", "float64", "integer")
+_LOWEST = {torch.float32: -(0xFF << 23) - 1, torch.float64: -(0x7FF << 52) - 1}
+"""The keys of -inf."""
 
 
 class Range(NamedTuple):
@@ -68,7 +71,7 @@ class Extremes(Tally):
         }
 
     def add(self, state: State, batch: Batch) -> None:
-        values = (batch.preds if self.argument == "preds" else batch.needed_target).reshape(-1)
+        values = self._values(batch)
         if not len(values):
             return
         weightless = elements_without_weight(batch)
@@ -83,6 +86,43 @@ class Extremes(Tally):
             ends = ends.masked_fill(weightless.all(), _NONE)
         row = state["extremes"][_KINDS.index(kind)]
         torch.maximum(row, ends, out=row)
+
+    def _values(self, batch: Batch) -> Tensor:
+        return (batch.preds if self.argument == "preds" else batch.needed_target).reshape(-1)
+
+    @property
+    def fingerprint_size(self) -> FingerprintSize | None:
+        return FingerprintSize(keys=2 * len(_KINDS))
+
+    def fingerprint(self, batch: Batch) -> Fingerprint:
+        values, weightless = self._values(batch), elements_without_weight(batch)
+        if not len(values):
+            return Fingerprint.zero(self.fingerprint_size or FingerprintSize(), values.device)
+        out, nan, kind, none = weightless, None, "integer", NO_KEY
+        if values.dtype.is_floating_point:
+            values = values if values.dtype == torch.float64 else values.float()
+            kind, none = str(values.dtype).removeprefix("torch."), _LOWEST[values.dtype]
+            if isinstance(self.nan_policy, float):
+                values = values.nan_to_num(self.nan_policy, math.inf, -math.inf)
+            nan = values.isnan() if weightless is None else values.isnan() & ~weightless
+            out = nan if weightless is None else nan | weightless
+            values = keys(values)
+        both = torch.stack([values.to(torch.int64), ~values.to(torch.int64)], 1)
+        ends = largest(both if out is None else both.masked_fill(out[:, None], none))
+        if weightless is not None:
+            ends = ends.masked_fill(torch.count_nonzero(weightless) == len(values), NO_KEY)
+        place, empty = _KINDS.index(kind), ends.new_full((2 * len(_KINDS) - 2,), NO_KEY)
+        count = ends.new_full((), len(values))
+        counts = [
+            count if weightless is None else count - torch.count_nonzero(weightless),
+            ends.new_zeros(()) if nan is None else torch.count_nonzero(nan),
+        ]
+        found = torch.cat([empty[: 2 * place], ends, empty[2 * place :]])
+        return Fingerprint(of_table_at(torch.stack(counts)), ends.new_zeros(0), _without_signs(found))
+
+    def fingerprint_of(self, state: State) -> Fingerprint:
+        counts = of_table_at(torch.cat([state["count"], state["nan"]]))
+        return Fingerprint(counts, counts.new_zeros(0), _without_signs(state["extremes"].reshape(-1)))
 
     def _add_on_host(self, state: State, values: Tensor) -> bool:
         """Count floats in host memory by NumPy, which takes less time; false where nothing was counted."""
@@ -157,6 +197,12 @@ def _largest(keys: Sequence[int], column: int) -> float | int:
     counted = [(kind, key) for kind, key in zip(_KINDS, keys, strict=True) if key != _NONE]
     numbers = [decoded(kind, key) + (column if kind == "integer" else 0) for kind, key in counted]
     return max(numbers, default=_NONE + column)  # without a key: all are the one integer whose key is that of nothing
+
+
+def _without_signs(ends: Tensor) -> Tensor:
+    """The keys with that of 0.0 instead of that of -0.0, as either may be the largest of both."""
+    floats = ends[:4]
+    return torch.cat([torch.where(floats == -1, 0, floats), ends[4:]])
 
 
 def elements_without_weight(batch: Batch) -> Tensor | None:

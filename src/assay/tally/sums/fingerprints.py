@@ -5,6 +5,8 @@ state does, and the state on the CPU must have the same one:
 
 * of a table: the sum of a mixed number for each place, modulo 2 ** 64. Mixing is one to one, so a count that is lost,
   doubled or in another cell changes it;
+* of kept rows: the sum of a mixed number for all words of a row, modulo 2 ** 64;
+* of the largest of some integers: the complement of the smallest complement;
 * of an exact sum: its residue modulo the prime `2 ** 31 - 1`. A float is a significand of at most 24 bits times a power
   of two, and the residue of neither is 0, so a float that is lost, doubled or changed changes that of the sum.
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,6 +30,14 @@ _FIRST = 0x9E3779B97F4A7C15 - (1 << 64)
 _SECOND = 0xBF58476D1CE4E5B9 - (1 << 64)
 _SHIFT = 29
 _MARK = 0x5DEECE66D
+NO_KEY = torch.iinfo(torch.int64).min
+
+
+class FingerprintSize(NamedTuple):
+    """How many residues and keys a fingerprint has."""
+
+    residues: int = 0
+    keys: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,34 +47,47 @@ class Fingerprint:
     Attributes:
         places: int64 of shape `()`: the sum of the mixed places, modulo 2 ** 64.
         residues: int64 `(sums,)`: sums of residues modulo `PRIME`, not reduced.
+        keys: int64 `(keys,)`: the largest integers of each kind; None for a tally that has none.
     """
 
     places: Tensor
     residues: Tensor
+    keys: Tensor | None = None
 
     @staticmethod
-    def zero(sums: int, device: torch.device) -> Fingerprint:
+    def zero(size: FingerprintSize, device: torch.device) -> Fingerprint:
         """The fingerprint of nothing."""
-        return Fingerprint(*(torch.zeros(shape, dtype=torch.int64, device=device) for shape in ((), (sums,))))
+
+        def full(number: int, *shape: int) -> Tensor:
+            return torch.full(shape, number, dtype=torch.int64, device=device)
+
+        return Fingerprint(full(0), full(0, size.residues), full(NO_KEY, size.keys) if size.keys else None)
 
     def add(self, other: Fingerprint) -> None:
         """Add that of a batch, in place."""
         self.places.add_(other.places)
-        self.residues.copy_(_folded(self.residues + other.residues))
+        if len(self.residues):
+            self.residues.copy_(_folded(self.residues + other.residues))
+        if self.keys is not None and other.keys is not None:
+            self.keys.copy_(torch.where(other.keys > self.keys, other.keys, self.keys))
 
     def on_host(self) -> Fingerprint | None:
         """A copy on the CPU; None where it did not arrive whole."""
         mark = self.places.new_full((1,), _MARK)
-        first, places, *residues, last = to_host(torch.cat([mark, self.places.view(1), self.residues, mark])).tolist()
-        if (first, last) != (_MARK, _MARK):
+        keys = [] if self.keys is None else [self.keys]
+        sent = to_host(torch.cat([mark, self.places.view(1), self.residues, *keys, mark]))
+        if (int(sent[0]), int(sent[-1])) != (_MARK, _MARK):
             return None
-        return Fingerprint(*(torch.tensor(each, dtype=torch.int64, device="cpu") for each in (places, residues)))
+        end = 2 + len(self.residues)
+        return Fingerprint(sent[1], sent[2:end], None if self.keys is None else sent[end:-1])
 
     def difference(self, other: Fingerprint, of_sums: bool = True) -> str:
         """In which part two of them on the CPU differ, that of exact sums left out where asked; empty where they are
         equal."""
         if int(self.places) != int(other.places):
             return "places of its counts"
+        if self.keys is not None and other.keys is not None and not torch.equal(self.keys, other.keys):
+            return "largest of its values"
         differs = of_sums and bool((self.residues - other.residues).remainder(PRIME).any())
         return "residues of its exact sums" if differs else ""
 
@@ -80,9 +104,42 @@ def of_places(places: Tensor, counts: Tensor | None = None) -> Tensor:
         places: int64, of any shape.
         counts: int64 of the same shape: what each place gets; 1 by default.
     """
-    mixed = (places + 1) * _FIRST
-    mixed = (mixed ^ (mixed >> _SHIFT & ((1 << (64 - _SHIFT)) - 1))) * _SECOND
+    mixed = _mixed(places)
     return (mixed if counts is None else mixed * counts).sum()
+
+
+def _mixed(numbers: Tensor) -> Tensor:
+    """A number for each, which for small ones is one to one."""
+    mixed = (numbers + 1) * _FIRST
+    return (mixed ^ (mixed >> _SHIFT)) * _SECOND
+
+
+def of_rows(columns: Sequence[Tensor]) -> Tensor:
+    """The fingerprint of rows that are kept, by the bits of what each has in the columns: int64 of shape `()`.
+
+    Args:
+        columns: of shape `(rows, ...)`, of any real dtypes.
+    """
+    total, start = None, 0
+    for column in columns:
+        words = _words(column).reshape(len(column), -1)
+        factors = _mixed(torch.arange(start, start + words.shape[1], device=words.device)) | 1
+        part = (words * factors).sum(1)
+        total, start = part if total is None else total + part, start + words.shape[1]
+    assert total is not None, "a store has a column"
+    return of_places(total)
+
+
+def _words(x: Tensor) -> Tensor:
+    """The bits of each number as int64."""
+    if x.dtype.is_floating_point:
+        x = x.contiguous().view({2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()])
+    return x.to(torch.int64)
+
+
+def largest(numbers: Tensor) -> Tensor:
+    """The largest of int64 `(rows, ...)` along dimension 0, by another operator than `amax`."""
+    return ~(~numbers).amin(0)
 
 
 def of_table(counts: Tensor) -> Tensor:

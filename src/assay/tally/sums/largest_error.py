@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,10 +15,26 @@ from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tal
 from assay.tally.conservation import HostCount, Laws, at_most, not_negative
 from assay.tally.layout_checks import check_as_preds, check_real, check_weights
 from assay.tally.sums.extremes import decoded, elements_without_weight, keys
+from assay.tally.sums.fingerprints import NO_KEY, Fingerprint, FingerprintSize, largest, of_table_at
 
 _NONE = torch.iinfo(torch.int64).min
 _KINDS = ("float32", "halves", "float64", "integer")
 _MIDDLE = 1 << 31  # added to the 32 bits of a key's lower half, so that they are not negative
+
+
+class _Found(NamedTuple):
+    """For each kind the keys of the errors; and where elements have no weight, are not finite, or not held exactly."""
+
+    keys: dict[str, Tensor]
+    weightless: Tensor | None
+    invalid: Tensor | None = None
+    inexact: Tensor | None = None
+
+    @property
+    def counted(self) -> Tensor:
+        """How many elements have weight."""
+        assert self.weightless is not None
+        return len(self.weightless) - self.weightless.sum()
 
 
 @dataclass(frozen=True)
@@ -51,31 +68,57 @@ class LargestError(Tally):
         return {"errors": torch.full((len(_KINDS),), _NONE, dtype=torch.int64, device=device), **zeros}
 
     def add(self, state: State, batch: Batch) -> None:
-        preds, target = batch.preds.reshape(-1), batch.needed_target.reshape(-1)
-        if not len(preds):
+        if not batch.preds.numel():
             return
+        found = batch.memoize(self, self._found)
+        state["count"] += batch.preds.numel() if found.weightless is None else found.counted
+        for name, each in (("invalid", found.invalid), ("inexact", found.inexact)):
+            if each is not None:
+                state[name] += each.sum()
+        for kind, column in found.keys.items():
+            place = state["errors"][_KINDS.index(kind)]
+            torch.maximum(place, column.amax(), out=place)
+
+    @property
+    def fingerprint_size(self) -> FingerprintSize | None:
+        return FingerprintSize(keys=len(_KINDS))
+
+    def fingerprint(self, batch: Batch) -> Fingerprint:
+        if not batch.preds.numel():
+            return Fingerprint.zero(FingerprintSize(keys=len(_KINDS)), batch.preds.device)
+        found = batch.memoize(self, self._found)
+        columns = [found.keys.get(kind) for kind in _KINDS]
+        like = next(each for each in columns if each is not None)
+        none = like.new_full((), NO_KEY)
+        ends = torch.stack([none if each is None else largest(each) for each in columns])
+        count, zero = like.new_full((), len(like)), like.new_zeros(())
+        counts = [count if found.weightless is None else count - torch.count_nonzero(found.weightless)]
+        counts += [zero if each is None else torch.count_nonzero(each) for each in (found.invalid, found.inexact)]
+        return Fingerprint(of_table_at(torch.stack(counts)), like.new_zeros(0), ends)
+
+    def fingerprint_of(self, state: State) -> Fingerprint:
+        counts = of_table_at(torch.cat([state[name] for name in ("count", "invalid", "inexact")]))
+        return Fingerprint(counts, counts.new_zeros(0), state["errors"])
+
+    def _found(self, batch: Batch) -> _Found:
+        """The errors of all elements as keys, and what is wrong with them."""
+        preds, target = batch.preds.reshape(-1), batch.needed_target.reshape(-1)
         weightless = elements_without_weight(batch)
-        state["count"] += len(preds)
         if weightless is not None:
-            state["count"] -= weightless.sum()
             preds, target = preds.masked_fill(weightless, 0), target.masked_fill(weightless, 0)
         floats = [x.dtype for x in (preds, target) if x.dtype.is_floating_point]
         if not floats:
             large, small = _ordered(preds.long(), target.long())
             # Unsigned: what passes 63 bits wraps, and the flip orders it.
-            by_kind = {"integer": (large - small) ^ _NONE}
-        else:
-            dtype = torch.float64 if torch.float64 in floats else torch.float32
-            for whole in (x for x in (preds, target) if x.dtype.itemsize == 8 and not x.dtype.is_floating_point):
-                state["inexact"] += torch.ne(whole.to(dtype).long(), whole).sum()
-            large, small = _ordered(preds.to(dtype), target.to(dtype))
-            finite = (large < math.inf) & (small > -math.inf)
-            state["invalid"] += (~finite).sum()
-            large, small = large.where(finite, 0), small.where(finite, 0)
-            by_kind = {"float64": keys(large - small)} if dtype == torch.float64 else _exact_keys(large, small)
-        for kind, column in by_kind.items():
-            place = state["errors"][_KINDS.index(kind)]
-            torch.maximum(place, column.amax(), out=place)
+            return _Found({"integer": (large - small) ^ _NONE}, weightless)
+        dtype, inexact = torch.float64 if torch.float64 in floats else torch.float32, None
+        for whole in (x for x in (preds, target) if x.dtype.itemsize == 8 and not x.dtype.is_floating_point):
+            inexact = torch.ne(whole.to(dtype).long(), whole)
+        large, small = _ordered(preds.to(dtype), target.to(dtype))
+        finite = (large < math.inf) & (small > -math.inf)
+        large, small = large.where(finite, 0), small.where(finite, 0)
+        by_kind = {"float64": keys(large - small)} if dtype == torch.float64 else _exact_keys(large, small)
+        return _Found(by_kind, weightless, ~finite, inexact)
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         invalid, inexact = int(state["invalid"]), int(state["inexact"])

@@ -23,7 +23,7 @@ from assay.tally.conservation import BrokenLaw, HostCount, Laws, at_most, equal,
 from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact
 from assay.tally.sums.exact import Number
-from assay.tally.sums.fingerprints import Fingerprint, of_limbs, of_table_at, residues, times
+from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize, of_limbs, of_table_at, residues, times
 from assay.tally.term_log import ROUNDING
 from assay.triton_kernels import sums as triton_sums
 
@@ -220,8 +220,8 @@ class RowSums(Tally):
             yield factors
 
     @property
-    def fingerprint_size(self) -> int | None:
-        return sum(2 * shape.width for shape in self.term.sums) + self.weighted
+    def fingerprint_size(self) -> FingerprintSize | None:
+        return FingerprintSize(sum(2 * shape.width for shape in self.term.sums) + self.weighted)
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
         rows = self._values(batch)

@@ -33,7 +33,7 @@ from assay.tally.conservation import HostCount, Laws
 from assay.tally.layout_checks import check_as_preds, check_weights
 from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact, modular_sums, sum_columns, sum_laws
-from assay.tally.sums.fingerprints import Fingerprint, added, of_limbs, of_table_at
+from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize, added, of_limbs, of_table_at
 from assay.tally.sums.terms import (
     PREDS,
     WEIGHTS,
@@ -146,8 +146,8 @@ class Sums(Tally):
                 self._add(state, columns, rest)
 
     @property
-    def fingerprint_size(self) -> int | None:
-        return sum(map(len, self._by_order.values())) * self._outputs
+    def fingerprint_size(self) -> FingerprintSize | None:
+        return FingerprintSize(sum(map(len, self._by_order.values())) * self._outputs)
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
         columns, left_out = batch.memoize(self._layout, self._columns)
