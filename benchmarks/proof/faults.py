@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,11 +17,14 @@ SRC = Path(__file__).parents[2] / "src" / "assay"
 WRAP = 1 << 32
 COUNTING = {
     *("sums/exact.py", "sums/sums.py", "sums/row_sums.py", "sums/fingerprints.py", "points/cluster_sums.py"),
-    *("labels/confusion.py", "labels/groups.py", "labels/sample_hits.py"),
+    *("sums/extremes.py", "sums/largest_error.py", "points/feature_moments.py", "sums/integer_products.py"),
+    *("labels/confusion.py", "labels/groups.py", "labels/sample_hits.py", "stores/sample_store.py"),
     *("scores/threshold_counts.py", "scores/histogram.py", "scores/score_histogram.py"),
 }
 """Where values become counts. Operators that are called elsewhere compute what is counted."""
-OF_VALUES = {"sum_each_row", "_inspect", "_summary", "_terms", "_places", "_decided", "_of_row", "add_invalid"}
+OF_VALUES = {"sum_each_row", "_inspect", "_summary", "_terms", "_places", "_decided", "_of_row", "add_invalid"} | {
+    *("_found", "_add_floats", "_ends", "keys", "_pair_keys", "_exact_keys", "_ordered", "elements_without_weight")
+}
 """Functions there that compute what is counted, too."""
 
 Spoil = Callable[[Any, list[Any], dict[str, Any], torch.Generator], tuple[Any, bool]]
@@ -88,10 +92,13 @@ def _result(change: Callable[[Tensor, int], None], of_input: bool = False) -> Sp
 
 
 def _add_one(values: Tensor, place: int) -> None:
+    if not values.dtype.is_floating_point:
+        values[place] += 1
+
+
+def _add_ulp(values: Tensor, place: int) -> None:
     if values.dtype.is_floating_point:
         values[place] = torch.nextafter(values[place], torch.full((), torch.inf, dtype=values.dtype))
-    else:
-        values[place] += 1
 
 
 def _lose(values: Tensor, place: int) -> None:
@@ -156,6 +163,48 @@ def _from_beginning(call: Any, args: list[Any], kwargs: dict[str, Any], generato
     return call(*args[:place], wrong, *args[place + 1 :], **kwargs), is_wrong
 
 
+def _arbitrary(values: Tensor) -> None:
+    """Something that lay in the memory before."""
+    numbers = torch.arange(values.numel()).view(values.shape) % 7
+    values.copy_(numbers == 0 if values.dtype == torch.bool else numbers)
+
+
+def _from_elsewhere(fill: Callable[[Tensor], None]) -> Spoil:
+    """A copy from the device that holds something else."""
+
+    def spoil(call: Any, args: list[Any], kwargs: dict[str, Any], generator: torch.Generator) -> tuple[Any, bool]:
+        result = call(*args, **kwargs)
+        if not isinstance(result, Tensor) or result.device.type != "cpu" or args[0].device.type == "cpu":
+            return result, False
+        before = result.clone()
+        fill(result)
+        return result, not torch.equal(before.view(-1), result.view(-1))
+
+    return spoil
+
+
+def _as_if_dense(call: Any, args: list[Any], kwargs: dict[str, Any], generator: torch.Generator) -> tuple[Any, bool]:
+    """A strided view is read as if its elements lay one after the other."""
+    place = next((k for k, each in enumerate(args) if isinstance(each, Tensor) and not each.is_contiguous()), None)
+    if place is None or (place == 0 and call._schema.name.endswith("_")) or 0 in args[place].stride():
+        return call(*args, **kwargs), False
+    view = args[place]
+    steps = [math.prod(view.shape[k + 1 :]) for k in range(view.ndim)]
+    wrong = view.as_strided(view.shape, steps, view.storage_offset())
+    is_wrong = not torch.equal(_host(view), _host(wrong))
+    return call(*args[:place], wrong, *args[place + 1 :], **kwargs), is_wrong
+
+
+def _one_for_nothing(
+    call: Any, args: list[Any], kwargs: dict[str, Any], generator: torch.Generator
+) -> tuple[Any, bool]:
+    """An operator that gives 1 where it is given an empty tensor."""
+    result = call(*args, **kwargs)
+    if args[0].numel() or not isinstance(result, Tensor) or not result.numel():
+        return result, False
+    return result.fill_(1), True
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of fault: which operators are wrong, and how."""
@@ -163,6 +212,8 @@ class Kind:
     name: str
     operators: tuple[str, ...]
     spoil: Spoil
+    of_inputs: bool = False
+    """Whether it only changes what is counted, wherever it is."""
 
 
 _SCATTER = ("scatter_add_", "index_add_")
@@ -170,17 +221,28 @@ KINDS = (
     Kind("a scatter loses one", _SCATTER, _scatter("loses")),
     Kind("a scatter doubles one", _SCATTER, _scatter("doubles")),
     Kind("a scatter misplaces one", _SCATTER, _scatter("misplaces")),
-    Kind("a sum is one or one ulp too large", ("sum",), _result(_add_one)),
+    Kind("a sum of integers is one too large", ("sum",), _result(_add_one)),
+    Kind("a sum of floats is one ulp too large", ("sum",), _result(_add_ulp)),
     Kind("a sum leaves one out", ("sum",), _result(_lose, of_input=True)),
     Kind("a count of what is not 0 is one too large", ("count_nonzero",), _result(_add_one)),
     Kind("int64 wraps at 32 bits", (*_SCATTER, "sum", "mul", "add_", "__lshift__", "bitwise_left_shift"), _wrapped),
     Kind("half of a copy from the device is missing", ("_to_copy", "copy_"), _torn),
+    Kind("a copy from the device is stale", ("_to_copy", "copy_"), _from_elsewhere(lambda x: x.zero_())),
+    Kind("a copy from the device is not initialized", ("_to_copy", "copy_"), _from_elsewhere(_arbitrary)),
     Kind("a copy on the device is torn", ("copy_",), _torn_on_device),
     Kind(
         "views are read from the beginning of their memory",
         ("copy_", "clone", "_to_copy", "add", "sub", "mul", "eq", "gt", "index_select", "gather"),
         _from_beginning,
+        of_inputs=True,
     ),
+    Kind(
+        "strided views are read as if they were dense",
+        ("copy_", "clone", "_to_copy", "mul", "eq"),
+        _as_if_dense,
+        of_inputs=True,
+    ),
+    Kind("the sum of nothing is 1", ("sum", "count_nonzero"), _one_for_nothing),
     Kind("argmax is wrong", ("argmax", "max"), _result(_other_class)),
     Kind("a comparison is wrong", ("eq", "ne", "lt", "le", "gt", "ge"), _result(_flip)),
 )
@@ -213,7 +275,7 @@ class FaultyOperator(TorchDispatchMode):
             return func(*args, **(kwargs or {}))
         result, is_wrong = self._kind.spoil(func, list(args), kwargs or {}, self._generator)
         if is_wrong:
-            self.counts = _is_counting() if not self.fired else self.counts
+            self.counts = not self._kind.of_inputs and _is_counting() if not self.fired else self.counts
             self.fired += 1
         return result
 

@@ -228,9 +228,9 @@ def _difference(own: State, other: State) -> str:
     for name in dict.fromkeys((*own, *other)):
         one, two = own.get(name), other.get(name)
         if isinstance(one, Tensor) and isinstance(two, Tensor):
-            found = difference(one, two, 0)
+            found = difference(one, two)
         elif isinstance(one, SampleStore) and isinstance(two, SampleStore):
-            found = "".join(difference(one.column(each), two.column(each), 0) for each in one.columns)
+            found = "".join(difference(one.column(each), two.column(each)) for each in one.columns)
         else:
             found = "a field that one of them lacks"
         if found:

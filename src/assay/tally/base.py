@@ -21,10 +21,10 @@ from torch import Tensor
 from assay.tally.conservation import HostCount, Laws
 from assay.tally.ragged import Ragged
 from assay.tally.row_cells import RowCells
+from assay.tally.term_log import TermLog, Tolerance
 
 if TYPE_CHECKING:
     from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize
-    from assay.tally.term_log import TermLog
 
 Rule = Literal["sum", "max", "late", "samples"]
 """How a field of a state merges.
@@ -97,18 +97,21 @@ class Batch:
         value: Memo = self._memo[key]
         return value
 
-    def rounded(self, key: Hashable, terms: Sequence[Tensor], rounding: float) -> list[Tensor]:
+    def rounded(
+        self, key: Hashable, terms: Sequence[Tensor], rounding: float, is_of_inputs: bool = False
+    ) -> list[Tensor]:
         """Terms that devices may round differently; all that are computed in floating point and not exact pass here.
 
         Args:
             key: the name of the terms.
             terms: tensors whose dimension 0 counts rows, or samples.
-            rounding: how far apart two devices may compute them, as a part of the largest number of the batch.
+            rounding: how far apart two devices may compute them, as a part of the largest term of the batch.
+            is_of_inputs: the same as a part of the largest input, too, as of differences of nearly equal inputs.
         """
         if self.terms is None:
             return list(terms)
         inputs = [each for each in (self.preds, self.target, *self.columns.values()) if each is not None]
-        return self.terms.passed(key, terms, rounding, inputs)
+        return self.terms.passed(key, terms, Tolerance(rounding, is_of_inputs, inputs))
 
     def has(self, key: Hashable) -> bool:
         """Whether something was made with this key."""

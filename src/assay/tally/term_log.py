@@ -9,19 +9,38 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from assay.devices.placement import to_host
 
-ROUNDING = 2.0**-10
-"""How far apart two devices may compute a term, as a part of the largest number of the batch; some 8,000 ulp of a
-float32. A wrong element is further off."""
+ROUNDING = 2.0**-14
+"""How far apart two devices may compute a term, as a part of the largest one of the batch: some 500 ulp of float32. A
+wrong element is further off."""
 _NEAR_ENDS = 2.0**100
 """Beyond it, and below its inverse, one device may have infinity or 0 where another one has a number."""
 
 Key = tuple[int, Hashable]
+
+
+class Tolerance(NamedTuple):
+    """How far apart sound devices may compute a term.
+
+    Attributes:
+        rounding: as a part of the largest term of the batch, or of 1 where inputs are no smaller; 0 for the same bits.
+        is_of_inputs: as a part of the largest input, too.
+        inputs: what the term was computed from.
+    """
+
+    rounding: float = 0.0
+    is_of_inputs: bool = False
+    inputs: Sequence[Tensor] = ()
+
+
+EXACT = Tolerance()
+"""The same bits."""
 
 
 class TermLog(ABC):
@@ -34,14 +53,13 @@ class TermLog(ABC):
     tally = 0
 
     @abstractmethod
-    def passed(self, key: Hashable, terms: Sequence[Tensor], rounding: float, inputs: Sequence[Tensor]) -> list[Tensor]:
+    def passed(self, key: Hashable, terms: Sequence[Tensor], tolerance: Tolerance) -> list[Tensor]:
         """The terms to count.
 
         Args:
             key: their name.
             terms: tensors whose dimension 0 counts rows, or samples.
-            rounding: how far apart two devices may compute them, as a part of the largest number; 0 for the same bits.
-            inputs: what they were computed from.
+            tolerance: how far apart two devices may compute them.
         """
 
 
@@ -51,7 +69,7 @@ class RecordedTerms(TermLog):
     def __init__(self) -> None:
         self.kept: dict[Key, list[list[Tensor]]] = {}
 
-    def passed(self, key: Hashable, terms: Sequence[Tensor], rounding: float, inputs: Sequence[Tensor]) -> list[Tensor]:
+    def passed(self, key: Hashable, terms: Sequence[Tensor], tolerance: Tolerance) -> list[Tensor]:
         self.kept.setdefault((self.tally, key), []).append([each.detach() for each in terms])
         return list(terms)
 
@@ -74,27 +92,25 @@ class ReplayedTerms(TermLog):
         }
         self.differs: dict[int, str] = {}
 
-    def passed(self, key: Hashable, terms: Sequence[Tensor], rounding: float, inputs: Sequence[Tensor]) -> list[Tensor]:
+    def passed(self, key: Hashable, terms: Sequence[Tensor], tolerance: Tolerance) -> list[Tensor]:
         known = self._terms.get((self.tally, key))
         if known is None:
             return list(terms)
         here = [of_device[: len(own)] for own, of_device in zip(terms, known, strict=True)]
         self._terms[self.tally, key] = [each[len(own) :] for own, each in zip(terms, known, strict=True)]
         for own, of_device in zip(terms, here, strict=True):
-            found = difference(own, of_device, rounding, inputs)
+            found = difference(own, of_device, tolerance)
             if found:
                 self.differs.setdefault(self.tally, found)
         return here
 
 
-def difference(own: Tensor, other: Tensor, rounding: float, inputs: Sequence[Tensor] = ()) -> str:
+def difference(own: Tensor, other: Tensor, tolerance: Tolerance = EXACT) -> str:
     """How the first number that is too far off reads in two tensors on the CPU; empty where they agree."""
     if (own.shape, own.dtype) != (other.shape, other.dtype):
         return f"{other.dtype} of shape {tuple(other.shape)} for {own.dtype} of shape {tuple(own.shape)}"
-    if own.dtype == torch.bool or not rounding:
-        off = _bits(own) != _bits(other)
-    else:
-        off = _too_far(own.double(), other.double(), rounding, [each.double() for each in inputs])
+    is_exact = own.dtype == torch.bool or not tolerance.rounding
+    off = _bits(own) != _bits(other) if is_exact else _too_far(own.double(), other.double(), tolerance)
     place = off.view(-1).nonzero()[:1, 0].tolist()
     return f"{other.reshape(-1)[place[0]].item()!r} for {own.reshape(-1)[place[0]].item()!r}" if place else ""
 
@@ -106,14 +122,22 @@ def _bits(x: Tensor) -> Tensor:
     return x.contiguous().view({2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()])
 
 
-def _too_far(own: Tensor, other: Tensor, rounding: float, inputs: Sequence[Tensor]) -> Tensor:
-    near_ends = False
-    largest = 1.0
-    for each in (*inputs, own, other):
-        sizes = each.abs()[each.isfinite() & (each != 0)]
-        largest = max(largest, *sizes.amax().view(1).tolist()) if len(sizes) else largest
-        near_ends = near_ends or bool(((sizes > _NEAR_ENDS) | (sizes < 1 / _NEAR_ENDS)).any())
-    both = own.isfinite() & other.isfinite()
-    far = (own - other).abs() > rounding * largest
+def _too_far(own: Tensor, other: Tensor, tolerance: Tolerance) -> Tensor:
+    largest_input, ends_of_inputs = _extent(tolerance.inputs)
+    largest, ends = _extent([own, other])
+    largest = max(largest, largest_input if tolerance.is_of_inputs else min(1.0, largest_input))
+    far = (own - other).abs() > tolerance.rounding * largest
     same = (own == other) | (own.isnan() & other.isnan())
-    return torch.where(both, far, ~same & (not near_ends))
+    return torch.where(own.isfinite() & other.isfinite(), far, ~same & (not (ends or ends_of_inputs)))
+
+
+def _extent(tensors: Sequence[Tensor]) -> tuple[float, bool]:
+    """The largest finite number, and whether some are near the ends of what floats hold."""
+    largest, ends = 0.0, False
+    for each in tensors:
+        sizes = each.double().abs()
+        sizes = sizes[sizes.isfinite() & (sizes > 0)]
+        if len(sizes):
+            largest = max(largest, float(sizes.max()))
+            ends = ends or bool(((sizes > _NEAR_ENDS) | (sizes < 1 / _NEAR_ENDS)).any())
+    return largest, ends

@@ -23,6 +23,7 @@ from assay.tally.sums.fingerprints import (
     of_limbs_at,
     of_places,
     of_table,
+    reduced,
     residues,
     residues_at,
     times,
@@ -134,7 +135,7 @@ class ClusterSums(Tally):
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
         of_rows = batch.memoize(self, self._terms)
-        factors = [residues(each) for each in (of_rows.values, of_rows.weights_of_values) if each is not None]
+        factors = [reduced(residues(each)) for each in (of_rows.values, of_rows.weights_of_values) if each is not None]
         found = [residues_at(times(*factors), of_rows.channel), times(*factors, factors[0]).sum()]
         if of_rows.weights is not None:
             found.append(residues_at(residues(of_rows.weights), of_rows.cluster))

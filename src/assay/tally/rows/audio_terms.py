@@ -42,6 +42,7 @@ class AudioTerm(RowTerm):
 
     name: str
     """What the number is called, for the columns of per-sample values."""
+    rounding = 2.0**-10  # of a signal that is nearly its target few digits are left
 
     @property
     def invalid(self) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ class ImageTerm(RowTerm):
     """A number of each image; or, where `bounded`, the fixed-point mean of a map of it, int64 in units of 2**-50."""
 
     chunk_scale = 64
+    rounding = 2.0**-10  # of windows that are nearly constant few digits are left
     bounded: bool = True
     name: str
     """What the number is called, for the columns of per-sample values."""

@@ -26,6 +26,7 @@ from assay.tally.sums.fingerprints import (
     of_limbs_at,
     of_places,
     of_table,
+    reduced,
     residues,
     residues_at,
     times,
@@ -155,7 +156,7 @@ class Confidence(Tally):
         of_rows = self._binned(self.data.with_probabilities(batch), compiled=False)
         place, counted, right = of_rows.place, of_rows.counted, of_rows.right
         cells = torch.stack([2 * place, 2 * place + 1])
-        factors = [residues(each) for each in (of_rows.values, of_rows.weights) if each is not None]
+        factors = [reduced(residues(each)) for each in (of_rows.values, of_rows.weights) if each is not None]
         found = [residues_at(times(*factors), place)]
         if of_rows.weights is not None:
             found.append(residues_at(factors[1], cells[0]) + residues_at(factors[1] * right, cells[1]))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -45,12 +46,13 @@ class Fingerprint:
     """What was added to a state.
 
     Attributes:
-        places: int64 of shape `()`: the sum of the mixed places, modulo 2 ** 64.
+        places: int64 of shape `()`, or what is known of a batch as an integer: the sum of the mixed places, modulo
+            2 ** 64.
         residues: int64 `(sums,)`: sums of residues modulo `PRIME`, not reduced.
         keys: int64 `(keys,)`: the largest integers of each kind; None for a tally that has none.
     """
 
-    places: Tensor
+    places: Tensor | int
     residues: Tensor
     keys: Tensor | None = None
 
@@ -65,14 +67,16 @@ class Fingerprint:
 
     def add(self, other: Fingerprint) -> None:
         """Add that of a batch, in place."""
+        assert isinstance(self.places, Tensor), "what adds up is on the device"
         self.places.add_(other.places)
         if len(self.residues):
-            self.residues.copy_(_folded(self.residues + other.residues))
+            self.residues.add_(_folded(other.residues))  # each below 2 ** 32: there is room for 2 ** 31 batches
         if self.keys is not None and other.keys is not None:
             self.keys.copy_(torch.where(other.keys > self.keys, other.keys, self.keys))
 
     def on_host(self) -> Fingerprint | None:
         """A copy on the CPU; None where it did not arrive whole."""
+        assert isinstance(self.places, Tensor), "what adds up is on the device"
         mark = self.places.new_full((1,), _MARK)
         keys = [] if self.keys is None else [self.keys]
         sent = to_host(torch.cat([mark, self.places.view(1), self.residues, *keys, mark]))
@@ -149,6 +153,17 @@ def of_table(counts: Tensor) -> Tensor:
     return of_places(places, flat[places])
 
 
+def of_equal_counts(cells: int, count: int) -> int:
+    """The same of a table with this count in every cell, which is known on the CPU: an int64."""
+    total = count * _sum_of_places(cells) + (1 << 63)
+    return total % (1 << 64) - (1 << 63)
+
+
+@lru_cache(maxsize=64)
+def _sum_of_places(cells: int) -> int:
+    return int(of_places(torch.arange(cells, device="cpu")))
+
+
 def of_table_at(counts: Tensor) -> Tensor:
     """The same of a small table, zeros included: no value is read."""
     flat = counts.reshape(-1)
@@ -179,12 +194,26 @@ def residues(values: exact.Parts) -> Tensor:
 
 
 def times(*factors: Tensor) -> Tensor:
-    """The residues of products of numbers of order 1 from theirs: no product of significands is used."""
+    """The residues of products of numbers of order 1 from theirs: no product of significands is used.
+
+    Those of one factor are taken as they are; of several, each must be below `PRIME`.
+    """
     found = factors[0]
     for order, factor in enumerate(factors[1:], 1):
         unit = exact.origin(order) + exact.origin(1) - exact.origin(order + 1)
-        found = _folded(_folded(_folded(found).remainder(PRIME) * _folded(factor).remainder(PRIME)) << unit % 31)
+        found = _folded(_folded((found if order == 1 else found.remainder(PRIME)) * factor) << unit % 31)
     return found
+
+
+def of_product(*factors: exact.Parts) -> Tensor:
+    """The residues of products of numbers of order 1."""
+    found = [residues(each) for each in factors]
+    return times(*(found if len(found) == 1 else map(reduced, found)))
+
+
+def reduced(found: Tensor) -> Tensor:
+    """The same residues below `PRIME`, as factors are."""
+    return found.remainder(PRIME)
 
 
 def residues_at(found: Tensor, places: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from assay.tally.conservation import BrokenLaw, HostCount, Laws, at_most, equal,
 from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact
 from assay.tally.sums.exact import Number
-from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize, of_limbs, of_table_at, residues, times
+from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize, of_limbs, of_product, of_table_at, residues
 from assay.tally.term_log import ROUNDING
 from assay.triton_kernels import sums as triton_sums
 
@@ -59,7 +59,7 @@ class RowValues:
         """These, or those that a device computed of the same batch."""
         counted = [] if self.counted is None else [self.counted]
         tensors = [*self.values, *counted, *self.invalid]
-        tensors = batch.rounded(term, tensors, term.rounding)
+        tensors = batch.rounded(term, tensors, term.rounding, term.is_of_inputs)
         rest = tensors[len(self.values) + len(counted) :]
         return RowValues(
             *tensors[: len(self.values)], counted=tensors[len(self.values)] if counted else None, invalid=rest
@@ -77,6 +77,8 @@ class RowTerm(ABC):
     """See `Tally.chunk_scale`."""
     rounding: float = ROUNDING
     """How far apart two devices may compute the numbers, as a part of the largest; 0 where they have the same bits."""
+    is_of_inputs: bool = False
+    """Whether that is a part of the largest input, too, as of differences of nearly equal inputs."""
     not_finite: str = ""
     """What to warn of if numbers are NaN or infinite; empty where infinity is a value, and NaN is in `invalid`."""
 
@@ -228,7 +230,7 @@ class RowSums(Tally):
         weights = self._weights(batch, rows)
         found = [residues(exact.parts(weights[:, None])).sum(0)] if weights is not None else []
         for factors in self._factors(rows, weights):
-            product = times(*(residues(exact.parts(factor.contiguous())) for factor in factors))
+            product = of_product(*(exact.parts(factor.contiguous()) for factor in factors))
             found += [product.sum(0), _not_finite(factors[0])]
         together = torch.cat(found)
         count = len(rows.values[0])

@@ -33,7 +33,7 @@ from assay.tally.conservation import HostCount, Laws
 from assay.tally.layout_checks import check_as_preds, check_weights
 from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact, modular_sums, sum_columns, sum_laws
-from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize, added, of_limbs, of_table_at
+from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize, added, of_equal_counts, of_limbs, of_table_at
 from assay.tally.sums.terms import (
     PREDS,
     WEIGHTS,
@@ -155,9 +155,10 @@ class Sums(Tally):
         terms = [term for of_order in self._by_order.values() for term in of_order]
         found = [torch.stack([term.residues(chunk).sum(0) for term in terms]).view(-1) for chunk in chunks]
         uncounted = sum_columns.uncounted(columns, left_out)
+        if uncounted is None:
+            return Fingerprint(of_equal_counts(self._outputs, len(columns.preds)), added(found))
         counted = found[0].new_full((self._outputs,), len(columns.preds))
-        if uncounted is not None:
-            counted = counted - torch.count_nonzero(uncounted, 0)
+        counted = counted - torch.count_nonzero(uncounted, 0)
         if self.weighted and batch.weights is not None:
             counted = torch.cat([counted, torch.count_nonzero(bad_weights(batch.weights)).view(1)])
         return Fingerprint(of_table_at(counted), added(found))

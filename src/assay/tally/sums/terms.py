@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.tally.base import Batch
 from assay.tally.sums import exact
-from assay.tally.sums.fingerprints import residues, times
+from assay.tally.sums.fingerprints import reduced, residues, times
 from assay.tally.term_log import ROUNDING
 
 Argument = Literal["preds", "target", "weights"]
@@ -45,6 +45,10 @@ class Term(ABC):
     def residues(self, batch: Batch) -> Tensor:
         """The term of every row modulo a prime, as `fingerprints.residues` has it."""
         return residues(self.parts(batch))
+
+    def factor(self, batch: Batch) -> Tensor:
+        """The same of a term of order 1 as a factor of a product, computed once for all products."""
+        return batch.memoize(("factor", self), lambda b: reduced(self.residues(b)))
 
     @property
     @abstractmethod
@@ -89,7 +93,7 @@ class FloatTerm(Leaf):
 
     needs: str = "preds and target for which it is defined"
     rounding: float = ROUNDING
-    """How far apart two devices may compute it, as a part of the largest number; 0 where they have the same bits."""
+    """How far apart two devices may compute it, as a part of the largest term or input; 0 for the same bits."""
 
     @abstractmethod
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
@@ -100,7 +104,7 @@ class FloatTerm(Leaf):
         return (self, PREDS, TARGET)
 
     def values(self, batch: Batch) -> Tensor:
-        return batch.memoize(self, lambda b: b.rounded(self, [self._values(b)], self.rounding)[0])
+        return batch.memoize(self, lambda b: b.rounded(self, [self._values(b)], self.rounding, is_of_inputs=True)[0])
 
     def _values(self, batch: Batch) -> Tensor:
         preds, target = column(batch, "preds"), column(batch, "target")
@@ -134,7 +138,7 @@ class Product(Term):
         return [factor for of_term in both for factor in of_term]
 
     def residues(self, batch: Batch) -> Tensor:
-        return times(*(factor.residues(batch) for factor in self._factors))
+        return times(*(factor.factor(batch) for factor in self._factors))
 
     @property
     def addends(self) -> tuple[tuple[Factor, ...], ...]:
