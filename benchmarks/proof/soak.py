@@ -30,6 +30,8 @@ from assay.pretend import pretend
 from benchmarks.proof.rounding import OtherRounding
 
 CLASSES = 5
+STAGE_BYTES = 1 << 16
+"""Small, so that there are many flushes, of which some are drawn."""
 
 
 def meters() -> dict[str, Meter]:
@@ -37,22 +39,27 @@ def meters() -> dict[str, Meter]:
     of_classes = {"num_classes": CLASSES, "logits": True}
     return {
         "classes": Meter(
+            stage_bytes=STAGE_BYTES,
             accuracy=Accuracy(num_classes=CLASSES),
             f1=F1Score(num_classes=CLASSES),
             loss=LogLoss(**of_classes),
             auroc=AUROC(**of_classes, exact_up_to=1000),
             calibration=CalibrationError(**of_classes),
         ),
-        "numbers": Meter(mse=MeanSquaredError(), msle=MeanSquaredLogError(), deviance=TweedieDevianceScore(power=1.5)),
-        "rows": Meter(cosine=CosineSimilarity()),
-        "kept": Meter(rank=SpearmanCorrCoef()),
-        "values": Meter(largest=Max()),
+        "numbers": Meter(
+            stage_bytes=STAGE_BYTES,
+            mse=MeanSquaredError(),
+            msle=MeanSquaredLogError(),
+            deviance=TweedieDevianceScore(power=1.5),
+        ),
+        "rows": Meter(stage_bytes=STAGE_BYTES, cosine=CosineSimilarity()),
+        "kept": Meter(stage_bytes=STAGE_BYTES, rank=SpearmanCorrCoef()),
+        "values": Meter(stage_bytes=STAGE_BYTES, largest=Max()),
     }
 
 
-def batch(kind: str, generator: torch.Generator) -> tuple[torch.Tensor, ...]:
-    """Samples on the CPU, of 1 to 16 rows."""
-    rows = int(torch.randint(1, 17, (), generator=generator))
+def batch(kind: str, rows: int, generator: torch.Generator) -> tuple[torch.Tensor, ...]:
+    """Samples on the CPU."""
     if kind == "classes":
         scores = torch.randn(rows, CLASSES, generator=generator) * 3
         return scores, torch.randint(0, CLASSES, (rows,), generator=generator)
@@ -71,7 +78,10 @@ def soak(updates: int, device: str = "mps", seed: int = 0, read_every: int = 20_
     done, recounted, kinds = 0, 0, meters()
     with pretend(device), warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)
-        pools = {kind: [tuple(each.to(device) for each in batch(kind, generator)) for _ in range(64)] for kind in kinds}
+        sizes = [16] * 63 + [5]
+        pools = {
+            kind: [tuple(each.to(device) for each in batch(kind, rows, generator)) for rows in sizes] for kind in kinds
+        }
         with OtherRounding(device, seed) as rounding:
             while done < updates:
                 for kind, meter in kinds.items():

@@ -11,6 +11,7 @@ import torch
 from assay.errors import DeviceFaultError
 from assay.meter import Meter
 from assay.meter.law_checks import check_laws, of_batch
+from assay.metrics import FrechetDistance, Max, MaximumAbsoluteError, SpearmanCorrCoef
 from assay.metrics.aggregation.values import Mean, Variance
 from assay.metrics.classification.confusion import ConfusionMatrix
 from assay.metrics.classification.rates import Accuracy
@@ -22,6 +23,7 @@ from tally_laws import TALLY_CASES
 from thinning import every
 
 every_case = every(TALLY_CASES)
+A = torch.arange(8.0)
 BAD = (math.nan, math.inf, -math.inf, -1, 2.5, 99, 1e30, 1e-42, 0)
 
 
@@ -118,6 +120,43 @@ def test_a_sum_of_squares_below_that_of_the_sum_is_refused(mps):
     assert "squares" in str(fault_of(meter, "sums2", lambda sums: sums.zero_()))
 
 
+@pytest.mark.parametrize(
+    ("metric", "field", "change", "said"),
+    [
+        (SpearmanCorrCoef(), "samples", lambda store: store.blocks()[0]["preds"][3].add_(1), "checksum"),
+        (SpearmanCorrCoef(), "samples", lambda store: store.blocks()[0]["target"][:2].copy_(A[:2].flip(0)), "checksum"),
+        (Max(), "extremes", lambda keys: keys[0].sub_(1), "largest"),
+        (Max(), "count", lambda count: count.sub_(1), "places"),
+        (MaximumAbsoluteError(), "errors", lambda keys: keys[0].sub_(1), "largest"),
+    ],
+)
+def test_samples_and_extremes_that_a_device_changes_are_refused(metric, field, change, said, mps):
+    meter = Meter(metric)
+    meter.update(*(each.to(mps) for each in (A, A.flip(0))[: 1 if isinstance(metric, Max) else 2]))
+    assert said in str(fault_of(meter, field, change))
+    unchecked = Meter(metric, fingerprints=False, recount="off")
+    unchecked.update(*(each.to(mps) for each in (A, A.flip(0))[: 1 if isinstance(metric, Max) else 2]))
+    (states,) = unchecked.device_states().values()
+    change(states[0][field])
+    unchecked.compute()
+
+
+@pytest.mark.parametrize("field", ["sums", "products", "count", "rounded"])
+def test_moments_of_features_that_a_device_changes_are_refused(field, mps):
+    generator = torch.Generator().manual_seed(0)
+    features, target = torch.rand(40, 3, generator=generator), torch.randint(0, 2, (40,), generator=generator)
+    meter = Meter(distance=FrechetDistance(num_features=3, feature_range=1.0))
+    for k in range(0, 40, 8):
+        meter.update(features[k : k + 8].to(mps), target[k : k + 8].to(mps))
+        meter.states()
+
+    def move_one(table):
+        table.view(-1)[1] += 1
+        table.view(-1)[0] -= field != "rounded"  # of which there are none
+
+    assert "fingerprint" in str(fault_of(meter, field, move_one))
+
+
 def test_what_the_cpu_counts_is_not_checked_at_a_read():
     meter = Meter(mean=Mean())
     meter.update(torch.ones(3))
@@ -169,20 +208,18 @@ def test_parts_of_samples_that_several_processes_count_have_fingerprints_too(mps
 @pytest.mark.parametrize(
     ("metric", "data", "without", "operators"),
     [
-        (MeanSquaredError(), lambda: (torch.rand(65536), torch.rand(65536)), 116, 238),
-        (Accuracy(num_classes=10), lambda: (torch.rand(4096, 10), torch.randint(10, (4096,))), 11, 27),
+        (MeanSquaredError(), lambda: (torch.rand(65536), torch.rand(65536)), 116, 169),
+        (Accuracy(num_classes=10), lambda: (torch.rand(4096, 10), torch.randint(10, (4096,))), 11, 21),
     ],
 )
 def test_a_fingerprint_adds_the_operators_that_the_page_says_and_waits_for_none(
-    metric, data, without, operators, mps, monkeypatch, count_ops
+    metric, data, without, operators, mps, count_ops
 ):
     page = (Path(__file__).parents[2] / "docs/proof.md").read_text("utf-8")
     assert f"{operators} operators instead of {without}" in page or f"{operators} instead of {without}" in page
     batch, found = [each.to(mps) for each in data()], []
-    for nothing in (False, True):
-        if nothing:
-            monkeypatch.setattr("assay.meter.device_counts.no_fingerprints", lambda tallies, _: [None] * len(tallies))
-        meter = Meter(metric=metric, stage_bytes=0)
+    for fingerprints in (True, False):
+        meter = Meter(metric=metric, stage_bytes=0, fingerprints=fingerprints)
         meter.update(*batch)
         with count_ops() as counts:
             meter.update(*batch)

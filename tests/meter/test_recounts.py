@@ -147,6 +147,32 @@ def test_sampled_flushes_are_drawn_by_their_own_generator(mps, monkeypatch):
     assert torch.equal(torch.get_rng_state(), states[1])
 
 
+def test_a_fault_in_some_flushes_is_found_with_the_probability_that_the_page_says(monkeypatch):
+    monkeypatch.setattr(recounts, "RATE", 0.05)
+    batch = Meter(Accuracy(num_classes=4)).arguments(*scores(2), None, {})
+    found = 0
+    for seed in range(2000):
+        drawing = recounts.Recounts("sampled", _random=random.Random(seed))
+        drawing.expect("a layout")
+        drawn = [bool(drawing.of_batch(batch)) for _ in range(20)]
+        assert drawn[0]
+        found += any(drawn[k] for k in (3, 7, 19))
+    expected, spread = 2000 * (1 - 0.95**3), (2000 * 0.95**3 * (1 - 0.95**3)) ** 0.5
+    assert abs(found - expected) < 4 * spread
+
+
+def test_an_update_that_fails_is_no_reason_to_accuse_the_device(mps, monkeypatch):
+    meter, of = Meter(MeanSquaredError()), batches(torch.rand(60), torch.rand(60))
+    meter.update(*of[0])
+    monkeypatch.setattr(recounts.KeptRows, "of", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        meter.update(*of[1])
+    monkeypatch.undo()
+    meter.update(*of[2])
+    expected = counted(Meter(MeanSquaredError()), [[each.to("cpu") for each in of[k]] for k in (0, 2)])
+    assert bits(meter.states()) == bits(expected.states())
+
+
 def test_memory_is_bounded(mps, monkeypatch):
     monkeypatch.setattr(recounts, "KEPT_BYTES", 1 << 12)
     of = batches(*scores(4000), rows=40)

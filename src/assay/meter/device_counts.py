@@ -184,7 +184,7 @@ class DeviceCounts:
         if self._staged:
             buffers, (rows, names) = iter(self._buffers), self._staged_rows
             staged = Arguments([None if each is None else next(buffers)[: self._staged] for each in rows], names)
-            self._count(staged, () if self.recounts is None else self.recounts.of_stage())
+            self._count(staged, () if self.recounts is None else self.recounts.of_stage(self._staged))
             self._staged = 0
 
     def _count(self, batch: Arguments, kept: Sequence[KeptRows] = ()) -> None:

@@ -174,10 +174,10 @@ class Recounts:
         self._bytes_staged += self._staged[-1].nbytes
         return self._bytes_staged >= KEPT_BYTES
 
-    def of_stage(self) -> list[KeptRows]:
-        """The rows that were staged until now; none where their flush was not drawn."""
-        staged, self._staged = self._staged, None
-        return staged or []
+    def of_stage(self, rows: int) -> list[KeptRows]:
+        """The rows that were staged until now, so many; none where their flush was not drawn, or an update failed."""
+        staged, self._staged = self._staged or [], None
+        return staged if sum(map(len, staged)) == rows else []
 
     def wait(self, rows: Sequence[KeptRows], states: Sequence[State], terms: RecordedTerms) -> None:
         """Count these rows once more at the next read."""
