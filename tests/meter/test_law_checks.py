@@ -152,7 +152,7 @@ def test_moments_of_features_that_a_device_changes_are_refused(field, mps):
 
     def move_one(table):
         table.view(-1)[1] += 1
-        table.view(-1)[0] -= field != "rounded"  # of which there are none
+        table.view(-1)[0] -= int(field != "rounded")  # of which there are none
 
     assert "fingerprint" in str(fault_of(meter, field, move_one))
 
