@@ -12,7 +12,7 @@ from assay.errors import ConfigError, DeviceFaultError
 from assay.meter import Meter, recounts
 from assay.metrics import AUROC, Accuracy, LogLoss, Max, MeanSquaredError, SpearmanCorrCoef
 from assay.pretend import pretend
-from assay.tally.term_log import Tolerance, difference
+from assay.tally.term_log import TermTolerance, difference
 from laws import bits
 
 FAULTS = {kind.name: kind for kind in KINDS}
@@ -236,25 +236,27 @@ def test_a_fresh_meter_has_the_same_options():
 
 def test_terms_are_equal_within_their_rounding():
     one = torch.tensor([1.0, -2.0, torch.nan, torch.inf, 0.0])
-    near = Tolerance(2.0**-14)
+    near = TermTolerance(2.0**-14)
     assert difference(one, one * (1 + 1e-6), near) == ""
     assert difference(one, one * (1 + 1e-6)) != ""
     for place, value in ((0, 1.1), (0, torch.nan), (2, 1.0), (3, 3.0), (4, -0.1)):
         other = one.clone()
         other[place] = value
         assert difference(one, other, near)
-    assert difference(one, one.double(), Tolerance(1.0)) != ""
-    assert difference(torch.tensor([True]), torch.tensor([False]), Tolerance(0.5))
+    assert difference(one, one.double(), TermTolerance(1.0)) != ""
+    assert difference(torch.tensor([True]), torch.tensor([False]), TermTolerance(0.5))
 
 
 def test_how_large_inputs_are_decides_how_far_off_terms_may_be():
     terms, inputs = (torch.tensor([1e-4]), torch.tensor([1.3e-4])), [torch.tensor([1e3])]
-    assert not difference(*terms, Tolerance(2.0**-14, is_of_inputs=True, inputs=inputs))
-    assert not difference(*terms, Tolerance(2.0**-14, inputs=inputs))  # as of 1
-    assert difference(*terms, Tolerance(2.0**-14, inputs=[torch.tensor([1e-3])]))
+    assert not difference(*terms, TermTolerance(2.0**-14, is_of_inputs=True, inputs=inputs))
+    assert not difference(*terms, TermTolerance(2.0**-14, inputs=inputs))  # as of 1
+    assert difference(*terms, TermTolerance(2.0**-14, inputs=[torch.tensor([1e-3])]))
     log_of_subnormal = torch.tensor([-torch.inf]), torch.tensor([-92.0])
-    assert difference(*log_of_subnormal, Tolerance(2.0**-14))
-    assert not difference(*log_of_subnormal, Tolerance(2.0**-14, inputs=[torch.tensor([1e-40])]))  # 0 on some devices
+    assert difference(*log_of_subnormal, TermTolerance(2.0**-14))
+    assert not difference(
+        *log_of_subnormal, TermTolerance(2.0**-14, inputs=[torch.tensor([1e-40])])
+    )  # 0 on some devices
 
 
 def test_a_summary_says_what_recounts_are_worth():

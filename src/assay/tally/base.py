@@ -21,7 +21,7 @@ from torch import Tensor
 from assay.tally.conservation import HostCount, Laws
 from assay.tally.ragged import Ragged
 from assay.tally.row_cells import RowCells
-from assay.tally.term_log import TermLog, Tolerance
+from assay.tally.term_log import TermLog, TermTolerance
 
 if TYPE_CHECKING:
     from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize
@@ -111,7 +111,7 @@ class Batch:
         if self.terms is None:
             return list(terms)
         inputs = [each for each in (self.preds, self.target, *self.columns.values()) if each is not None]
-        return self.terms.passed(key, terms, Tolerance(rounding, is_of_inputs, inputs))
+        return self.terms.passed(key, terms, TermTolerance(rounding, is_of_inputs, inputs))
 
     def has(self, key: Hashable) -> bool:
         """Whether something was made with this key."""

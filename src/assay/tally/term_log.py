@@ -25,7 +25,7 @@ _NEAR_ENDS = 2.0**100
 Key = tuple[int, Hashable]
 
 
-class Tolerance(NamedTuple):
+class TermTolerance(NamedTuple):
     """How far apart sound devices may compute a term.
 
     Attributes:
@@ -39,7 +39,7 @@ class Tolerance(NamedTuple):
     inputs: Sequence[Tensor] = ()
 
 
-EXACT = Tolerance()
+EXACT = TermTolerance()
 """The same bits."""
 
 
@@ -53,7 +53,7 @@ class TermLog(ABC):
     tally = 0
 
     @abstractmethod
-    def passed(self, key: Hashable, terms: Sequence[Tensor], tolerance: Tolerance) -> list[Tensor]:
+    def passed(self, key: Hashable, terms: Sequence[Tensor], tolerance: TermTolerance) -> list[Tensor]:
         """The terms to count.
 
         Args:
@@ -69,7 +69,7 @@ class RecordedTerms(TermLog):
     def __init__(self) -> None:
         self.kept: dict[Key, list[list[Tensor]]] = {}
 
-    def passed(self, key: Hashable, terms: Sequence[Tensor], tolerance: Tolerance) -> list[Tensor]:
+    def passed(self, key: Hashable, terms: Sequence[Tensor], tolerance: TermTolerance) -> list[Tensor]:
         self.kept.setdefault((self.tally, key), []).append([each.detach() for each in terms])
         return list(terms)
 
@@ -92,7 +92,7 @@ class ReplayedTerms(TermLog):
         }
         self.differs: dict[int, str] = {}
 
-    def passed(self, key: Hashable, terms: Sequence[Tensor], tolerance: Tolerance) -> list[Tensor]:
+    def passed(self, key: Hashable, terms: Sequence[Tensor], tolerance: TermTolerance) -> list[Tensor]:
         known = self._terms.get((self.tally, key))
         if known is None:
             return list(terms)
@@ -105,7 +105,7 @@ class ReplayedTerms(TermLog):
         return here
 
 
-def difference(own: Tensor, other: Tensor, tolerance: Tolerance = EXACT) -> str:
+def difference(own: Tensor, other: Tensor, tolerance: TermTolerance = EXACT) -> str:
     """How the first number that is too far off reads in two tensors on the CPU; empty where they agree."""
     if (own.shape, own.dtype) != (other.shape, other.dtype):
         return f"{other.dtype} of shape {tuple(other.shape)} for {own.dtype} of shape {tuple(own.shape)}"
@@ -122,7 +122,7 @@ def _bits(x: Tensor) -> Tensor:
     return x.contiguous().view({2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()])
 
 
-def _too_far(own: Tensor, other: Tensor, tolerance: Tolerance) -> Tensor:
+def _too_far(own: Tensor, other: Tensor, tolerance: TermTolerance) -> Tensor:
     largest_input, ends_of_inputs = _extent(tolerance.inputs)
     largest, ends = _extent([own, other])
     largest = max(largest, largest_input if tolerance.is_of_inputs else min(1.0, largest_input))

@@ -62,7 +62,7 @@ class Moments:
         return 2.0 ** (self.unit - 1) * math.sqrt(self.rounded / (self.count - 1))
 
 
-class _Found(NamedTuple):
+class _IntegerRows(NamedTuple):
     """Rows as they are kept, their groups, how many of their features are rounded, and where they are invalid."""
 
     rows: dict[str, Tensor]
@@ -142,7 +142,7 @@ class FeatureMoments(Tally):
             self._pour(state)
             state["rows"] = store.emptied()
 
-    def _found(self, batch: Batch) -> _Found:
+    def _found(self, batch: Batch) -> _IntegerRows:
         """The rows of a batch as integers, and what is wrong with them."""
         features, target = batch.preds, batch.needed_target.to(torch.int64)
         if features.dtype != torch.float64:
@@ -162,7 +162,7 @@ class FeatureMoments(Tally):
             rows["weights"] = torch.where(bad | fraction, 0, weights).to(torch.int64)
             wrong += [bad, fraction]
             rounded = rounded * rows["weights"]
-        return _Found(rows, group, rounded, wrong)
+        return _IntegerRows(rows, group, rounded, wrong)
 
     @property
     def fingerprint_size(self) -> FingerprintSize | None:

@@ -22,7 +22,7 @@ _KINDS = ("float32", "halves", "float64", "integer")
 _MIDDLE = 1 << 31  # added to the 32 bits of a key's lower half, so that they are not negative
 
 
-class _Found(NamedTuple):
+class _ErrorKeys(NamedTuple):
     """For each kind the keys of the errors; and where elements have no weight, are not finite, or not held exactly."""
 
     keys: dict[str, Tensor]
@@ -100,7 +100,7 @@ class LargestError(Tally):
         counts = of_table_at(torch.cat([state[name] for name in ("count", "invalid", "inexact")]))
         return Fingerprint(counts, counts.new_zeros(0), state["errors"])
 
-    def _found(self, batch: Batch) -> _Found:
+    def _found(self, batch: Batch) -> _ErrorKeys:
         """The errors of all elements as keys, and what is wrong with them."""
         preds, target = batch.preds.reshape(-1), batch.needed_target.reshape(-1)
         weightless = elements_without_weight(batch)
@@ -110,7 +110,7 @@ class LargestError(Tally):
         if not floats:
             large, small = _ordered(preds.long(), target.long())
             # Unsigned: what passes 63 bits wraps, and the flip orders it.
-            return _Found({"integer": (large - small) ^ _NONE}, weightless)
+            return _ErrorKeys({"integer": (large - small) ^ _NONE}, weightless)
         dtype, inexact = torch.float64 if torch.float64 in floats else torch.float32, None
         for whole in (x for x in (preds, target) if x.dtype.itemsize == 8 and not x.dtype.is_floating_point):
             inexact = torch.ne(whole.to(dtype).long(), whole)
@@ -118,7 +118,7 @@ class LargestError(Tally):
         finite = (large < math.inf) & (small > -math.inf)
         large, small = large.where(finite, 0), small.where(finite, 0)
         by_kind = {"float64": keys(large - small)} if dtype == torch.float64 else _exact_keys(large, small)
-        return _Found(by_kind, weightless, ~finite, inexact)
+        return _ErrorKeys(by_kind, weightless, ~finite, inexact)
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         invalid, inexact = int(state["invalid"]), int(state["inexact"])
