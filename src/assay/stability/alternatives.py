@@ -48,14 +48,9 @@ def check_dtype(comparer: Comparer) -> StabilityCheck:
     if gap.ulps <= MOST_LOST:
         return comparer.row("dtype", compared, "same bits" if gap.sample is None else "rounding", gap, None)
     place = _first_loss(comparer, gap)
-    cause = (
-        f"digits are lost, by cancellation or a long sum: {name} has a relative error of {_error(comparer, gap):.1g}"
-    )
+    wrong = gap.ulps * spacing(comparer.dtype)
+    cause = f"digits are lost, by cancellation or a long sum: outputs in {name} are wrong by {wrong:.1g}"
     return comparer.row("dtype", compared, "depends", gap, place, cause=cause)
-
-
-def _error(comparer: Comparer, gap: OutputGap) -> float:
-    return gap.ulps * spacing(comparer.dtype)
 
 
 def _coarse(comparer: Comparer) -> FirstDifference | None:
@@ -73,9 +68,8 @@ def _first_loss(comparer: Comparer, gap: OutputGap) -> FirstDifference | None:
     run = lambda given: runner.outputs(model, given, len(group))  # noqa: E731
     try:
         exact = traced(run, model, runner.arguments(group, torch.float64), len(group), gap.sample)
-        return first_difference(
-            comparer.trace(runner.fresh(), group, gap.sample), exact.as_dtype(torch.float64, comparer.dtype), MOST_LOST
-        )
+        own = comparer.trace(runner.fresh(), group, gap.sample)
+        return first_difference(own, exact.as_dtype(torch.float64, comparer.dtype), MOST_LOST)
     except Exception:  # as in `Comparer.locate`
         return None
 

@@ -42,13 +42,13 @@ def check_stability(
 ) -> Stability:
     """Whether a model gives the same outputs for the same samples when what should not matter changes.
 
-    Changed are, one at a time: nothing (repeats), the batch size (1 and 7), the order of the samples, their neighbours in the
-    batch, padding, the number of threads, the dtype (float64), and on demand `torch.compile` and other forms of the
-    model. Copies of the model are run, each in the state in which it was given.
+    Changed are, one at a time: nothing (repeats), the batch size (1 and 7), the order of the samples, their
+    neighbours in the batch, padding, the number of threads, the dtype (float64), and on demand `torch.compile` and
+    other forms of the model. Copies of the model are run, each in the state in which it was given.
 
-    A difference of up to 64 ulps (units in the last place of the largest output of a sample) is rounding. So is a larger one
-    of which a float64 copy, with the same change, shows less than 2^-20. All else depends on what was changed. Of
-    repeats, any difference counts. Of float64, more than 1,024 ulps count: the model loses digits.
+    A difference of up to 64 ulps (units in the last place of the largest output of a sample) is rounding. So is a
+    larger one of which a float64 copy, with the same change, shows less than 2^-20. All else depends on what was
+    changed. Of repeats, any difference counts. Of float64, more than 1,024 ulps count: the model loses digits.
 
     Args:
         model: what is called: a module, an exported program or a function.
@@ -143,8 +143,7 @@ def _rest(
 
 def _notes(comparer: Comparer, mode: str, compile: bool, against: Mapping[str, Any] | None) -> list[str]:
     notes = [
-        f"{comparer.rows} samples. Rounding: up to 64 ulps, or a difference that a float64 copy removes; of repeats, any "
-        "difference counts."
+        f"{comparer.rows} samples. Rounding: up to 64 ulps, or a difference that a float64 copy removes.",
     ]
     if comparer.no_float64:
         notes.append(f"No float64 copy: {comparer.no_float64}.")

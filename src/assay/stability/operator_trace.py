@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from typing import Any
 
 import torch
@@ -191,12 +192,27 @@ def traced(run: Callable[[Any], object], model: Any, arguments: Any, rows: int, 
 
 def first_difference(one: OperatorTrace, other: OperatorTrace, most_ulps: float) -> FirstDifference | None:
     """The first operator, or else the first module, whose results differ by more than so many ulps."""
-    for first, second in zip(one.operators, other.operators, strict=False):
-        if (first.name, first.module) != (second.name, second.module):
-            return _first_module(one, other, most_ulps) or FirstDifference(first.name, first.module, "operators")
-        if kind := _difference(first, second, most_ulps):
-            return FirstDifference(first.name, first.module, kind)
+    names = [[(each.name, each.module) for each in trace.operators] for trace in (one, other)]
+    branch: FirstDifference | None = None  # other operators, as long as nothing after them agrees
+    for tag, low, high, first, last in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
+        ours, theirs = one.operators[low:high], other.operators[first:last]
+        if tag != "equal":
+            branch = branch or _branch((ours or theirs)[0])
+            continue
+        for mine, its in zip(ours, theirs, strict=True):
+            if kind := _difference(mine, its, most_ulps):
+                return branch or FirstDifference(mine.name, mine.module, kind)
+            branch = None if _are_comparable(mine, its) else branch
     return _first_module(one, other, most_ulps)
+
+
+def _branch(first: TracedOperator) -> FirstDifference:
+    is_of_dtype = first.name == "_to_copy" and first.dtype.is_floating_point
+    return FirstDifference(first.name, first.module, "dtype" if is_of_dtype else "operators")
+
+
+def _are_comparable(one: TracedOperator, other: TracedOperator) -> bool:
+    return one.value is not None and other.value is not None and one.value.shape == other.value.shape
 
 
 def _first_module(one: OperatorTrace, other: OperatorTrace, most_ulps: float) -> FirstDifference | None:

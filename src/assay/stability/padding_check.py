@@ -11,7 +11,7 @@ from assay.stability.padding import ADDED, PaddedInputs, padded, valid_outputs
 from assay.stability.result import StabilityCheck
 from assay.stability.samples import SampledInputs
 
-_NONE = "no input is named attention_mask, mask or key_padding_mask; without a mask, pass padding=, the token that is padding"
+_NONE = "no input is named attention_mask, mask or key_padding_mask, and no token is said to be padding (padding=0)"
 
 
 def check_padding(comparer: Comparer, model: Any, samples: SampledInputs, padding: int | None) -> StabilityCheck:

@@ -66,7 +66,5 @@ def check_inputs(comparer: Comparer, samples: SampledInputs) -> StabilityCheck:
     runner.outputs(runner.fresh(), arguments, len(group))
     changed = [digest(each) for each in leaves(arguments)] != before
     verdict = "depends" if changed else "same bits"
-    cause = (
-        "the model changes its input in place: whoever uses the batch afterwards has other values" if changed else ""
-    )
+    cause = "the model changes its input in place" if changed else ""
     return StabilityCheck("inputs", "the batch before and after a call", verdict, cause=cause)

@@ -21,7 +21,7 @@ def compare_predictions(first: Any, second: Any, *, preds: str = "", title: str 
     A difference of up to 64 ulps is rounding. Float64 values that are all numbers of float32 are judged as float32.
 
     Args:
-        first: predictions, a row a sample: a tensor, or a file of them (``.npy``, ``.npz``, ``.safetensors``, ``.parquet``, ...).
+        first: predictions, a row a sample: a tensor, or a file of them, such as .npy, .npz, .safetensors or .parquet.
         second: the same of another run.
         preds: the name of the array or column in files.
         title: of the result.
@@ -44,10 +44,8 @@ def compare_predictions(first: Any, second: Any, *, preds: str = "", title: str 
     gap = gap_between(one, other, max(map(_spacing, (one, other))))
     verdict = verdict_of(gap, None)
     cause = "the second differs from the first by more than rounding" if verdict == "depends" else ""
-    row = StabilityCheck(
-        "predictions", "the second file with the first", verdict, gap.largest, gap.ulps, gap.rows, gap.flips, gap.sample,
-        cause=cause,
-    )  # fmt: skip
+    about = gap.largest, gap.ulps, gap.rows, gap.flips, gap.sample
+    row = StabilityCheck("predictions", "the second file with the first", verdict, *about, cause=cause)
     return Stability.of(title or "Stored predictions", [row], ["Rounding: up to 64 ulps of the dtype."])
 
 
