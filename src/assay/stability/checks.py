@@ -30,7 +30,7 @@ def check_stability(
     data: Any,
     *,
     samples: int = 64,
-    device: str | torch.device = "cpu",
+    device: str | torch.device = "auto",
     mode: str = "eval",
     inputs: Any = None,
     target: Any = None,
@@ -54,7 +54,7 @@ def check_stability(
         model: what is called: a module, an exported program or a function.
         data: a tensor, or what `assay.evaluate` takes.
         samples: how many of the first samples are used.
-        device: where the model is run; the float64 copy is run on the CPU.
+        device: where the model is run, as in `assay.evaluate`; the float64 copy is run on the CPU.
         mode: ``"eval"`` for evaluation mode, ``"as is"`` for the mode in which the model was given.
         inputs: which parts of a batch the model takes, as in `assay.evaluate`.
         target: which part of a batch is the target.
@@ -83,12 +83,13 @@ def check_stability(
     _check(samples, mode)
     model = as_model(unwrapped(model))
     options = EvaluateOptions(device=device, inputs=inputs, target=target, preds=preds, batch_size=samples)
-    chosen = read_samples(model, data, samples, options)
-    runner = ModelRunner(model, chosen, assign(device, homes(model)).device.value, mode)
     with random_state_unchanged():
+        chosen = read_samples(model, data, samples, options)
+        runner = ModelRunner(model, chosen, assign(device, homes(model)).device.value, mode)
         comparer = _comparer(runner, chosen.rows, float_dtype(model))
         checks = [*check_repeats(comparer), check_inputs(comparer, chosen)]
-        rest = _rest(comparer, model, chosen, padding, compile, against or {})
+        others = {name: as_model(unwrapped(other)) for name, other in (against or {}).items()}
+        rest = _rest(comparer, model, chosen, padding, compile, others)
         if comparer.is_repeatable:
             checks += [check() for _, check in rest]
         else:

@@ -126,7 +126,9 @@ class Comparer:
         is_needed: bool = False,
     ) -> StabilityCheck:
         """A comparison as a row of the result; the cause is looked for where none is given."""
-        if verdict == "depends" and not cause:
+        if verdict != "depends":
+            cause = ""
+        elif not cause:
             cause = cause_of(Observed(what, gap, place, self.state, self.drawn, self.runner.fresh()))
         return StabilityCheck(
             what, compared, verdict, gap.largest, gap.ulps, gap.rows, gap.flips, gap.sample,

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from assay.devices.modules import locations
 from assay.devices.placement import move, to_host
 from assay.errors import ShapeError, describe
 from assay.evaluation.data.batch import Arguments
@@ -64,7 +65,8 @@ class ModelRunner:
     def prepared(self, model: Any) -> Any:
         """A model on the device and in the mode in which copies are run."""
         if isinstance(model, nn.Module):
-            model.to(self._device)
+            if locations(model) - {self._device}:
+                model.to(self._device)
             if self._mode == "eval":
                 model.eval()
         return model

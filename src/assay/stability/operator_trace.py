@@ -64,7 +64,7 @@ class FirstDifference:
         return f"from {self.name} {where} on" if self.name else f"from {self.module or 'the model'} on"
 
 
-class OperatorTrace(TorchDispatchMode):
+class OperatorTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes what every operator gives for one sample of a batch.
 
     Only what is computed from the inputs or drawn at random is noted, as weights have no row a sample.
@@ -81,7 +81,7 @@ class OperatorTrace(TorchDispatchMode):
     """
 
     def __init__(self, model: Any, inputs: Any, rows: int, at: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._model, self._rows, self._at = model, rows, at
         self._of_inputs = {_storage(each) for each in tree_leaves(inputs) if isinstance(each, Tensor)}
         self._inside: list[str] = []
@@ -192,14 +192,14 @@ def traced(run: Callable[[Any], object], model: Any, arguments: Any, rows: int, 
 
 def first_difference(one: OperatorTrace, other: OperatorTrace, most_ulps: float) -> FirstDifference | None:
     """The first operator, or else the first module, whose results differ by more than so many ulps."""
-    names = [[(each.name, each.module) for each in trace.operators] for trace in (one, other)]
+    ours, theirs = ([(each.name, each.module) for each in trace.operators] for trace in (one, other))
     branch: FirstDifference | None = None  # other operators, as long as nothing after them agrees
-    for tag, low, high, first, last in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
-        ours, theirs = one.operators[low:high], other.operators[first:last]
+    for tag, low, high, first, last in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+        steps, others = one.operators[low:high], other.operators[first:last]
         if tag != "equal":
-            branch = branch or _branch((ours or theirs)[0])
+            branch = branch or _branch((steps or others)[0])
             continue
-        for mine, its in zip(ours, theirs, strict=True):
+        for mine, its in zip(steps, others, strict=True):
             if kind := _difference(mine, its, most_ulps):
                 return branch or FirstDifference(mine.name, mine.module, kind)
             branch = None if _are_comparable(mine, its) else branch

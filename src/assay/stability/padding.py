@@ -71,7 +71,7 @@ def padded(model: Any, arguments: Arguments, padding: int | None) -> PaddedInput
 
 def _valid(named: dict[str, Any], mask: str | None, padding: int | None, tokens: list[Tensor]) -> Tensor:
     if mask is None:
-        found: Tensor = tokens[0] != padding
+        found = tokens[0].ne(0 if padding is None else padding)
         return found if found.ndim == 2 else found.flatten(2).any(2)
     return _is_valid(named[mask], mask)
 

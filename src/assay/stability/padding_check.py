@@ -55,4 +55,4 @@ def _located(comparer: Comparer, more: PaddedInputs, given: Any, gap: OutputGap)
             traces.append(traced(run, model, arguments, rows, gap.sample).without_positions(more.length + ADDED))
         except Exception:  # as in `Comparer.locate`
             return None
-    return first_difference(*traces, MOST_ULPS)
+    return first_difference(traces[0], traces[1], MOST_ULPS)

@@ -10,7 +10,7 @@ from assay.stability.model_runner import random_states
 from assay.stability.model_state import changes, fingerprints
 from assay.stability.operator_trace import FirstDifference, first_difference
 from assay.stability.output_gap import OutputGap, gap_between
-from assay.stability.result import StabilityCheck
+from assay.stability.result import StabilityCheck, StabilityVerdict
 from assay.stability.samples import SampledInputs
 
 
@@ -37,7 +37,7 @@ def check_repeats(comparer: Comparer) -> list[StabilityCheck]:
 
 def _row(comparer: Comparer, compared: str, gap: OutputGap, locate: Any) -> StabilityCheck:
     place = None if gap.sample is None else _located(comparer, gap.sample, locate)
-    verdict = "same bits" if gap.sample is None else "depends"
+    verdict: StabilityVerdict = "same bits" if gap.sample is None else "depends"
     return comparer.row("repeat", compared, verdict, gap, place, is_needed=True)
 
 
@@ -65,6 +65,6 @@ def check_inputs(comparer: Comparer, samples: SampledInputs) -> StabilityCheck:
     before = [digest(each) for each in leaves(arguments)]
     runner.outputs(runner.fresh(), arguments, len(group))
     changed = [digest(each) for each in leaves(arguments)] != before
-    verdict = "depends" if changed else "same bits"
+    verdict: StabilityVerdict = "depends" if changed else "same bits"
     cause = "the model changes its input in place" if changed else ""
     return StabilityCheck("inputs", "the batch before and after a call", verdict, cause=cause)

@@ -107,8 +107,8 @@ class Stability(Record, Viewable, schema="assay.stability/1"):
         line = f"{self.outcome}: {plural(len(self.checks), 'check')}; exit code {self.exit_code}"
         verdict = Paragraph(Span(line, _OUTCOME_STYLES[self.outcome]))
         about = Bullets(tuple(_reasons(self.checks)))
-        blocks = (grid, *[about] * bool(about.items), *[Notes(self.notes)] * bool(self.notes), verdict)
-        return Document(f"{self.title}: {self.outcome}", (Chapter("", blocks),), level=3)
+        chapter = Chapter("", (grid, about, Notes(self.notes), verdict))
+        return Document(f"{self.title}: {self.outcome}", (chapter,), level=3)
 
 
 def _row(check: StabilityCheck) -> GridRow:

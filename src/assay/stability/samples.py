@@ -84,8 +84,10 @@ def _batches(
     if isinstance(data, Data):
         data, options = data.data, options_with(data, options, {})
     data, options = open_in_memory(data, options, needs)
+    if is_dataset(data):
+        return options, DataLoader(data, batch_size=count)
     check_iterable(data)
-    return options, DataLoader(data, batch_size=count) if is_dataset(data) else data
+    return options, data
 
 
 def _joined(parts: Iterator[Arguments], count: int) -> tuple[Arguments, int]:
@@ -96,12 +98,17 @@ def _joined(parts: Iterator[Arguments], count: int) -> tuple[Arguments, int]:
         added = row_count(more) or 0
         if _layout(found, rows) != _layout(more, added):
             break
-        rest = iter(_tensors(more))
-        found = mapped(found, lambda leaf, rest=rest: torch.cat([leaf, next(rest)]) if _is_rows(leaf) else leaf)
+        found = _appended(found, more)
         rows += added
     if found is None:
         return ((), {}), 0
     return (found if rows <= count else take(found, rows, slice(0, count))), min(rows, count)
+
+
+def _appended(found: Arguments, more: Arguments) -> Arguments:
+    rest = iter(_tensors(more))
+    args, kwargs = mapped(found, lambda leaf: torch.cat([leaf, next(rest)]) if _is_rows(leaf) else leaf)
+    return args, kwargs
 
 
 def _is_rows(leaf: Any) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from assay._atomic import reading
 from assay.data.files import open_path
 from assay.data.options import DataOptions, ModelNeeds
 from assay.errors import ConfigError, describe
@@ -52,6 +55,9 @@ def compare_predictions(first: Any, second: Any, *, preds: str = "", title: str 
 def _values(given: Any, preds: str) -> Tensor:
     if not isinstance(given, str | os.PathLike):
         return torch.as_tensor(given, device="cpu")
+    if os.fspath(given).endswith(".npy"):
+        with reading(Path(given), "an array that NumPy saved"):
+            return torch.as_tensor(np.load(given, allow_pickle=False), device="cpu")
     options = DataOptions(inputs=(preds,) if preds else (), target="")
     data = open_path(given, options, ModelNeeds(dtype=None, is_identity=True))
     batches = [_only(each, data.inputs, given) for each in data.data]

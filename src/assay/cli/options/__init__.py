@@ -27,6 +27,7 @@ from assay.cli.options.reports import (
     ImportCommand,
     PowerCommand,
     RankCommand,
+    StableCommand,
     VerifyCommand,
     ViewCommand,
 )
@@ -71,6 +72,7 @@ __all__ = [
     "SampleOptions",
     "SamplingOptions",
     "ScoreCommand",
+    "StableCommand",
     "VerifyCommand",
     "ViewCommand",
 ]
@@ -127,6 +129,12 @@ COMMANDS: dict[str, Command] = {
         "assay.cli.verify",
         DECIDE,
         "assay verify runs/a/report.json --data preds.parquet",
+    ),
+    "stable": Command(
+        StableCommand,
+        "assay.cli.stable",
+        DECIDE,
+        "assay stable nets:resnet --data held.npz --inputs x --against resnet.pt2",
     ),
     "import": Command(
         ImportCommand, "assay.cli.foreign_results", DECIDE, "assay import lm-eval results/model --out runs/a"

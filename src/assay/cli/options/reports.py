@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from assay._atomic import Location
-from assay.cli.declaration import argument, flag, option, several, string
-from assay.cli.options.base import JsonOptions, OutputOptions, seed_option
+from assay.cli.declaration import DATA, MODEL, argument, flag, option, several, string
+from assay.cli.options.base import JsonOptions, ModelOptions, OutputOptions, seed_option
 
 
 def _cluster() -> Any:
@@ -179,6 +179,49 @@ class VerifyCommand(OutputOptions):
     statement: Location | None = option("Write an in-toto Statement of a report that passed, to be signed.")
     evaluator: str = string("Name in the statement who ran the evaluation, by a URI.", metavar="URI")
     subject: Location | None = option("Make the statement about this file, such as weights; else about the report.")
+
+
+@dataclass(frozen=True)
+class StableCommand(ModelOptions, OutputOptions):
+    """Check whether a model gives the same outputs in other batches, orders, repeats, threads and dtypes.
+
+    Exit code 0: nothing but rounding. 1: outputs depend on one of these, and the likely cause is named.
+    2: not enough evidence, or an invalid option.
+
+    Without --data, MODEL and --against are two files of predictions for the same samples.
+    """
+
+    model: str = argument(
+        "The model: package.module:factory, a .pt2 program, TorchScript, weights, or a Hugging Face folder; without "
+        "--data a file of predictions.",
+        required="package.module:factory, a file or a folder",
+        is_path=True,
+    )
+    data: str = string(
+        "Run the model on these samples: package.module:function, a file or a folder, as assay evaluate takes them.",
+        panel=DATA,
+        is_path=True,
+        may_be_url=True,
+    )
+    samples: int = option("Use this many of the first samples.", default=64, least=2, panel=DATA)
+    inputs: tuple[str, ...] = several(
+        "Pass these parts of a sample to the model: names or positions, with commas.", panel=DATA, separator=","
+    )
+    target: str = string("Take this part of a sample as the target, which is no input.", panel=DATA)
+    text: tuple[str, ...] = several(
+        "Pass these columns through the tokenizer of a Hugging Face folder.", panel=DATA, separator=","
+    )
+    preds: str = string("Compare this part of the outputs, or this column of files.", panel=DATA)
+    padding: int | None = option("Take this token as padding, for a model without a mask.", panel=DATA)
+    as_is: bool = flag("Run the model in the mode in which it was made, not in evaluation mode.", panel=MODEL)
+    compile: bool = flag("Compare with torch.compile, too.", panel=MODEL)
+    against: tuple[str, ...] = several(
+        "Compare with this other form of the model: a .pt2 program, TorchScript, an .onnx file, ...; may be repeated.",
+        panel=MODEL,
+        is_path=True,
+    )
+    out: Location | None = option("Write the result as JSON.")
+    html: Location | None = option("Write the result as a self-contained page.")
 
 
 @dataclass(frozen=True)
