@@ -50,6 +50,15 @@ class Noise(Planted):
         return x + 0.01 * torch.randn_like(x)
 
 
+class OwnGenerator(Planted):
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(0)
+
+    def middle(self, x):
+        return x + 0.1 * torch.randn(x.shape, generator=self.generator, dtype=x.dtype)
+
+
 class PythonNoise(Planted):
     def middle(self, x):
         import random

@@ -36,6 +36,7 @@ PLANTED = {
     p.DropoutInTraining: ("repeat", r"dropout is active: 'drop' is in training mode"),
     p.FunctionalDropout: ("repeat", r"dropout is active .*pass training=self\.training"),
     p.Noise: ("repeat", r"random numbers without a seed: randn_like|random numbers without a seed: randn"),
+    p.OwnGenerator: ("repeat", r"random numbers without a seed: randn|'generator'"),
     p.PythonNoise: ("repeat", r"random numbers without a seed: Python's random"),
     p.ModuleInAList: ("repeat", r"dropout is active: eval\(\) does not reach 'branches\.0'.*nn\.ModuleList"),
     p.NormInADictionary: ("neighbours", r"batch norm 'branches\.norm'.*eval\(\) does not reach"),

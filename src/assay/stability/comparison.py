@@ -60,7 +60,7 @@ class Comparer:
         return [list(range(self.rows))]
 
     def float64_run(self, groups: Groups) -> Tensor | None:
-        """The outputs of a float64 copy for batches; None where there is none."""
+        """The outputs of a float64 copy for batches; None where the model has no such copy."""
         key = repr(groups)
         if not self.no_float64 and key not in self._in_float64:
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -40,13 +41,13 @@ class ModelRunner:
         self._model, self._samples, self._device, self._mode = model, samples, device, mode
         self.no_copy = ""
         try:
-            copy.deepcopy(model)
+            _copied(model)
         except Exception as error:
             self.no_copy = f"{type(error).__name__}: {error}"
 
     def fresh(self) -> Any:
         """A copy of the model, in the state in which it was given."""
-        return self.prepared(self._model if self.no_copy else copy.deepcopy(self._model))
+        return self.prepared(self._model if self.no_copy else _copied(self._model))
 
     def in_float64(self) -> Any:
         """A copy in float64 on the CPU.
@@ -54,10 +55,10 @@ class ModelRunner:
         Raises:
             Exception: what the model raises that cannot be copied or converted.
         """
-        model = copy.deepcopy(self._model)
+        model = _copied(self._model)
         if isinstance(model, nn.Module):
             for each in (model, *out_of_reach(model).values()):
-                each.to(device="cpu", dtype=torch.float64)
+                each.to("cpu").to(torch.float64)
         if isinstance(model, nn.Module) and self._mode == "eval":
             model.eval()
         return model
@@ -113,6 +114,12 @@ class ModelRunner:
         outputs = torch.cat([self.call(model, group, dtype) for group in groups])
         order = torch.tensor(samples_in(groups), device="cpu").argsort()
         return outputs[order]
+
+
+def _copied(model: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # torch's own, of exported programs
+        return copy.deepcopy(model)
 
 
 @contextmanager

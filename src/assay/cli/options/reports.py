@@ -183,12 +183,12 @@ class VerifyCommand(OutputOptions):
 
 @dataclass(frozen=True)
 class StableCommand(ModelOptions, OutputOptions):
-    """Check whether a model gives the same outputs in other batches, orders, repeats, threads and dtypes.
+    """Check whether the outputs of a model depend on batches, orders, repeats, padding, threads or dtypes.
 
     Exit code 0: nothing but rounding. 1: outputs depend on one of these, and the likely cause is named.
     2: not enough evidence, or an invalid option.
 
-    Without --data, MODEL and --against are two files of predictions for the same samples.
+    Without --data, MODEL and --against are two files of predictions.
     """
 
     model: str = argument(
