@@ -17,7 +17,7 @@ from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tal
 from assay.tally.conservation import HostCount, Laws, not_negative
 from assay.tally.layout_checks import check_weights
 from assay.tally.sums.exact import Number
-from assay.tally.sums.fingerprints import Fingerprint
+from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize
 from assay.tally.sums.sums import Sums
 from assay.tally.sums.terms import PREDS
 
@@ -94,7 +94,7 @@ class RatingPairs(Tally):
         self._sums.add(state, rows)
 
     @property
-    def fingerprint_size(self) -> int | None:
+    def fingerprint_size(self) -> FingerprintSize | None:
         return self._sums.fingerprint_size
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
