@@ -67,9 +67,9 @@ def _group_of(kind: str, recorder: Recorder) -> type[dist.ProcessGroup]:
         def __init__(self, store: Any, rank: int, size: int, timeout: Any) -> None:
             super().__init__(rank, size)  # type: ignore[call-arg]
             kinds: Any = dist.ProcessGroup.BackendType
-            self._gloo = dist.ProcessGroupGloo(store, rank, size, timeout)
+            self.gloo = dist.ProcessGroupGloo(store, rank, size, timeout)
             for place, of in ((host, kinds.GLOO), (device, kinds.CUSTOM)):
-                self._register_backend(place, of, self._gloo)
+                self._register_backend(place, of, self.gloo)
 
     def refuse(call: str, tensor: Tensor, why: str) -> None:
         recorder.record("operator", f"c10d::{call}", str(tensor.device), why)
@@ -93,7 +93,7 @@ def _group_of(kind: str, recorder: Recorder) -> type[dist.ProcessGroup]:
         dtypes = list(SCALAR_TYPES)
         mine = torch.tensor([dtypes.index(str(tensor.dtype).removeprefix("torch.")), tensor.numel()])
         all_of_them = [torch.empty_like(mine) for _ in range(group.size())]
-        group._gloo.allgather([all_of_them], [mine]).wait()
+        group.gloo.allgather([all_of_them], [mine]).wait()
         given = [tuple(each.tolist()) for each in all_of_them]
         if len(set(given)) > 1:
             said = ", ".join(f"rank {rank} {dtypes[dtype]} × {count}" for rank, (dtype, count) in enumerate(given))
