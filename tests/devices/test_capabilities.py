@@ -11,7 +11,7 @@ import torch
 
 from assay.devices import Fact, facts, supports
 from assay.devices.capabilities import FEATURES, kind
-from assay.devices.kinds import DEVICES
+from assay.devices.kinds import BACKENDS, DEVICES, KINDS
 from assay.errors import ConfigError
 
 
@@ -91,3 +91,10 @@ def test_frexp_has_no_kernel_for_apple_gpus_in_this_torch():
     entry = yaml.partition("- func: frexp.Tensor_out")[2].partition("- func:")[0]
     assert "CPU, CUDA: frexp_out" in entry
     assert "MPS" not in entry
+
+
+def test_numbers_and_keys_of_kinds_are_those_of_torch():
+    for kind_of in KINDS.values():
+        assert int(getattr(torch._C._autograd.DeviceType, kind_of.key)) == kind_of.number
+        assert torch._C._dispatch_key_parse(kind_of.key) == getattr(torch._C.DispatchKey, kind_of.key)
+    assert BACKENDS["hccl"] == ("npu", "hpu")
