@@ -7,6 +7,7 @@ import gzip
 import hashlib
 from contextlib import suppress
 from functools import cache
+from importlib import resources
 from importlib.metadata import version
 from typing import NamedTuple
 
@@ -14,13 +15,6 @@ from assay._atomic import write_text
 from assay._cache import cache_folder
 from assay.errors import needing
 from assay.render.svg import VEGA_LITE
-
-_NOTICE = """/* Vega, Vega-Lite, Vega-Embed, vega-interpreter, vega-tooltip:
-Copyright University of Washington Interactive Data Lab; BSD 3-Clause License.
-D3: Copyright Mike Bostock; ISC License.
-THIS SOFTWARE IS PROVIDED BY THE COPYRIGHT HOLDERS AND CONTRIBUTORS "AS IS" AND ANY EXPRESS OR IMPLIED WARRANTIES ARE
-DISCLAIMED. Full texts: https://github.com/vega/vega/blob/main/LICENSE, https://github.com/d3/d3/blob/main/LICENSE */
-"""
 
 
 class Library(NamedTuple):
@@ -40,14 +34,15 @@ def library() -> Library:
         import vl_convert
 
     folder = cache_folder()
-    file = None if folder is None else folder / f"charts-{version('vl-convert-python')}-{VEGA_LITE}.js"
+    file = None if folder is None else folder / f"page-library-{version('vl-convert-python')}-{VEGA_LITE}.js"
     script = ""
     if file is not None:
         with suppress(OSError, UnicodeDecodeError):
             script = file.read_text(encoding="utf-8")
     if not script:
         bundle = vl_convert.javascript_bundle("globalThis.assayEmbed = vegaEmbed;", vl_version=VEGA_LITE)
-        script = f"{_NOTICE}(() => {{{bundle}}})();"
+        licences = resources.files("assay.render").joinpath("page", "library_licences.txt").read_text(encoding="utf-8")
+        script = f"/*\n{licences}*/\n(() => {{{bundle}}})();"
         if file is not None:
             with suppress(OSError):
                 write_text(file, script)
