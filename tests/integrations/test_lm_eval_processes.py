@@ -25,7 +25,9 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 
 from assay.report import Report
 from evaluation.stopping import Counters
-from ranks import processes
+from language.models import folder as saved
+from language.models import llama
+from ranks import as_torchrun, processes
 
 pytest.importorskip("lm_eval", reason="make test-integrations installs lm-eval")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -195,6 +197,23 @@ def test_four_processes_on_a_mesh_of_two_dimensions_give_the_report_of_one(here)
     assert all(each == results[0] for each in results)
     for name, found in results[0].items():
         assert values(found) == pytest.approx(values(expected), rel=1e-4), name
+
+
+def of_transformers(folder, rank, size):
+    from transformers import AutoModelForCausalLM
+
+    os.chdir(folder)
+    as_torchrun(rank, size)
+    return run(AutoModelForCausalLM.from_pretrained("tiny", tp_plan="auto").eval())
+
+
+@pytest.mark.slow
+def test_a_model_that_transformers_has_made_tensor_parallel_needs_no_argument(here):
+    saved(here / "tiny", model=llama())
+    expected = run(llama())
+    first, second = processes(functools.partial(of_transformers, str(here)), 2, here)
+    assert first == second
+    assert values(first) == pytest.approx(values(expected), rel=1e-4)
 
 
 class Breaks(Words):
