@@ -185,7 +185,7 @@ PLANTED = {
     "a division is off by a unit": ("values", ("division",), Kind("", ("div",), _off_by(1)), None),
     "a sum leaves one out": ("values", ("sum of a",), fault("a sum leaves one out"), None),
     "a scatter loses one, once": ("laws", ("Confusion of Accuracy(num_classes=4)",), fault("a scatter loses one"), 1),
-    "a sum is too large": ("laws", ("Sums of MeanSquaredError()",), fault("a sum is one or one ulp too large"), None),
+    "a sum is too large": ("laws", ("Sums of MeanSquaredError()",), fault("a sum of integers is one too large"), None),
     "argmax is wrong": ("metrics", ("Accuracy(num_classes=4)",), fault("argmax is wrong"), None),
     "a comparison is wrong": ("metrics", ("Accuracy()",), fault("a comparison is wrong"), None),
     "log is off by a thousandth": (
