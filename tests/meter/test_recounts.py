@@ -245,6 +245,9 @@ def test_terms_are_equal_within_their_rounding():
         assert difference(one, other, near)
     assert difference(one, one.double(), TermTolerance(1.0)) != ""
     assert difference(torch.tensor([True]), torch.tensor([False]), TermTolerance(0.5))
+    counts = torch.tensor([[1 << 50, 3], [1 << 49, 2]])  # a column of fractions in fixed point, and one of counts
+    assert not difference(counts, counts + torch.tensor([5, 0]), near)
+    assert difference(counts, counts + torch.tensor([0, 1]), near)
 
 
 def test_how_large_inputs_are_decides_how_far_off_terms_may_be():

@@ -29,7 +29,7 @@ class TermTolerance(NamedTuple):
     """How far apart sound devices may compute a term.
 
     Attributes:
-        rounding: as a part of the largest term of the batch, or of 1 where inputs are no smaller; 0 for the same bits.
+        rounding: as a part of the largest term of its column, or of 1 where inputs are no smaller; 0 for the same bits.
         is_of_inputs: as a part of the largest input, too.
         inputs: what the term was computed from.
     """
@@ -123,21 +123,21 @@ def _bits(x: Tensor) -> Tensor:
 
 
 def _too_far(own: Tensor, other: Tensor, tolerance: TermTolerance) -> Tensor:
-    largest_input, ends_of_inputs = _extent(tolerance.inputs)
-    largest, ends = _extent([own, other])
-    largest = max(largest, largest_input if tolerance.is_of_inputs else min(1.0, largest_input))
+    inputs = [_sizes(each) for each in tolerance.inputs]
+    largest_input = max((float(each.max()) for each in inputs if each.numel()), default=0.0)
+    sizes = torch.maximum(_sizes(own), _sizes(other))
+    largest = sizes.amax(0) if len(sizes) else sizes.sum(0)  # of each column, as one may be counts and one fractions
+    largest = largest.clamp(min=largest_input if tolerance.is_of_inputs else min(1.0, largest_input))
     far = (own - other).abs() > tolerance.rounding * largest
     same = (own == other) | (own.isnan() & other.isnan())
-    return torch.where(own.isfinite() & other.isfinite(), far, ~same & (not (ends or ends_of_inputs)))
+    near_ends = any(map(_is_near_ends, (*inputs, sizes)))
+    return torch.where(own.isfinite() & other.isfinite(), far, ~same & (not near_ends))
 
 
-def _extent(tensors: Sequence[Tensor]) -> tuple[float, bool]:
-    """The largest finite number, and whether some are near the ends of what floats hold."""
-    largest, ends = 0.0, False
-    for each in tensors:
-        sizes = each.double().abs()
-        sizes = sizes[sizes.isfinite() & (sizes > 0)]
-        if len(sizes):
-            largest = max(largest, float(sizes.max()))
-            ends = ends or bool(((sizes > _NEAR_ENDS) | (sizes < 1 / _NEAR_ENDS)).any())
-    return largest, ends
+def _sizes(x: Tensor) -> Tensor:
+    """Absolute values, 0 where they are not finite."""
+    return torch.where(x.isfinite(), x, 0).double().abs()
+
+
+def _is_near_ends(sizes: Tensor) -> bool:
+    return bool(((sizes > _NEAR_ENDS) | ((sizes < 1 / _NEAR_ENDS) & (sizes > 0))).any())
