@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 from benchmarks.proof.faults import KINDS
 from benchmarks.proof.outcomes import outcomes
+from benchmarks.proof.rounding import OtherRounding
+from benchmarks.proof.soak import soak
 
+from assay.errors import AssayWarning
 from assay.pretend import pretend
+from laws import feed
 from tally_laws import TALLY_CASES
 from thinning import every
 
@@ -31,6 +37,25 @@ def missed(case, kinds, strikes, stage_bytes=0):
 @every(OF_TENSORS, kind=lambda case: (type(case.tally), case.weighted))
 def test_no_fault_in_the_counting_gives_a_wrong_number(case):
     assert not missed(case, OF_STATES, (2,))
+
+
+@every(OF_TENSORS, kind=lambda case: (type(case.tally), case.weighted))
+def test_a_device_that_rounds_otherwise_is_not_accused(case):
+    """All rows are in the first flush, which the CPU counts once more."""
+    data = case.data(1, 24).map(lambda each: each.to("mps"))
+    with warnings.catch_warnings(), OtherRounding("mps"):
+        warnings.simplefilter("ignore", AssayWarning)
+        meter = feed(case.meter(), *(data.rows(slice(k, k + 8)) for k in range(0, 24, 8)))
+        meter.states()
+        assert meter.counts.recounted() == (3, 3)
+
+
+@pytest.mark.slow
+def test_sound_updates_raise_no_alarm():
+    done, recounted, changed = soak(5000)
+    assert done >= 5000
+    assert recounted > 0
+    assert changed > 0
 
 
 @pytest.mark.slow
