@@ -103,6 +103,19 @@ def test_what_does_not_compare_with_differing_repeats_is_not_checked():
     assert set(found.values()) == {"not checked"}
 
 
+def test_a_generator_of_the_model_itself_stops_further_comparisons():
+    class Drawing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.generator = torch.Generator().manual_seed(0)
+
+        def forward(self, x):
+            return x + torch.randn(x.shape, generator=self.generator)
+
+    found = dict(verdicts(check_stability(Drawing(), numbers())))
+    assert [found[name] for name in ("repeat", "batch size", "dtype")] == ["depends", "not checked", "not checked"]
+
+
 def test_modules_in_lists_are_found():
     model = nn.Sequential(nn.Linear(2, 2))
     model.branches = [{"a": nn.Dropout()}, nn.Sequential(nn.ReLU())]

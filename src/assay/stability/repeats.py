@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from assay.evaluation.nested_batch import digest, leaves
 from assay.stability.comparison import Comparer
@@ -29,21 +29,26 @@ def check_repeats(comparer: Comparer) -> list[StabilityCheck]:
         return [comparer.raised("repeat", compared, error)]
     other = gap_between(first, runner.run(runner.fresh(), whole))
     comparer.is_repeatable = other.sample is None
-    rows = [_row(comparer, compared, again, _on_one_copy)]
+    place = None if again.sample is None else _located(comparer, again.sample, _on_one_copy)
+    if place is not None and place.is_random:  # also where copies have copies of one generator
+        comparer.is_repeatable = False
+    rows = [_row(comparer, compared, again, place)]
     if again.sample is None and other.sample is not None:
-        rows.append(_row(comparer, "a call of another copy of the model", other, _on_two_copies))
+        place = _located(comparer, other.sample, _on_two_copies)
+        rows.append(_row(comparer, "a call of another copy of the model", other, place))
     return rows
 
 
-def _row(comparer: Comparer, compared: str, gap: OutputGap, locate: Any) -> StabilityCheck:
-    place = None if gap.sample is None else _located(comparer, gap.sample, locate)
+def _row(comparer: Comparer, compared: str, gap: OutputGap, place: FirstDifference | None) -> StabilityCheck:
     verdict: StabilityVerdict = "same bits" if gap.sample is None else "depends"
     return comparer.row("repeat", compared, verdict, gap, place, is_needed=True)
 
 
-def _located(comparer: Comparer, sample: int, locate: Any) -> FirstDifference | None:
+def _located(
+    comparer: Comparer, sample: int, locate: Callable[[Comparer, int], FirstDifference | None]
+) -> FirstDifference | None:
     try:
-        return locate(comparer, sample)  # type: ignore[no-any-return]
+        return locate(comparer, sample)
     except Exception:  # as in `Comparer.locate`
         return None
 
