@@ -26,6 +26,7 @@ from assay.evaluation.loop.progress import EvaluationProgress
 from assay.evaluation.model.data_parallel import broadcast_buffers, buffers_of_rank_0
 from assay.evaluation.model.forward import Forward, homes, ready
 from assay.evaluation.model.pipelines import own_shapes
+from assay.evaluation.model.repredictions import PredictionSample, note_of_repredictions
 from assay.evaluation.observe.clusters import ClustersByIndex, is_selector
 from assay.evaluation.observe.observers import Observer, Observers
 from assay.evaluation.observe.slices import SliceSpec, parse_slices
@@ -127,6 +128,9 @@ def evaluate(
             of a data set with indices are read in random order, on one process.
         recount: which batches of a device the CPU counts once more: "sampled", "all" or "off"; None for what the meter
             has, else "sampled". The report says how many they were; see docs/proof.md.
+        verify: predict this many random samples again, by a copy of the model on the CPU and in other batches; a note
+            says how far predictions are apart, how many decisions differ, and what that is worth in accuracy.
+        verify_dtype: of that copy: "float32" or "float64".
 
     Returns:
         The report, the same on all processes: values with intervals, slices, what each sample contributed, details,
@@ -289,7 +293,19 @@ def _evaluate(
         FinishedEvaluation(loop, preparation.metrics, preparation.diagnostics, source, assigned, options, start, origin)
     )
     report = report if early is None else early.reported(report)
-    return replace(report, notes=(*report.notes, *preparation.inputs.notes))
+    notes = (*report.notes, *preparation.inputs.notes, *_repredicted(preparation, ranks, report))
+    return replace(report, notes=notes)
+
+
+def _repredicted(preparation: _Preparation, ranks: Ranks, report: Report) -> tuple[str, ...]:
+    """What predictions that are made again on the CPU say; nothing where they were not asked for."""
+    sample, inputs = preparation.forward.sample, preparation.inputs
+    if sample is None:
+        return ()
+    shared = "" if ranks.alone else f"{ranks.count} processes evaluate"
+    values = report.sections[0].values if report.sections else ()
+    dtype = inputs.options.verify_dtype
+    return (note_of_repredictions(sample, inputs.model, preparation.reader.preds, dtype, values, shared),)
 
 
 def _check_alone(ranks: Ranks) -> None:
@@ -323,6 +339,7 @@ def _prepare(inputs: Inputs, ranks: Ranks) -> _Preparation:
     recount = options.recount or meter_of_metrics.options.recount
     meter = meter_of_metrics.fresh({**meter_of_metrics.metrics, **diagnostics.metrics}, recount=recount)
     forward = Forward(_compiled(model, options), reader, assigned, options.precision)
+    forward.sample = PredictionSample(options.verify, options.seed) if options.verify else None
     return _Preparation(inputs, meter_of_metrics.metrics, diagnostics, meter, slices, reader, assigned, forward)
 
 

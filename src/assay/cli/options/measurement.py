@@ -29,6 +29,10 @@ class EvaluateCommand(SampleOptions, MeasurementOptions):
         is_path=True,
     )
     compile: bool = flag("Pass the model through torch.compile.", panel=MODEL)
+    verify: int | None = option(
+        "Predict this many random samples again on the CPU, and say what the difference is worth.", panel=MODEL, least=1
+    )
+    verify_dtype: str = string("With --verify, predict again in this dtype: float32 or float64.", panel=MODEL)
     preds: str = string("Take the predictions from this part of the outputs: a name or a position.", panel=MODEL)
     num_workers: int = option("Load data in this many processes.", default=0, panel=DATA)
     sharded: bool | None = option("State whether each process has its own data, or all have the same.", panel=DATA)

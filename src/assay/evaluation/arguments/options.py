@@ -15,6 +15,7 @@ import torch
 from assay._atomic import location
 from assay.errors import ConfigError, describe
 from assay.evaluation.data.batch import Selector, Shown, parse_shown
+from assay.evaluation.model.repredictions import DTYPES
 from assay.evaluation.observe.slices import Slices
 from assay.evaluation.processes.ranks import TIMEOUT_S
 from assay.evaluation.processes.said import parsed_mesh
@@ -110,6 +111,8 @@ class EvaluateOptions(ReportOptions):
     rank_timeout_s: float = TIMEOUT_S
     stop_when: Any = None
     recount: Recount | None = None
+    verify: int = 0
+    verify_dtype: str = "float32"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -119,7 +122,10 @@ class EvaluateOptions(ReportOptions):
             raise ConfigError(describe("on_error", repr(self.on_error), " or ".join(ON_ERROR), 'Pass on_error="raise"'))
         parsed_mesh(self.mesh)
         loaded = {} if self.batch_size is None else {"batch_size": 1}
-        self._check_integers(num_workers=0, **loaded)
+        self._check_integers(num_workers=0, verify=0, **loaded)
+        if self.verify_dtype not in DTYPES:
+            do = 'Pass verify_dtype="float64"'
+            raise ConfigError(describe("verify_dtype", repr(self.verify_dtype), " or ".join(DTYPES), do))
         columns: Any = self.columns
         if columns is not None and not isinstance(columns, Mapping):
             do = 'Pass columns={"indexes": "query_id"}'

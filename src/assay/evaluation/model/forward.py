@@ -17,6 +17,7 @@ from assay.devices.policies import can_hold
 from assay.errors import AssayWarning, ConfigError, describe, warn
 from assay.evaluation.data.batch import Reader, as_column
 from assay.evaluation.data.pictures import find_image
+from assay.evaluation.model.repredictions import PredictionSample
 from assay.evaluation.nested_batch import mapped
 from assay.evaluation.processes.guard import CommunicationGuard
 from assay.evaluation.processes.outputs import Outputs
@@ -57,6 +58,7 @@ class Forward:
         takes_images: whether the first batch had images; None before that.
         guarded: the first batch raises if it communicates with other processes.
         outputs: where other processes have parts of the model, and so of its outputs, makes plain tensors of them.
+        sample: notes some of the inputs with their predictions; None where nothing is predicted again.
         stage: how far the last batch came: "before", "inside" or "behind" the model.
 
     Raises:
@@ -72,6 +74,7 @@ class Forward:
         self._dtype_of_model = float_dtype(model) or torch.float64
         self.takes_images: bool | None = None
         self.outputs = Outputs()
+        self.sample: PredictionSample | None = None
         self.guarded = False
         self.stage = "before"
         self.narrowed: set[torch.dtype] = set()
@@ -91,6 +94,8 @@ class Forward:
         preds = self._reader.preds(outputs)
         if self.outputs.members:
             preds = mapped(preds, self.outputs)
+        if self.sample is not None:
+            self.sample.note((args, kwargs), preds)
         if target is not None and not self._reader.raw:
             target = as_column(target, "target")
             if target.device != preds.device:
