@@ -56,6 +56,11 @@ def test_exit_codes_say_whether_outputs_depend_on_something():
         assert json.load(file) == shown
 
 
+def test_data_need_no_target():
+    np.savez("alone.npz", x=np.load("data.npz")["x"])
+    assert run("networks_to_check:net", "--data", "alone.npz").exit_code == 0
+
+
 def test_another_form_of_the_model_is_opened_as_the_model_is():
     given = "--data", "data.npz", "--inputs", "x", "--against", "networks_to_check:soft"
     done = run("networks_to_check:net", *given)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -41,6 +44,14 @@ def test_a_loader_of_small_batches_and_a_data_set_give_the_same_result():
     small = check_stability(network(), DataLoader(data, batch_size=7), samples=30)
     assert small == check_stability(network(), data, samples=30) == check_stability(network(), x, samples=30)
     assert small.checks[0].samples == 30
+
+
+def test_a_file_needs_no_target(tmp_path):
+    x = numbers()
+    np.savez(tmp_path / "data.npz", x=x.numpy())
+    assert check_stability(network(), tmp_path / "data.npz") == check_stability(network(), x)
+    np.savez(tmp_path / "data.npz", x=x.numpy(), y=np.zeros(40, np.int64))
+    assert check_stability(network(), tmp_path / "data.npz") == check_stability(network(), x)
 
 
 def test_exported_programs_and_torchscript_are_compared():
@@ -96,8 +107,9 @@ def test_a_function_is_a_model():
     assert check_stability(lambda x: x - x.sum(0), numbers()).outcome == "depends"
 
 
-def test_what_does_not_compare_with_differing_repeats_is_not_checked():
-    found = dict(verdicts(check_stability(lambda x: x + torch.rand_like(x), numbers())))
+@pytest.mark.parametrize("draw", [torch.rand_like, lambda _: random.random()], ids=["torch", "Python"])
+def test_what_does_not_compare_with_differing_repeats_is_not_checked(draw):
+    found = dict(verdicts(check_stability(lambda x: x + draw(x), numbers())))
     assert found.pop("repeat") == "depends"
     assert found.pop("inputs") == "same bits"
     assert set(found.values()) == {"not checked"}

@@ -48,7 +48,7 @@ def _of_model(options: StableCommand) -> Stability:
     torch.manual_seed(options.seed)
     model = model_of(options)
     same = {name: getattr(options, name) for name in ("model", "data", "inputs", "target", "text", "seed")}
-    data = open_data(EvaluateCommand(**same, metrics=(), batch_size=options.samples), model, {})
+    data = open_data(EvaluateCommand(**same, metrics=(), batch_size=options.samples), model, {}, needs_target=False)
     return check_stability(
         model.model,
         data,

@@ -94,7 +94,7 @@ def check_stability(
             checks += [check() for _, check in rest]
         else:
             why = "two runs of the same batches differ already"
-            checks += [not_checked(name, why) for name, _ in rest]
+            checks += [not_checked(name, why) for name in dict(rest)]
     return Stability.of(title or type(model).__name__, checks, _notes(comparer, mode, compile, against))
 
 
@@ -143,9 +143,7 @@ def _rest(
 
 
 def _notes(comparer: Comparer, mode: str, compile: bool, against: Mapping[str, Any] | None) -> list[str]:
-    notes = [
-        f"{comparer.rows} samples. Rounding: up to 64 ulps, or a difference that a float64 copy removes.",
-    ]
+    notes = [f"{comparer.rows} samples. Rounding: up to 64 ulps, or a difference that a float64 copy removes."]
     if comparer.no_float64:
         notes.append(f"No float64 copy: {comparer.no_float64}.")
     if comparer.runner.no_copy:

@@ -107,7 +107,8 @@ class Stability(Record, Viewable, schema="assay.stability/1"):
         line = f"{self.outcome}: {plural(len(self.checks), 'check')}; exit code {self.exit_code}"
         verdict = Paragraph(Span(line, _OUTCOME_STYLES[self.outcome]))
         about = Bullets(tuple(_reasons(self.checks)))
-        chapter = Chapter("", (grid, about, Notes(self.notes), verdict))
+        notes = Notes(self.notes)
+        chapter = Chapter("", (grid, about, notes, verdict) if about.items else (grid, notes, verdict))
         return Document(f"{self.title}: {self.outcome}", (chapter,), level=3)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
@@ -80,7 +80,8 @@ def _batches(
     data = (data,) if isinstance(data, Tensor) else data
     needs = ModelNeeds(dtype=float_dtype(model))
     if isinstance(data, str | os.PathLike):
-        data = open_named(data, options, needs, {})
+        without = options if options.target is not None else replace(options, target="")  # one is not needed
+        data = open_named(data, without, needs, {})
     if isinstance(data, Data):
         data, options = data.data, options_with(data, options, {})
     data, options = open_in_memory(data, options, needs)

@@ -22,12 +22,14 @@ from assay.evaluation.model.estimators import classes_of, is_estimator
 from assay.metrics.base import Metric
 
 
-def open_data(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric]) -> Data:
-    """The data that were named, checked against what measures them."""
+def open_data(
+    options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric], *, needs_target: bool = True
+) -> Data:
+    """The data that were named, checked against what measures them; a file without a target may be refused."""
     if model.is_identity and len(options.inputs) > 1:
         got = f"{', '.join(options.inputs)} for the model identity"
         raise ConfigError(describe("--inputs", got, "one column, the predictions", "Name that one alone"))
-    data = _opened(options, model, metrics)
+    data = _opened(options, model, metrics, needs_target)
     check_classes(data.labels, data.classes, metrics)
     return data
 
@@ -40,7 +42,7 @@ def is_file(named: str) -> bool:
     return is_there or is_url or suffix_of(named) in file_endings() or os.sep in named.partition(":")[0]
 
 
-def _opened(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric]) -> Data:
+def _opened(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric], needs_target: bool) -> Data:
     columns = parse_columns(options.column, metrics)
     if is_file(options.data):
         if options.data.endswith(".py"):
@@ -56,18 +58,18 @@ def _opened(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric
             is_identity=model.is_identity,
             tokenizer=None if model.folder is None else lambda: text_tokenizer(model),
         )
-        return open_path(options.data, _data_options(options, columns), needs)
+        return open_path(options.data, _data_options(options, columns, needs_target), needs)
     dataset = construct(options.data, "--data", options.seed)
     return Data(dataset, columns=columns, classes=options.classes or model.classes)
 
 
-def _data_options(options: EvaluateCommand, columns: Mapping[str, str]) -> DataOptions:
+def _data_options(options: EvaluateCommand, columns: Mapping[str, str], needs_target: bool) -> DataOptions:
     """The options as those of a file: functions of a batch are no columns."""
     same = {each.name: getattr(options, each.name) for each in fields(DataOptions) if hasattr(options, each.name)}
     sliced = [name for each in options.slice for name in slice_columns(each)]
     return replace(
         DataOptions(**same),
-        target=_column(options.target) if options.target else None,
+        target=_column(options.target) if options.target else None if needs_target else "",
         inputs=() if any(":" in each for each in options.inputs) else options.inputs,
         weights=_column(options.weights),
         ids=_column(options.ids),
