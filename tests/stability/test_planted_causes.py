@@ -10,8 +10,7 @@ import torch
 from torch import nn
 
 from assay.stability import check_stability
-
-from . import planted as p
+from stability import planted as p
 
 
 def numbers(*shape: int) -> torch.Tensor:

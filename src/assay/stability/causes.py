@@ -18,7 +18,7 @@ from assay.stability.output_gap import MOST_ULPS, OutputGap, spacing
 _OVER_THE_BATCH = (
     *("mean", "sum", "var", "std", "amax", "amin", "max", "min", "median", "norm", "linalg_vector_norm", "prod"),
     *("_softmax", "_log_softmax", "logsumexp", "cumsum", "cumprod", "cummax", "topk", "sort", "argsort", "kthvalue"),
-    *("native_batch_norm", "native_layer_norm", "native_group_norm", "std_mean", "logcumsumexp", "flip", "roll"),
+    *("var_mean", "std_mean", "logcumsumexp", "flip", "roll"),
 )
 _DROPOUT = ("native_dropout", "bernoulli", "feature_dropout", "alpha_dropout")
 
@@ -102,7 +102,7 @@ def _of_batch_norm(seen: Observed) -> str:
 
 
 def _of_state(seen: Observed) -> str:
-    state = [each for each in seen.state if not each.endswith((".num_batches_tracked'", "'num_batches_tracked'"))]
+    state = [each for each in seen.state if "num_batches_tracked" not in each]
     if seen.check == "padding" or not state:
         return ""
     if state[0].startswith("cache"):
@@ -122,7 +122,7 @@ def _of_dtype(seen: Observed) -> str:
 
 def _of_the_batch(seen: Observed) -> str:
     place = seen.place
-    if place is None or seen.check not in _OF_BATCHES or place.name.rstrip("_") not in _bare(_OVER_THE_BATCH):
+    if place is None or seen.check not in _OF_BATCHES or place.name.rstrip("_") not in _OVER_THE_BATCH:
         return ""
     return f"{place.name} {_in(place.module)} works over the samples of a batch"
 
@@ -162,10 +162,6 @@ _RULES: tuple[Callable[[Observed], str], ...] = (
     _of_a_branch,
     _of_something_else,
 )
-
-
-def _bare(names: tuple[str, ...]) -> set[str]:
-    return {each.rstrip("_") for each in names}
 
 
 def _in(module: str) -> str:
