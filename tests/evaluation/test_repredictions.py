@@ -128,6 +128,24 @@ def test_what_cannot_be_copied_is_a_note(data):
     assert several == "No predictions were made again on the CPU: 2 processes evaluate."
 
 
+def test_a_batch_that_cannot_be_kept_ends_no_evaluation(data, monkeypatch):
+    def refuse(*_):
+        raise ValueError("a tree of another kind")
+
+    monkeypatch.setattr("assay.evaluation.model.repredictions.take", refuse)
+    report = measured(network(), data, verify=8)
+    assert note(report) == "No predictions were made again on the CPU: ValueError: a tree of another kind."
+    assert report.sections[0].values[0].count == ROWS
+
+
+def test_predictions_of_other_shapes_are_a_note():
+    sample = PredictionSample(4, 0)
+    sample.note(((torch.zeros(2, 3),), {}), torch.zeros(2, 3))
+    sample.note(((torch.zeros(2, 5),), {}), torch.zeros(2, 5))
+    said = note_of_repredictions(sample, nn.Identity(), lambda each: each, "float32", ())
+    assert said.startswith("No predictions were made again on the CPU: RuntimeError")
+
+
 def test_a_copy_that_does_not_fit_into_memory_is_not_made(data, monkeypatch):
     monkeypatch.setattr("assay.evaluation.model.repredictions._free_memory", lambda: 100)
     assert "a copy takes 0.0 GiB, and 0.0 GiB of memory are free" in note(measured(network(), data, verify=8))

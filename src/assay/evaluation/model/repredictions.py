@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,18 +34,26 @@ class PredictionSample:
         seen: how many samples were predicted.
         margins: of each, by how much the largest score is above the second; empty where predictions are no scores of
             classes.
+        failure: why inputs or predictions cannot be kept; the evaluation itself goes on.
     """
 
     size: int
     seed: int
     seen: int = 0
     margins: list[Tensor] = field(default_factory=list)
+    failure: str = ""
     _kept: dict[int, tuple[Arguments, Tensor]] = field(default_factory=dict)
 
     def note(self, arguments: Arguments, preds: Any) -> None:
         """Note a batch: each sample is kept with the same probability (reservoir sampling)."""
-        if not isinstance(preds, Tensor) or not preds.ndim:
+        if self.failure or not isinstance(preds, Tensor) or not preds.ndim:
             return
+        try:
+            self._note(arguments, preds)
+        except Exception as error:
+            self.failure = _in_one_line(error)
+
+    def _note(self, arguments: Arguments, preds: Tensor) -> None:
         rows = len(preds)
         chosen = self._chosen(rows)
         if chosen:
@@ -90,15 +98,19 @@ def note_of_repredictions(
         values: of the report; numerics are compared with the interval of accuracy.
         shared: why a copy of the model of this process is not the model; empty where it is.
     """
-    reason = shared or ("" if sample.kept else "no predictions that are tensors") or _no_copy(model, DTYPES[dtype])
+    reason = shared or sample.failure or ("" if sample.kept else "no predictions that are tensors")
+    reason = reason or _no_copy(model, DTYPES[dtype])
     if not reason:
         try:
             again = _again(sample, model, preds, DTYPES[dtype])
+            return _sentences(sample, torch.cat([each for _, each in sample.kept]), again, dtype, values)
         except Exception as error:
-            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-    if reason:
-        return f"No predictions were made again on the CPU: {reason}."
-    return _sentences(sample, torch.cat([each for _, each in sample.kept]), again, dtype, values)
+            reason = _in_one_line(error)
+    return f"No predictions were made again on the CPU: {reason}."
+
+
+def _in_one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def _no_copy(model: Any, dtype: torch.dtype) -> str:
@@ -115,10 +127,12 @@ def _no_copy(model: Any, dtype: torch.dtype) -> str:
 
 
 def _free_memory() -> int | None:
+    """The memory that programs can get; None on systems that do not say it as Linux does."""
     try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # not on this system
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+    except OSError:
         return None
+    return next((int(each.split()[1]) << 10 for each in lines if each.startswith("MemAvailable:")), None)
 
 
 def _again(sample: PredictionSample, model: Any, preds: Callable[[Any], Any], dtype: torch.dtype) -> Tensor:
