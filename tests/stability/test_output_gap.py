@@ -80,6 +80,18 @@ def test_rounding_that_a_model_amplifies_is_no_dependence():
     assert max(each.ulps for each in found) > 64
 
 
+def test_nan_in_small_batches_is_a_dependence():
+    """Although a float64 copy has it, too: infinity is not within any share of infinity."""
+
+    def standardized(x):
+        return x - x.mean(0) + (0 if len(x) > 1 else torch.nan)
+
+    x = torch.randn(40, 4, generator=torch.Generator().manual_seed(0))
+    rows = [each for each in check_stability(standardized, x).checks if each.what == "batch size"]
+    assert [each.verdict for each in rows] == ["depends", "depends"]
+    assert rows[0].largest == math.inf
+
+
 def test_outcomes_and_exit_codes():
     def outcome(*verdicts, is_needed=False):
         checks = [StabilityCheck("order", "", verdict, is_needed=is_needed) for verdict in verdicts]

@@ -99,5 +99,6 @@ def verdict_of(gap: OutputGap, in_float64: OutputGap | None) -> StabilityVerdict
         return "same bits"
     if gap.ulps <= MOST_ULPS:
         return "rounding"
-    is_removed = in_float64 is not None and in_float64.largest <= REMOVED * gap.largest
+    is_finite = math.isfinite(gap.largest)  # NaN in small batches, such as a deviation of one sample, is no rounding
+    is_removed = is_finite and in_float64 is not None and in_float64.largest <= REMOVED * gap.largest
     return "rounding" if is_removed else "depends"
