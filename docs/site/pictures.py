@@ -228,11 +228,16 @@ def shifted_features(metric: Metric, step: float) -> Samples:
     return (_noise(200, 3) + step * (1 - real)[:, None], real), {}
 
 
+def random_rater_labels(metric: Metric, step: float) -> Samples:
+    """Which of four categories each of five raters chose."""
+    agreed = _range(60, 1, upto=4).expand(60, 5).reshape(-1)
+    return (_replaced(agreed, _range(300, upto=4, seed=1), step).reshape(60, 5),), {}
+
+
 def random_ratings(metric: Metric, step: float) -> Samples:
     """How many of five raters chose each of four categories."""
-    agreed = _range(60, 1, upto=4).expand(60, 5).reshape(-1)
-    chosen = _replaced(agreed, _range(300, upto=4, seed=1), step).reshape(60, 5)
-    return (one_hot(chosen, 4).sum(1),), {}
+    (chosen,), columns = random_rater_labels(metric, step)
+    return (one_hot(chosen, 4).sum(1),), columns
 
 
 def noisy_documents(metric: Metric, step: float) -> Samples:
@@ -392,6 +397,7 @@ _CHANGES: Mapping[str, Change] = {
     "features": Change("shift of the generated samples", _steps(2), shifted_features),
     "related vectors": Change("errors relative to the spread of the target", _steps(2), noisy_vectors),
     "ratings": Change("share of the ratings that are random", _steps(1), random_ratings),
+    "rater labels": Change("share of the ratings that are random", _steps(1), random_rater_labels),
     "queries": Change("noise on the scores", _steps(1), noisy_documents),
     "boxes": Change("shift of the boxes, in widths", _steps(1), shifted_boxes),
     "masks": _MASKS,

@@ -163,7 +163,7 @@ def test_a_plan_that_was_printed_is_applied_as_it_is(folder, checkpoint):
     [
         (("given:net",), "assay quantize: got no --out, expected where to write the model"),
         (("given:net", "--scheme", "int9", "--plan"), "scheme: got 'int9'"),
-        (("given:net", "--device", "npu", "--plan"), "device: got 'npu'"),
+        (("given:net", "--device", "tpu", "--plan"), "device: got 'tpu'"),
         (("given:net", "--scheme", "int4", "--recipe", "r.toml", "--plan"), "plan: got a scheme and a recipe"),
         (("given:net", "--recipe", "none.toml", "--plan"), "recipe: got none.toml ("),
         (("given:nothing", "--plan"), "model: got no linear layer and no embedding"),

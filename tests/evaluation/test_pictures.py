@@ -37,8 +37,8 @@ def test_a_png_has_the_pixels_that_were_given(shape):
 
 
 def test_what_is_no_image_is_refused():
-    with pytest.raises(ShapeError, match=r"\(2, 2, 4\)"):
-        to_png(np.zeros((2, 2, 4), np.uint8))
+    with pytest.raises(ShapeError, match=r"\(2, 2, 5\)"):
+        to_png(np.zeros((2, 2, 5), np.uint8))
     with pytest.raises(ConfigError, match="abc"):
         Picture("1", "abc", 1, 1)
 

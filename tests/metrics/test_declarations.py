@@ -127,7 +127,11 @@ def test_right_predictions_are_better_than_random_ones_in_the_declared_direction
             assert (right > random) if metric.higher_is_better else (right < random)
             compared += 1
     no_best = kind.__name__ == "PositiveLikelihoodRatio"  # it divides by the rate of wrong predictions, which is 0
-    no_best = no_best or kind.inputs in ("ratings", "logits", "fused images") or kind.__name__ in DEPEND_ON_TARGETS
+    no_best = (
+        no_best
+        or kind.inputs in ("ratings", "rater labels", "logits", "fused images")
+        or kind.__name__ in DEPEND_ON_TARGETS
+    )
     no_best = no_best or kind.__name__ == "PerceptualPathLength"  # it has no targets, as those of logits
     assert bool(compared) == (kind.higher_is_better is not None and not no_best)
 

@@ -79,6 +79,7 @@ class KrippendorffAlpha(RaterAgreement):
     https://repository.upenn.edu/asc_papers/43.
     """
 
+    counts_pairs = True
     examples = (
         {},
         {"num_classes": 4, "level": "ordinal"},

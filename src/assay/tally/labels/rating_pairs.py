@@ -110,14 +110,23 @@ class RatingPairs(Tally):
         counts = torch.eq(ratings[:, :, None], categories).sum(1)
         given = torch.ne(ratings, self.missing).sum(1)
         raters = counts.sum(1, keepdim=True)
-        shares = torch.tensor([0, *(_WHOLE // k for k in range(1, MOST_RATERS + 1))], device=ratings.device)
-        of_rater = shares[raters]
-        of_pair = shares[(raters - 1).clamp(min=0)]  # 0 for a sample with one rating
-        one, other = (torch.tensor(side, device=ratings.device) for side in zip(*self._pairs, strict=True))
-        coincidences = counts[:, one] * (counts[:, other] - torch.eq(one, other).to(torch.int64)) * of_pair
+        of_rater = _WHOLE // raters.clamp(min=1)
+        of_pair = (_WHOLE // (raters - 1).clamp(min=1)) * raters.gt(1)  # 0 for a sample with one rating
+        coincidences = [counts[:, k : k + 1] * counts[:, k:] for k in range(self.num_classes)]
+        for k, each in enumerate(coincidences):
+            each[:, 0] -= counts[:, k]  # a rating is no pair with itself
         agreeing = (counts * (counts - 1)).sum(1, keepdim=True) * (of_pair // raters.clamp(min=1))
         whole = torch.full_like(raters, _WHOLE)
-        rows = torch.cat([whole * raters.gt(1), agreeing, coincidences, whole * raters.gt(0), counts * of_rater], 1)
+        rows = torch.cat(
+            [
+                whole * raters.gt(1),
+                agreeing,
+                torch.cat(coincidences, 1) * of_pair,
+                whole * raters.gt(0),
+                counts * of_rater,
+            ],
+            1,
+        )
         of_rows = Batch(rows, None, batch.weights, batch.cache_elements, batch.compiled)
         return of_rows, (given - raters[:, 0]).sum()[None]
 
