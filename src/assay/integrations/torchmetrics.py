@@ -147,7 +147,8 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
     def reset(self) -> None:
         """Forget everything that was counted."""
         super().reset()
-        self.meter, self._updates_seen = self.meter.fresh(**({"stage_bytes": 0} if self._of_batch else {})), 0
+        self.meter = self.meter.fresh(stage_bytes=0) if self._of_batch else self.meter.fresh()
+        self._updates_seen = 0
 
     def _wrap_update(self, update: Callable[..., None]) -> Callable[..., None]:
         counted = super()._wrap_update(update)
