@@ -9,6 +9,7 @@ import torch
 import torch._dynamo
 from torch._dynamo.utils import counters
 
+from assay import AUROC
 from assay.errors import StateError
 from assay.meter import Meter
 from laws import CASES, Case, bits, feed, keeps_samples
@@ -113,18 +114,59 @@ def test_the_first_batch_of_a_device_is_not_compiled():
     assert bits(meter) == bits(case.counted(data))
 
 
-def test_metrics_that_keep_samples_are_refused_in_one_graph_and_counted_otherwise():
-    case = next(case for case in CASES if keeps_samples(case.metric) and not case.raw)
-    data = case.data(1, 16)
-    meter = case.counted(data.rows(slice(0, 0)))
-    arguments = data.preds, data.target
-    with pytest.raises(torch._dynamo.exc.Unsupported, match="metrics that keep samples, in tensors that grow"):
-        compiled(meter)(*arguments, weights=data.weights, **data.columns)
-    torch._dynamo.reset()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch warns of the caches that it looks into
-        torch.compile(meter.update, backend="eager")(*arguments, weights=data.weights, **data.columns)
-    assert bits(meter) == bits(case.counted(data))
+KEPT = list(
+    {type(case.metric): case for case in reversed(CASES) if keeps_samples(case.metric) and not case.raw}.values()
+)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@one_of_each(lambda case, backend: backend)
+@pytest.mark.parametrize("case", KEPT, ids=str)
+def test_an_update_that_keeps_samples_is_one_graph_with_the_same_bits(case, backend):
+    batches = [case.data(seed, 12) for seed in range(4)]
+    meter = case.meter()
+    update = torch.compile(meter.update, fullgraph=True, backend=backend)
+    for batch in batches:
+        update(batch.preds, batch.target, weights=batch.weights, **batch.columns)
+    assert counters["stats"]["unique_graphs"] == 1
+    assert not counters["graph_break"]
+    assert meter.rows == 48
+    assert bits(meter) == bits(case.counted(*batches))
+
+
+def test_a_compiled_loss_and_an_update_that_keeps_its_scores_give_gradients_and_the_value():
+    meter, seen = Meter(AUROC()), []
+
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def step(inputs, target):
+        scores = torch.sigmoid(inputs * 2)
+        meter.update(scores, target)
+        return torch.nn.functional.binary_cross_entropy(scores, target.float())
+
+    for seed in range(3):
+        generator = torch.Generator().manual_seed(seed)
+        inputs = torch.randn(20, generator=generator, requires_grad=True)
+        target = torch.randint(2, (20,), generator=generator)
+        step(inputs, target).backward()
+        assert inputs.grad.abs().sum() > 0
+        seen.append((torch.sigmoid(inputs.detach() * 2), target))
+    scores, targets = (torch.cat(each) for each in zip(*seen, strict=True))
+    assert meter.rows == 60
+    assert meter.compute()["AUROC"] == AUROC()(scores, targets)
+
+
+def test_two_meters_of_one_compiled_function_keep_their_own_samples():
+    meters = Meter(AUROC()), Meter(AUROC())
+
+    @torch.compile(fullgraph=True, backend="eager")
+    def step(scores, target):
+        meters[0].update(scores, target)
+        meters[1].update(1 - scores, target)
+
+    scores, target = torch.rand(30), torch.arange(30) % 2
+    step(scores, target)
+    assert [meter.rows for meter in meters] == [30, 30]
+    assert float(meters[0].compute()["AUROC"]) == pytest.approx(1 - float(meters[1].compute()["AUROC"]), abs=1e-15)
 
 
 @pytest.mark.gpu

@@ -85,6 +85,11 @@ class MeterCounts:
         self.merged = MergedCounts(self._tallies)
 
     @property
+    def keeps_samples(self) -> bool:
+        """Whether a state grows with the samples, as those do that keep them."""
+        return any("samples" in tally.fields.values() for tally in self._tallies)
+
+    @property
     def rows(self) -> int:
         """How many samples were given."""
         return self.merged.rows + sum(counts.rows for counts in self.by_device.values())
@@ -171,12 +176,8 @@ class MeterCounts:
         """Those of one device under `torch.compile`, which makes none.
 
         Raises:
-            StateError: there are none; or samples are kept, in tensors that grow.
+            StateError: there are none.
         """
-        if any("samples" in tally.fields.values() for tally in self._tallies):
-            got, expected = "metrics that keep samples, in tensors that grow", "metrics whose counts have a fixed size"
-            do = "Call update outside of the compiled function, or pass thresholds= where the metric has it"
-            raise StateError(describe("update under torch.compile", got, expected, do))
         counts = self.by_device.get(device)
         if counts is None or not counts.is_open:
             got, expected = f"the first batch of {device}", "one of a device that the meter knows"

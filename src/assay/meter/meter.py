@@ -17,6 +17,7 @@ from assay.devices.subnormals import keeps_subnormals
 from assay.errors import StateError, describe
 from assay.meter import file
 from assay.meter.arguments import NO_RAGGED, Arguments, layout_of
+from assay.meter.compiled_rows import count_in_one_operator, numbered
 from assay.meter.counts import MeterCounts
 from assay.meter.device_counts import DeviceCounts
 from assay.meter.distributed_tensors import check_shares, groups_of, is_distributed
@@ -87,6 +88,7 @@ class Meter:
         self.weighted, self.strict, self.stage_bytes = weighted, strict, stage_bytes
         self.plan = tally_plan(self.metrics, weighted, checked_labels(labels, self.metrics))
         self.counts = MeterCounts(self.plan.tallies, self.options)
+        self.number = numbered(self)
         self.shared_by: frozenset[int] = frozenset()
         """The processes that have counted parts of the same `DTensor`, by rank; `sync` adds them up."""
 
@@ -237,7 +239,10 @@ class Meter:
         counts = self.counts
         if is_compiling():  # metadata is checked while tracing, and what remains is the counting
             batch = self.checked(batch)
-            counts.traced(batch.preds.device).count_on_device(batch)
+            if counts.keeps_samples:
+                count_in_one_operator(self, batch)
+            else:
+                counts.traced(batch.preds.device).count_on_device(batch)
             return
         if not counts.busy.acquire(False):
             raise counts.busy.error()

@@ -74,6 +74,8 @@ class TallyPlan:
         """The names of the columns of an update that are counted themselves."""
         self.columns = self.counted_columns.union(*(encoder.columns for encoder in self.encoders))
         """The names of the columns that an update must be given."""
+        self.uses_target = any(tally.uses_target for tally in self._wanted.values())
+        """Whether a tally counts the target."""
         self.counts_tensors = not all(metric.encoders for metric in metrics.values())
         """Whether a metric is computed from `preds` and `target` themselves, and not from what encoders give."""
         self.takes_raw = any(encoder.takes != TENSORS for encoder in self.encoders)
@@ -106,11 +108,6 @@ class TallyPlan:
             for each in labels
         }
         return known.pop() if len(known) == 1 else None
-
-    @property
-    def uses_target(self) -> bool:
-        """Whether a tally counts the target."""
-        return any(tally.uses_target for tally in self._wanted.values())
 
     def _serving(self, wanted: Tally) -> TallySource:
         places = tuple(
