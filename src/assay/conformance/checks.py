@@ -64,7 +64,7 @@ class ConformanceCheck:
 
 def checks_for(device: str) -> list[ConformanceCheck]:
     """All checks of a device, in the order of their kinds."""
-    return [*_behaviours(device), *_integers(), *_values(), *_laws(), *_metrics()]
+    return [*_behaviours(device), *integer_checks(), *_values(), *_laws(), *metric_checks()]
 
 
 def outcome_of(check: ConformanceCheck, device: str) -> CheckOutcome:
@@ -164,7 +164,8 @@ def _behaviour(kind: CheckKind, question: Question, expected: str, device: str) 
     return ("holds", "", "") if got.partition(":")[0] == expected else ("differs", got, expected)
 
 
-def _integers() -> Iterator[ConformanceCheck]:
+def integer_checks() -> Iterator[ConformanceCheck]:
+    """The checks of the integer operators that counts rest on."""
     for name in OPERATIONS:
         yield ConformanceCheck("integers", name, partial(_operation, name))
     if torch.version.cuda is not None:
@@ -210,7 +211,8 @@ def _law(case: MetricCase, device: str) -> Found:
     return ("differs", broken[:LENGTH], "counts that satisfy their laws") if broken else ("holds", "", "")
 
 
-def _metrics() -> Iterator[ConformanceCheck]:
+def metric_checks() -> Iterator[ConformanceCheck]:
+    """The checks of the values of metrics on fixed samples: first those that are compared to the bit."""
     cases = {str(case): case for case in metric_cases()}
     for is_rounded in (False, True):
         kind: CheckKind = "metrics of rounded terms" if is_rounded else "metrics"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -27,6 +29,20 @@ def library() -> ctypes.CDLL | None:
     except (OSError, ValueError):  # built for another machine, or without a digest
         return None
     return compiled if own == sources else None
+
+
+@contextmanager
+def in_torch() -> Iterator[None]:
+    """A block in which assay uses no compiled code, which works on the CPU only, and whose steps no one can see."""
+    before = os.environ.get("ASSAY_NATIVE")
+    os.environ["ASSAY_NATIVE"] = "0"
+    library.cache_clear()
+    try:
+        yield
+    finally:
+        del os.environ["ASSAY_NATIVE"]
+        os.environ.update({} if before is None else {"ASSAY_NATIVE": before})
+        library.cache_clear()
 
 
 def takes(*tensors: Tensor, dtypes: tuple[torch.dtype, ...] = (torch.float32,)) -> bool:

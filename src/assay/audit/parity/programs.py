@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +11,7 @@ import torch
 from assay.audit.case import Case
 from assay.audit.targets import Target, find_cases, run_program, runs_cases
 from assay.audit.tensor_trees import for_device, mapped
-from assay.native.library import library
+from assay.native.library import in_torch
 
 Make = Callable[[torch.device], Callable[[], Any]]
 
@@ -25,20 +23,6 @@ class ParityProgram:
     name: str  # what it is called
     make: Make  # ``make(device)`` gives the call to run
     why_not: str = ""  # why it cannot be run here; empty if it can
-
-
-@contextmanager
-def in_torch() -> Iterator[None]:
-    """A block in which assay uses no compiled code, which works on the CPU only, and whose steps no one can see."""
-    before = os.environ.get("ASSAY_NATIVE")
-    os.environ["ASSAY_NATIVE"] = "0"
-    library.cache_clear()
-    try:
-        yield
-    finally:
-        del os.environ["ASSAY_NATIVE"]
-        os.environ.update({} if before is None else {"ASSAY_NATIVE": before})
-        library.cache_clear()
 
 
 def programs(target: Target, device: str) -> Iterator[ParityProgram]:

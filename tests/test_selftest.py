@@ -1,0 +1,143 @@
+"""`python -m assay.selftest`: it passes here, and each of its checks fails where something is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from assay import decide, selftest
+from assay.native import compilation, labels
+from assay.native.library import library
+from assay.selftest import CHECKS, SelfTestError
+
+needs_library = pytest.mark.skipif(library() is None, reason="assay has no compiled code here")
+
+
+@pytest.fixture
+def fresh_library():
+    library.cache_clear()
+    yield
+    library.cache_clear()
+
+
+@pytest.fixture
+def without_library(monkeypatch, tmp_path, fresh_library):
+    monkeypatch.delenv("ASSAY_NATIVE", raising=False)
+    for module in (compilation, selftest):
+        monkeypatch.setattr(module, "LIBRARY", tmp_path / "_native.so")
+    return tmp_path / "_native.so"
+
+
+def test_all_checks_pass_here_and_say_what_they_checked():
+    done = subprocess.run([sys.executable, "-W", "error", "-m", "assay.selftest"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, *lines, last = done.stdout.splitlines()
+    assert torch.__version__ in first
+    assert [line.split(": ")[0] for line in lines] == [f"ok      {name}" for name in CHECKS]
+    assert last.startswith(f"all {len(CHECKS)} checks passed")
+
+
+def test_a_failure_gives_exit_code_1_and_the_other_checks_run(monkeypatch, capsys):
+    def broken():
+        raise OSError("no such symbol")
+
+    monkeypatch.setattr(selftest, "CHECKS", {"compiled library": broken, "meter": selftest.meter})
+    assert selftest.main() == 1
+    out = capsys.readouterr().out
+    assert "FAILED  compiled library: OSError: no such symbol" in out
+    assert "ok      meter: " in out
+    assert "1 of 2 checks failed" in out
+
+
+def only(monkeypatch, name):
+    """Let the self-test check one metric."""
+    checks = [check for check in selftest.metric_checks() if check.name.startswith(f"{name}(")]
+    assert checks
+    monkeypatch.setattr(selftest, "metric_checks", lambda: checks)
+
+
+@needs_library
+@pytest.mark.parametrize("check", [selftest.metrics, selftest.same_bits])
+def test_a_wrong_result_of_compiled_code_is_found(monkeypatch, check):
+    right = labels.first_largest
+    only(monkeypatch, "Accuracy")
+    monkeypatch.setattr(labels, "first_largest", lambda scores: right(scores).roll(1))
+    with pytest.raises(SelfTestError, match="compiled code"):
+        check()
+
+
+def test_a_wrong_result_of_torch_is_found(monkeypatch):
+    only(monkeypatch, "Accuracy")
+    right = decide.first_largest
+    monkeypatch.setattr(decide, "first_largest", lambda scores: right(scores).roll(1))
+    with pytest.raises(SelfTestError, match="in torch"):
+        selftest.metrics()
+
+
+def test_metrics_of_a_family_that_are_all_skipped_are_a_failure(monkeypatch):
+    only(monkeypatch, "Accuracy")
+    with pytest.raises(SelfTestError, match=r"none of .*regression"):
+        selftest.metrics()
+
+
+def test_a_missing_library_is_a_failure_where_the_wheel_brings_one(monkeypatch, without_library):
+    monkeypatch.setattr(selftest, "brings_library", lambda: True)
+    with pytest.raises(SelfTestError, match=r"no file.*Install it again"):
+        selftest.compiled_library()
+
+
+def test_a_missing_library_is_reported_where_the_wheel_brings_none(monkeypatch, without_library):
+    monkeypatch.setattr(selftest, "brings_library", lambda: False)
+    assert "in torch" in selftest.compiled_library()
+
+
+def test_a_library_that_does_not_load_is_a_failure(without_library):
+    without_library.write_bytes(b"for another machine")
+    with pytest.raises(SelfTestError, match="another machine"):
+        selftest.compiled_library()
+
+
+def test_a_library_that_is_turned_off_is_reported(monkeypatch, fresh_library):
+    monkeypatch.setenv("ASSAY_NATIVE", "0")
+    assert "turned off" in selftest.compiled_library()
+
+
+@pytest.mark.parametrize(
+    ("tag", "expected"), [("py3-none-manylinux_2_17_x86_64", True), ("py3-none-any", False), (None, False)]
+)
+def test_the_tag_of_the_wheel_says_whether_it_brings_the_library(monkeypatch, tag, expected):
+    class Installed:
+        def read_text(self, name):
+            return None if tag is None else f"Wheel-Version: 1.0\nTag: {tag}\n"
+
+    monkeypatch.setattr(selftest, "distribution", lambda name: Installed())
+    assert selftest.brings_library() is expected
+
+
+def test_a_meter_that_loses_counts_is_a_failure(monkeypatch):
+    monkeypatch.setattr("assay.meter.Meter.merge", lambda self, *others: self)
+    with pytest.raises(SelfTestError, match="merged counts"):
+        selftest.meter()
+
+
+def test_extras_are_imported_or_named(monkeypatch):
+    class Installed:
+        requires = (
+            "torch>=2.6",
+            *("typer>=0.16; extra == 'cli'", "pandas>=2.2; extra == 'pandas'", "pytest>=8.3; extra == 'test'"),
+            *("typer>=0.16; extra == 'all'", "pandas>=2.2; extra == 'all'"),
+        )
+
+    monkeypatch.setattr(selftest, "distribution", lambda name: Installed())
+    monkeypatch.setattr(selftest, "is_installed", lambda package: package != "pandas")
+    assert selftest.extras() == "cli can be imported; not installed: pandas"
+
+    def broken(name):
+        raise ImportError(f"{name} is broken")
+
+    monkeypatch.setattr(selftest, "import_module", broken)
+    with pytest.raises(ImportError, match="typer is broken"):
+        selftest.extras()
