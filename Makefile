@@ -81,7 +81,7 @@ WHEEL_TOOLS := $(VENV)/wheel-tools
 wheel: $(STAMPS)/wheel-tools
 	@rm -rf dist
 	$(WHEEL_TOOLS)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist/built .
-	@if [ "$$(uname)" = Linux ]; then PATH="$(abspath $(WHEEL_TOOLS))/bin:$$PATH" auditwheel --quiet repair --wheel-dir dist dist/built/*.whl; \
+	@if [ "$$(uname)" = Linux ]; then PATH="$(abspath $(WHEEL_TOOLS))/bin:$$PATH" auditwheel repair --wheel-dir dist dist/built/*.whl; \
 		else cp dist/built/*.whl dist; fi
 	@rm -r dist/built && ls dist/*.whl
 

@@ -23,6 +23,21 @@ def test_python_versions_are_those_of_the_workflow() -> None:
     assert PROJECT["requires-python"] == f">={declared[0]}"
 
 
+def test_the_wheel_is_tried_on_each_python_where_there_is_no_compiler() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))["jobs"]
+    job = jobs["wheel-without-a-compiler"]
+    assert job["strategy"]["matrix"] == {"python": jobs["tests"]["strategy"]["matrix"]["python"]}
+    assert job["container"].endswith("-slim")  # these images have no compiler, which a step checks
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert commands[-2:] == ["python -m pip install dist/*.whl", "python -W error -m assay.selftest"]
+
+
+def test_a_release_runs_the_self_test_of_each_compiled_wheel() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8"))["jobs"]
+    (step,) = (step for step in jobs["wheels"]["steps"] if "assay.selftest" in step.get("run", ""))
+    assert "pip install dist/*.whl" in step["run"]
+
+
 def test_the_citation_has_the_version() -> None:
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["version"] == assay.__version__
 

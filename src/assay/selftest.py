@@ -34,7 +34,7 @@ from assay.native.library import in_torch, library
 SCORES, TARGET, EXPECTED = torch.eye(3), torch.tensor([0, 1, 1]), 2 / 3
 """Three samples, of which two are right."""
 MANY = 5000
-INSTALL_AGAIN = "Install it again: pip install --force-reinstall --no-deps assay"
+INSTALL_AGAIN = "Install the wheel again: pip install --force-reinstall --no-deps WHEEL"
 
 
 class SelfTestError(AssayError):
