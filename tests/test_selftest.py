@@ -85,7 +85,7 @@ def test_metrics_of_a_family_that_are_all_skipped_are_a_failure(monkeypatch):
 
 def test_a_missing_library_is_a_failure_where_the_wheel_brings_one(monkeypatch, without_library):
     monkeypatch.setattr(selftest, "brings_library", lambda: True)
-    with pytest.raises(SelfTestError, match=r"no file.*Install it again"):
+    with pytest.raises(SelfTestError, match=r"no file.*Install the wheel again"):
         selftest.compiled_library()
 
 

@@ -26,12 +26,11 @@ from assay.errors import AssayError, describe
 from assay.evaluation import evaluate
 from assay.meter import Meter
 from assay.metrics import AUROC, Accuracy, BrierScore, CalibrationError, LogLoss
-from assay.metrics.base import Metric
 from assay.metrics.samples import public_metrics
 from assay.native.compilation import LIBRARY
 from assay.native.library import in_torch, library
 
-SCORES, TARGET, EXPECTED = torch.eye(3), torch.tensor([0, 1, 1]), 2 / 3
+SCORES, TARGET, EXPECTED = torch.eye(3, device="cpu"), torch.tensor([0, 1, 1], device="cpu"), 2 / 3
 """Three samples, of which two are right."""
 MANY = 5000
 INSTALL_AGAIN = "Install the wheel again: pip install --force-reinstall --no-deps WHEEL"
@@ -102,26 +101,30 @@ def metrics() -> str:
 
 def same_bits() -> str:
     """Whether compiled code and torch count thousands of samples to the same bits."""
-    generator = torch.Generator().manual_seed(0)
-    scores, target = torch.rand(MANY, 8, generator=generator), torch.randint(8, (MANY,), generator=generator)
-    labels: dict[str, Metric] = {"accuracy": Accuracy(num_classes=8), "top": Accuracy(num_classes=8, top_k=3)}
-    of_classes = labels | {"calibration": CalibrationError(num_classes=8), "loss": LogLoss(num_classes=8)}
-    of_two: dict[str, Metric] = {"auroc": AUROC(), "brier": BrierScore()}
-    for named, batch in ((of_classes, (scores, target)), (of_two, (scores[:, 0].contiguous(), target % 2))):
-        compiled = counts(named, batch)
+    generator = torch.Generator("cpu").manual_seed(0)
+    scores = torch.rand(MANY, 8, generator=generator, device="cpu")
+    target = torch.randint(8, (MANY,), generator=generator, device="cpu")
+    of_classes = Meter(
+        accuracy=Accuracy(num_classes=8),
+        top=Accuracy(num_classes=8, top_k=3),
+        calibration=CalibrationError(num_classes=8),
+        loss=LogLoss(num_classes=8),
+    )
+    of_two = Meter(auroc=AUROC(), brier=BrierScore())
+    for counted, preds, truth in ((of_classes, scores, target), (of_two, scores[:, 0].contiguous(), target % 2)):
+        compiled = counts(counted, preds, truth)
         with in_torch():
-            plain = counts(named, batch)
+            plain = counts(counted.fresh(), preds, truth)
         differing = [name for name, each in compiled.items() if not torch.equal(each, plain[name])]
         same("counts that differ between compiled code and torch", differing, [])
     ways = "compiled code and in torch" if library() is not None else "torch, twice"
     return f"{MANY} samples are counted to the same bits in {ways}"
 
 
-def counts(metrics: dict[str, Metric], batch: tuple[torch.Tensor, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """What a new meter counts of a batch."""
-    counted = Meter(**metrics)
-    counted.update(*batch)
-    return counted.state_dict()
+def counts(meter: Meter, preds: torch.Tensor, target: torch.Tensor) -> dict[str, torch.Tensor]:
+    """What a meter counts of a batch. It is read here, since small batches are counted when they are read."""
+    meter.update(preds, target)
+    return meter.state_dict()
 
 
 def holding(checks: list[ConformanceCheck], how: str = "") -> Counter[str]:
