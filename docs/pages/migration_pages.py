@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from textwrap import fill
 
@@ -66,10 +66,14 @@ def _head(*names: str) -> list[str]:
 
 
 def _topic(of: DifferenceTopic) -> str:
-    heads = ("case", of.theirs, *([of.reference] if of.reference else []), "assay", "why")
-    rows = [_difference_row(each, bool(of.reference)) for each in of.differences]
-    blocks = (f"## {of.title}", _wrapped(of.tests), "\n".join([*_head(*heads), *rows]), of.after)
+    blocks = (f"## {of.title}", _wrapped(of.tests), difference_table(of, of.differences), of.after)
     return "\n\n".join(each for each in blocks if each) + "\n"
+
+
+def difference_table(of: DifferenceTopic, differences: Iterable[DeliberateDifference]) -> str:
+    """Some differences of a topic as a table."""
+    heads = ("case", of.theirs, *([of.reference] if of.reference else []), "assay", "why")
+    return "\n".join([*_head(*heads), *(_difference_row(each, bool(of.reference)) for each in differences)])
 
 
 def _difference_row(of: DeliberateDifference, with_reference: bool) -> str:

@@ -8,6 +8,7 @@ import posixpath
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 sys.path.insert(0, str(Path(__file__).parent))
+import metric_pages
 import pictures
 import reference
 
@@ -35,7 +37,7 @@ LANGUAGES = {".py": "python", ".toml": "toml", ".yml": "yaml"}
 def on_config(config: Any) -> Any:
     """Put the reference into the navigation, and give headings the anchors that they have on GitHub."""
     config.mdx_configs.setdefault("toc", {})["slugify"] = anchor
-    generated = {"Reference": reference.navigation(reference.pages())}
+    generated = {"Reference": reference.navigation([*reference.pages(), metric_pages.INDEX])}
     config.nav = [generated if each == "Reference" else each for each in config.nav]
     return config
 
@@ -43,7 +45,8 @@ def on_config(config: Any) -> Any:
 def on_files(files: Any, config: Any) -> Any:
     """Add the reference, the catalogue, files of the root, and one page for each file of the repository with a link."""
     texts = {page: _from_root((ROOT / name).read_text("utf-8")) for name, page in PAGES.items()}
-    texts |= reference.pages() | {"catalogue.md": reference.catalogue_page(pictures.picture)}
+    picture = cache(pictures.picture)
+    texts |= reference.pages() | {"catalogue.md": reference.catalogue_page(picture)} | metric_pages.pages(picture)
     written = {page.src_path: page.content_string for page in files.documentation_pages()}
     for name, text in (written | texts).items():
         for link in OUTSIDE.findall(text):
@@ -58,6 +61,7 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
     """Lead links out of the documentation to the pages of these files; a link whose text is a file gets its title."""
     here = page.file.src_path
+    markdown = metric_pages.linked(markdown, here)
     markdown = PATH_AS_TEXT.sub(lambda link: f"[{_title(files, here, link[2]) or link[1]}]({link[2]}", markdown)
 
     def inside(match: re.Match[str]) -> str:
@@ -104,7 +108,8 @@ def _title(files: Any, page: str, link: str) -> str:
     target = files.get_file_from_path(
         posixpath.normpath(posixpath.join(posixpath.dirname(page), link.partition("#")[0]))
     )
-    return target.content_string.partition("\n")[0].removeprefix("# ") if target else ""
+    found = re.search(r"^# (.*)", target.content_string, re.MULTILINE) if target else None
+    return found[1] if found else ""
 
 
 def _from_root(text: str) -> str:

@@ -1,10 +1,11 @@
-"""The pages of the reference, from the `__all__` of each package: one a package, and one a family of metrics."""
+"""The pages of the reference, from the `__all__` of each package: one a package. `metric_pages` has those of metrics."""
 
 from __future__ import annotations
 
 import re
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def public_packages() -> dict[str, list[str]]:
 
 
 def pages() -> dict[str, str]:
-    """The Markdown of each page of the reference, by its path in the site."""
+    """The Markdown of each page of the reference except those of metrics, by its path in the site."""
     listed = public_packages()
     metrics = {name for kinds in families().values() for name in kinds}
     texts = {
@@ -40,14 +41,9 @@ def pages() -> dict[str, str]:
         for package, names in listed.items()
         if package != METRICS
     }
-    for family, kinds in families().items():
-        identifiers = (f"{kind.__module__}.{name}" for name, kind in kinds.items())
-        texts[f"reference/metrics/{_file_name(family)}.md"] = _page(
-            family.capitalize(), f"Metrics in `{METRICS}`.", identifiers
-        )
     others = [name for name in listed[METRICS] if name not in metrics]
     homes = (f"{getattr(import_module(METRICS), name).__module__}.{name}" for name in others)
-    texts["reference/metrics/base_classes.md"] = _page("Base classes", f"More names in `{METRICS}`.", homes)
+    texts[metric_page("base_classes")] = _page("Base classes", f"More names in `{METRICS}`.", homes)
     return texts | {f"reference/assay.compat.{name}.md": drop_in_page(name) for name in ("torchmetrics", "ignite")}
 
 
@@ -59,11 +55,6 @@ def drop_in_page(name: str) -> str:
         (each for each in found.values() if each not in counted and each.name not in ADAPTED),
         key=lambda each: each.name,
     )
-    homes = {
-        kind: f"metrics/{_file_name(family)}.md#{each.__module__}.{kind}"
-        for family, kinds in families().items()
-        for kind, each in kinds.items()
-    }
     notes = {each.name: _links([each.name, *each.tasks, *_assay_names(each, found)], name) for each in counted}
     parts = [
         f"# assay.compat.{name}",
@@ -73,7 +64,7 @@ def drop_in_page(name: str) -> str:
         "## Counted by assay",
         f"| {table.title} | assay counts | values that differ |\n|---|---|---|\n"
         + "\n".join(
-            f"| `{each.name}` | {', '.join(f'[{kind}]({homes[kind]})' for kind in _assay_names(each, found))} "
+            f"| `{each.name}` | {', '.join(f'[{kind}](metrics/{kind}.md)' for kind in _assay_names(each, found))} "
             f"| {notes[each.name]} |"
             for each in counted
         ),
@@ -111,35 +102,56 @@ def catalogue_page(picture: Callable[[type[Metric]], str]) -> str:
     Args:
         picture: gives a figure of a metric as HTML; or an empty string.
     """
-    counterparts: dict[str, dict[str, list[str]]] = {}
-    names = {name for kinds in families().values() for name in kinds}
-    for row in catalogue(LIBRARIES):
-        for name in _counterparts(row, names):
-            counterparts.setdefault(name, {}).setdefault(library(row.library).title, []).append(f"`{row.name}`")
     parts = [
-        "# Catalogue of metrics\n\nEvery metric with its formula, a picture and its counterparts in other libraries. A "
+        "---\nsearch:\n  exclude: true\n---\n\n# Catalogue of metrics\n\nEvery metric with its formula, a picture and its counterparts in other libraries. A "
         "picture shows how the value changes as predictions get worse, or the metric's own plot; it is computed when "
         "this page is built, by `docs/site/pictures.py`. Totals, means, extremes and metrics of metrics have none. The "
-        "reference has arguments, shapes, rounding and the source of the definition; [The metrics](metrics.md) says "
+        "page of each metric has arguments, shapes, rounding and the source of the definition; [The metrics](metrics.md) says "
         "which values are better, and which confidence interval each has."
     ]
     for family, kinds in families().items():
         parts.append(f"## {family.capitalize()}")
         for name, kind in kinds.items():
             text = sections(kind.__doc__)[""]
-            link = f"reference/metrics/{_file_name(family)}.md#{kind.__module__}.{name}"
-            others = (f"{title}: {', '.join(names)}" for title, names in counterparts.get(name, {}).items())
-            heading, summary = f"### [{name}]({link})", text.partition("\n\n")[0]
+            others = (
+                f"{title}: {', '.join(f'`{each}`' for each in names)}"
+                for title, names in counterparts().get(name, {}).items()
+            )
+            heading, summary = f"### [{name}]({metric_page(name)})", text.partition("\n\n")[0]
             parts += [heading, summary, formula(text), picture(kind), "; ".join(others)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+@cache
+def counterparts() -> dict[str, dict[str, list[str]]]:
+    """The classes of other libraries whose place a metric takes, by the metric and the title of the library."""
+    found: dict[str, dict[str, list[str]]] = {}
+    names = {name for kinds in families().values() for name in kinds}
+    for row in catalogue(LIBRARIES):
+        for name in _counterparts(row, names):
+            found.setdefault(name, {}).setdefault(library(row.library).title, []).append(row.name)
+    return found
+
+
+def metric_page(name: str) -> str:
+    """The path of the page of a metric."""
+    return f"reference/metrics/{name}.md"
+
+
+def family_anchor(family: str) -> str:
+    """The anchor of a family on the page that lists all metrics."""
+    return family.replace(" ", "-")
+
+
 def navigation(paths: Iterable[str]) -> list[dict[str, object]]:
     """The entries of the navigation for these pages."""
-    packages, kinds = [], []
+    packages: list[dict[str, object]] = []
+    kinds: list[str | dict[str, str]] = []
     for path in sorted(paths):
         name = Path(path).stem
-        if "/metrics/" in path:
+        if name == "index":
+            kinds.insert(0, path)  # the page that the title of the section leads to
+        elif "/metrics/" in path:
             kinds.append({name.replace("_", " ").capitalize(): path})
         else:
             packages.append({name: path})
@@ -164,10 +176,6 @@ def formula(text: str) -> str:
         return f"```text\n{code}\n```" if "\n" in code else f"`{code}`"
     codes = (" ".join(code.split()) for code in re.findall(r"`([^`]+)`", described))
     return next((f"`{code}`" for code in codes if _CALCULATION.search(code)), "")
-
-
-def _file_name(family: str) -> str:
-    return family.replace(" ", "_")
 
 
 def _lists_names(module: str) -> bool:
