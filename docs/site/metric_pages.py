@@ -33,6 +33,15 @@ NAMES: Mapping[str, Mapping[str, list[str]]] = tomllib.loads(
 _UP = "../" * INDEX.count("/")
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
 _ACRONYM = re.compile(r"\(((?:[A-Z]-?){2,}\w*)\)")
+_OPTIONS = (
+    "heading: Definition",
+    "toc_label: Definition",
+    "show_bases: false",
+    "show_labels: false",
+    "show_symbol_type_heading: false",
+    "show_symbol_type_toc: false",
+)
+"""How mkdocstrings shows a metric on its page."""
 _BOOST = 4
 """How much higher the search ranks the page of a metric than other pages with the same words."""
 
@@ -73,7 +82,7 @@ def page(kind: type[Metric], figure: str) -> str:
         heading,
         figure,
         _facts(kind),
-        f"::: {kind.__module__}.{name}\n    options:\n      heading: Definition\n      toc_label: Definition",
+        "\n".join([f"::: {kind.__module__}.{name}", "    options:", *(f"      {each}" for each in _OPTIONS)]),
         _elsewhere(name),
         _differences(name),
     ]
@@ -102,8 +111,7 @@ def aliases(name: str) -> tuple[str, ...]:
 def linked(markdown: str, page: str) -> str:
     """A page whose tables of metrics lead to the pages of these metrics."""
     up = "../" * page.count("/")
-    names = sorted((name for kinds in families().values() for name in kinds), key=len, reverse=True)
-    any_name = "|".join(names)
+    any_name = "|".join(name for kinds in families().values() for name in kinds)
 
     def link(match: re.Match[str]) -> str:
         return f"[{match[0]}]({up}{metric_page(match[0].strip('`'))})"
@@ -155,7 +163,7 @@ def _facts(kind: type[Metric]) -> str:
         "Family": f"[{kind.family}](index.md#{family_anchor(kind.family)})",
         "Code": f"[`{file}`]({_UP}../{file})",
     }
-    return "\n".join(["| fact | |", "|---|---|", *(f"| {key} | {value} |" for key, value in rows.items())])
+    return "\n".join(["| fact | value |", "|---|---|", *(f"| {key} | {value} |" for key, value in rows.items())])
 
 
 def _elsewhere(name: str) -> str:
@@ -174,9 +182,7 @@ def _differences(name: str) -> str:
     for topic in topics():
         if found := [each for each in topic.differences if _concerns(each, name, theirs)]:
             tables.append(re.sub(r"\]\((?!\w+://|#)", f"]({_UP}", difference_table(topic, found)))
-    if not tables:
-        return ""
-    rest = f"Differences of all metrics, with their tests: [Deliberate differences]({_UP}differences.md)."
+    rest = f"Differences that concern many metrics, and the tests of all: [Deliberate differences]({_UP}differences.md)."
     return "\n\n".join(["## What differs", *tables, rest])
 
 
