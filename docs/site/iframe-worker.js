@@ -1,13 +1,19 @@
 // Search in pages that are opened as files: browsers start no worker there, so its script runs in a hidden frame.
 if (location.protocol === "file:") {
-  window.Worker = class extends EventTarget {
+  // What a worker has and a frame lacks; the search loads how Chinese is read by it, and waits for the scripts in turn.
+  const importScripts = (...urls) =>
+    urls.reduce((loaded, src) => loaded.then(() => new Promise((onload, onerror) => {
+      document.body.append(Object.assign(document.createElement("script"), { src, onload, onerror }));
+    })), Promise.resolve());
+
+  window.IFrameWorker = window.Worker = class extends EventTarget {
     constructor(url) {
       super();
       const frame = document.createElement("iframe");
       const script = document.createElement("script");
       script.src = url;
       frame.hidden = true;
-      frame.srcdoc = script.outerHTML;
+      frame.srcdoc = `<body><script>importScripts = ${importScripts}</script>${script.outerHTML}`;
       this.inside = new Promise((resolve) => {
         frame.onload = () => {
           frame.contentWindow.postMessage = (data) => this.dispatchEvent(new MessageEvent("message", { data }));
