@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import runpy
 from collections.abc import Iterator
@@ -12,12 +13,15 @@ import pytest
 import yaml
 
 import assay.metrics
+from assay.metrics.catalogue import public_metrics
 from assay.metrics.documentation import sections
+from assay.metrics.parsing import SHORT
 from pages import Page
 from thinning import TURNS, one_of_each
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = runpy.run_path(str(ROOT / "docs" / "site" / "reference.py"))
+METRIC_PAGES = runpy.run_path(str(ROOT / "docs" / "site" / "metric_pages.py"))
 PICTURES = str(ROOT / "docs" / "site" / "pictures.py")
 picture = runpy.run_path(PICTURES)["picture"]
 WITHOUT_PICTURE = {
@@ -55,6 +59,11 @@ def reference() -> dict[str, str]:
     return REFERENCE["pages"]()
 
 
+def metric_page(name: str) -> str:
+    """The Markdown of the page of a metric."""
+    return METRIC_PAGES["page"](getattr(assay.metrics, name), f"<figure>{name}</figure>")
+
+
 def test_the_navigation_has_every_page_once() -> None:
     nav = list(entries(yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]))
     written = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
@@ -63,7 +72,8 @@ def test_the_navigation_has_every_page_once() -> None:
 
 
 def test_every_public_name_is_in_the_reference(reference: dict[str, str]) -> None:
-    documented = {line.removeprefix("::: ") for text in reference.values() for line in text.splitlines()}
+    texts = [*reference.values(), *map(metric_page, public_metrics())]
+    documented = {line.removeprefix("::: ") for text in texts for line in text.splitlines()}
     public = REFERENCE["public_packages"]()
     assert {"assay", "assay.errors", "assay.integrations", "assay.metrics", "assay.quantize.analysis"} <= public.keys()
     for package, names in public.items():
@@ -74,7 +84,8 @@ def test_every_public_name_is_in_the_reference(reference: dict[str, str]) -> Non
 
 
 def test_the_navigation_of_the_reference_has_all_of_its_pages(reference: dict[str, str]) -> None:
-    assert sorted(entries(REFERENCE["navigation"](reference))) == sorted(reference)
+    pages = [*reference, METRIC_PAGES["INDEX"]]
+    assert sorted(entries(REFERENCE["navigation"](pages))) == sorted(pages)
 
 
 def test_drop_in_names_have_what_counts_them_and_links_to_differences(reference: dict[str, str]) -> None:
@@ -89,7 +100,8 @@ def test_drop_in_names_have_what_counts_them_and_links_to_differences(reference:
     for name, text in reference.items():
         for link in re.findall(r"\]\(((?:\.\./|metrics/)[\w./]+)", text):
             target = (Path(name).parent / link).as_posix().replace("reference/../", "")
-            assert target in reference or (ROOT / "docs" / target).exists(), link
+            is_metric = target == f"reference/metrics/{Path(target).stem}.md" and Path(target).stem in public_metrics()
+            assert target in reference or is_metric or (ROOT / "docs" / target).exists(), link
 
 
 def test_the_catalogue_has_formulas_and_counterparts() -> None:
@@ -155,6 +167,89 @@ def test_the_picture_of_a_share_ends_where_the_metric_does() -> None:
     assert "IntersectionOverUnion falls from 1.0000 to 0.0000" in picture(assay.metrics.IntersectionOverUnion)
     assert "StringExactMatch falls from 1.0000 to 0.0000" in picture(assay.metrics.StringExactMatch)
     assert "PassAtK rises from 0.0000 to 1.0000" in picture(assay.metrics.PassAtK)
+
+
+def test_every_metric_has_a_page_that_the_list_leads_to() -> None:
+    made = METRIC_PAGES["pages"].__globals__
+    without_states = dict.fromkeys(public_metrics().values(), "1 KiB")
+    measured, made["state_size"] = made["state_size"], without_states.__getitem__
+    try:
+        pages = METRIC_PAGES["pages"](lambda kind: f"<figure>{kind.__name__}</figure>")
+    finally:
+        made["state_size"] = measured
+    index = pages.pop("reference/metrics/index.md")
+    assert pages.keys() == {f"reference/metrics/{name}.md" for name in public_metrics()}
+    assert {*re.findall(r"^\| \[`\w+`\]\((\w+)\.md\)", index, re.MULTILINE)} == public_metrics().keys()
+    for name in public_metrics():
+        page = pages[f"reference/metrics/{name}.md"]
+        assert re.findall(r"^# (\w+)", page, re.MULTILINE) == [name]
+        assert f"<figure>{name}</figure>" in page
+    for path, page in pages.items():
+        for link in re.findall(r"\]\(((?!https?:)[^)#]+)", page):
+            target = (ROOT / "docs" / path).parent.joinpath(link).resolve()
+            assert target.exists() or target.name == "index.md", f"{path}: {link}"
+
+
+def test_the_page_of_a_metric_has_the_facts_that_it_declares() -> None:
+    page = metric_page("WordErrorRate")
+    for row in (
+        "| Better | lower |",
+        "| Terms | exact |",
+        "| Interval | [bootstrap](../../intervals.md) |",
+        "| As a string | `worderrorrate`, `wer` |",
+        "| Family | [text](index.md#text) |",
+    ):
+        assert row in page
+    assert "- TorchMetrics: `WordErrorRate`" in page
+    differences = page.partition("## What differs")[2]
+    assert "a tab between words" in differences
+    assert "`BinaryAUROC()`" not in differences
+    assert "`BinaryAUROC()`: 0.75" in metric_page("AUROC").partition("## What differs")[2]
+
+
+def test_the_example_on_the_page_is_that_of_the_docstring() -> None:
+    """The page takes the docstring of the class whole, as mkdocstrings reads it."""
+    as_markdown = runpy.run_path(str(ROOT / "docs" / "site" / "docstrings.py"))["as_markdown"]
+    for name, kind in public_metrics().items():
+        assert f"::: {kind.__module__}.{name}\n    options:" in metric_page(name)
+        example = sections(kind.__doc__)["Example"].removeprefix("Example:\n")
+        assert ">>> " in example
+        assert f"Examples:\n{example}" in as_markdown(inspect.getdoc(kind) or "")
+
+
+def test_the_state_of_a_page_is_what_a_meter_keeps() -> None:
+    state_size = METRIC_PAGES["state_size"]
+    assert state_size(assay.metrics.Accuracy).endswith("for any number of samples")
+    # a float32 score and one byte of its label; docs/scale.md
+    assert state_size(assay.metrics.AUROC) == "grows with the samples: 5 bytes for each"
+
+
+@pytest.mark.parametrize("short", SHORT)
+def test_an_abbreviation_stands_in_the_heading_that_the_search_ranks_first(short: str) -> None:
+    page = metric_page(SHORT[short][0])
+    heading = next(line for line in page.splitlines() if line.startswith("# "))
+    assert re.search(rf"(?<!\w){short}(?!\w)", heading, re.IGNORECASE)
+
+
+def test_common_metrics_are_found_by_their_chinese_names() -> None:
+    names = METRIC_PAGES["NAMES"]
+    assert names.keys() <= public_metrics().keys()
+    assert sum("zh" in each for each in names.values()) >= 30
+    assert "准确率" in METRIC_PAGES["aliases"]("Accuracy")
+    found = [(name, each) for name in public_metrics() for each in METRIC_PAGES["aliases"](name)]
+    assert [name for name, each in found if each == "准确率"] == ["Accuracy"]
+    assert all(each.lower() != name.lower() for name, each in found)
+
+
+def test_tables_of_metrics_lead_to_their_pages() -> None:
+    linked = METRIC_PAGES["linked"]
+    table = "<!-- metric_tables -->\n| `Recall` | not `Precision` |\n<!-- /metric_tables -->\n| `Recall` |"
+    assert linked(table, "metrics.md") == table.replace("| `Recall`", "| [`Recall`](reference/metrics/Recall.md)", 1)
+    families = "<!-- family_table -->\n| image quality | ROC, AUROC |\n<!-- /family_table -->"
+    assert (
+        "| [image quality](../reference/metrics/index.md#image-quality) | [ROC](../reference/metrics/ROC.md), "
+        "[AUROC](../reference/metrics/AUROC.md) |"
+    ) in linked(families, "zh/overview.md")
 
 
 def test_search_of_pages_that_are_files_loads_nothing_from_the_network() -> None:

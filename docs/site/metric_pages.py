@@ -1,4 +1,4 @@
-"""One page for each metric, and the page that lists them: made from what the metric declares, when the site is built."""
+"""One page for each metric, and the page that lists them: made when the site is built, from what metrics declare."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -20,16 +21,15 @@ from assay.metrics.documentation import sections
 from assay.metrics.parsing import SHORT
 from assay.metrics.samples import draw_columns, draw_for, examples
 
-ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "docs" / "pages")]
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "pages"))
 from differences import DeliberateDifference, topics
 from migration_pages import difference_table
 from reference import METRICS, counterparts, family_anchor, metric_page
 
+ROOT = Path(__file__).parents[2]
 INDEX = f"{Path(metric_page('')).parent.as_posix()}/index.md"
-NAMES: Mapping[str, Mapping[str, list[str]]] = tomllib.loads(
-    Path(__file__).with_name("metric_names.toml").read_text("utf-8")
-)
+NAMES: Mapping[str, Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("metric_names.toml").read_text("utf-8"))
 _UP = "../" * INDEX.count("/")
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
 _ACRONYM = re.compile(r"\(((?:[A-Z]-?){2,}\w*)\)")
@@ -65,7 +65,7 @@ def index_page() -> str:
     ]
     for family, kinds in families().items():
         rows = [
-            f"| [`{name}`]({Path(metric_page(name)).name}) | {_cell(', '.join(aliases(name)))} | {_cell(_summary(kind))} |"
+            f"| [`{name}`]({name}.md) | {_cell(', '.join(aliases(name)))} | {_cell(_summary(kind))} |"
             for name, kind in kinds.items()
         ]
         parts += [f"## {family.capitalize()}", "\n".join(["| metric | also | what it is |", "|---|---|---|", *rows])]
@@ -78,7 +78,7 @@ def page(kind: type[Metric], figure: str) -> str:
     names = " · ".join(aliases(name))
     heading = f"# {name} <small>{names}</small>" if names else f"# {name}"
     parts = [
-        f"---\ntitle: {name}\nsearch:\n  boost: {_BOOST}\n---",
+        f"---\ntitle: {name}\nsearch:\n  boost: {NAMES.get(name, {}).get('boost', _BOOST)}\n---",
         heading,
         figure,
         _facts(kind),
@@ -182,7 +182,9 @@ def _differences(name: str) -> str:
     for topic in topics():
         if found := [each for each in topic.differences if _concerns(each, name, theirs)]:
             tables.append(re.sub(r"\]\((?!\w+://|#)", f"]({_UP}", difference_table(topic, found)))
-    rest = f"Differences that concern many metrics, and the tests of all: [Deliberate differences]({_UP}differences.md)."
+    rest = (
+        f"Differences that concern many metrics, and the tests of all: [Deliberate differences]({_UP}differences.md)."
+    )
     return "\n\n".join(["## What differs", *tables, rest])
 
 

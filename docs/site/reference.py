@@ -1,4 +1,4 @@
-"""The pages of the reference, from the `__all__` of each package: one a package. `metric_pages` has those of metrics."""
+"""The pages of the reference, one a package, from its `__all__`; `metric_pages` makes those of metrics."""
 
 from __future__ import annotations
 
@@ -103,11 +103,13 @@ def catalogue_page(picture: Callable[[type[Metric]], str]) -> str:
         picture: gives a figure of a metric as HTML; or an empty string.
     """
     parts = [
-        "---\nsearch:\n  exclude: true\n---\n\n# Catalogue of metrics\n\nEvery metric with its formula, a picture and its counterparts in other libraries. A "
-        "picture shows how the value changes as predictions get worse, or the metric's own plot; it is computed when "
-        "this page is built, by `docs/site/pictures.py`. Totals, means, extremes and metrics of metrics have none. The "
-        "page of each metric has arguments, shapes, rounding and the source of the definition; [The metrics](metrics.md) says "
-        "which values are better, and which confidence interval each has."
+        "---\nsearch:\n  exclude: true\n---",
+        "# Catalogue of metrics",
+        "Every metric with its formula, a picture and its counterparts in other libraries. A picture shows how the value "
+        "changes as predictions get worse, or the metric's own plot; it is computed when this page is built, by "
+        "`docs/site/pictures.py`. Totals, means, extremes and metrics of metrics have none. The page of each metric has "
+        "arguments, shapes, rounding and the source of the definition; [The metrics](metrics.md) says which values are "
+        "better, and which confidence interval each has.",
     ]
     for family, kinds in families().items():
         parts.append(f"## {family.capitalize()}")

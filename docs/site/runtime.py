@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from griffe import Class, Docstring, Extension, Function, Object, Parameter, ParameterKind, Parameters
+
+sys.path.insert(0, str(Path(__file__).parent))
+from docstrings import as_markdown
 
 
 class RuntimeMetrics(Extension):
@@ -25,17 +30,6 @@ class RuntimeMetrics(Extension):
         """Write a docstring as mkdocstrings reads it."""
         if obj.docstring:
             obj.docstring.value = as_markdown(obj.docstring.value)
-
-
-def as_markdown(docstring: str) -> str:
-    """A docstring with the headings that mkdocstrings knows, and others as bold paragraphs."""
-    text = re.sub(r"^Example:\n", "Examples:\n", docstring, flags=re.MULTILINE)
-    text = re.sub(r"^(Rounding|Source|Formula): ", r"**\1:** ", text, flags=re.MULTILINE)
-    return re.sub(r"^Shapes:\n((?:    .*\n?)+)", _shapes, text, flags=re.MULTILINE)
-
-
-def _shapes(match: re.Match[str]) -> str:
-    return f"**Shapes:**\n\n{inspect.cleandoc(match[1])}\n"
 
 
 def _parameters(kind: type) -> Parameters:
