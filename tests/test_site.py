@@ -255,6 +255,11 @@ def test_tables_of_metrics_lead_to_their_pages() -> None:
 def test_search_of_pages_that_are_files_loads_nothing_from_the_network() -> None:
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
     assert "offline" in config["plugins"]
+    search = next(each["search"] for each in config["plugins"] if isinstance(each, dict) and "search" in each)
+    assert "zh" in search["lang"]
+    # between the words of Chinese; else only names of one word are found
+    assert re.split(search["separator"], "召回\u200b率 recall") == ["召回", "率", "recall"]
+    assert "importScripts" in (ROOT / "docs" / "site" / "iframe-worker.js").read_text("utf-8")
     # the plugin leaves out its own script, which is elsewhere, if the name of one of ours has this word
     assert [script for script in config["extra"]["polyfills"] if "iframe-worker" in script] == ["site/iframe-worker.js"]
     assert (ROOT / "docs" / "site" / "iframe-worker.js").exists()

@@ -1,6 +1,6 @@
 // Search in pages that are opened as files: browsers start no worker there, so its script runs in a hidden frame.
 if (location.protocol === "file:") {
-  // What a worker has and a frame lacks; the search loads how Chinese is read by it, and waits for the scripts in turn.
+  // Frames lack this function of workers; the search loads its scripts for Chinese with it, in this order.
   const importScripts = (...urls) =>
     urls.reduce((loaded, src) => loaded.then(() => new Promise((onload, onerror) => {
       document.body.append(Object.assign(document.createElement("script"), { src, onload, onerror }));

@@ -105,11 +105,11 @@ def catalogue_page(picture: Callable[[type[Metric]], str]) -> str:
     parts = [
         "---\nsearch:\n  exclude: true\n---",
         "# Catalogue of metrics",
-        "Every metric with its formula, a picture and its counterparts in other libraries. A picture shows how the value "
-        "changes as predictions get worse, or the metric's own plot; it is computed when this page is built, by "
-        "`docs/site/pictures.py`. Totals, means, extremes and metrics of metrics have none. The page of each metric has "
-        "arguments, shapes, rounding and the source of the definition; [The metrics](metrics.md) says which values are "
-        "better, and which confidence interval each has.",
+        "Every metric with its formula, a picture and its counterparts in other libraries. A picture shows how the "
+        "value changes as predictions get worse, or the metric's own plot; it is computed when this page is built, by "
+        "`docs/site/pictures.py`. Totals, means, extremes and metrics of metrics have none. The page of each metric "
+        "has arguments, shapes, rounding and the source of the definition; [The metrics](metrics.md) says which values "
+        "are better, and which confidence interval each has.",
     ]
     for family, kinds in families().items():
         parts.append(f"## {family.capitalize()}")
