@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 INDEX = f"{Path(metric_page('')).parent.as_posix()}/index.md"
 NAMES: Mapping[str, Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("metric_names.toml").read_text("utf-8"))
 _UP = "../" * INDEX.count("/")
-_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
+_WORD = re.compile(r"IoU|SQuAD|[A-Z]+(?![a-z])\d*|[A-Z][a-z]+\d*")
 _ACRONYM = re.compile(r"\(((?:[A-Z]-?){2,}\w*)\)")
 _OPTIONS = (
     "heading: Definition",
@@ -99,8 +99,8 @@ def aliases(name: str) -> tuple[str, ...]:
     """
     short = [word.upper() for word, (of, _) in SHORT.items() if of == name]
     acronyms = _ACRONYM.findall(_summary(getattr(sys.modules[METRICS], name)))
-    words = _WORDS.sub(" ", name)
-    spelled = [" ".join(word if word.isupper() else word.lower() for word in words.split())] if " " in words else []
+    words = _WORD.findall(name)
+    spelled = [" ".join(word if word.isupper() else word.lower() for word in words)] if len(words) > 1 else []
     written = NAMES.get(name, {})
     unique: dict[str, str] = {}
     for each in (*short, *acronyms, *written.get("names", ()), *spelled, *written.get("zh", ())):
