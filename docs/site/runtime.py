@@ -23,7 +23,8 @@ class RuntimeMetrics(Extension):
         if not cls.path.startswith("assay.metrics.") or cls.name not in import_module("assay.metrics").__all__:
             return
         kind = getattr(import_module(cls.module.path), cls.name)
-        cls.docstring = Docstring(as_markdown(inspect.getdoc(kind) or ""), parent=cls)
+        cls.docstring = cls.docstring or Docstring("", parent=cls)  # the one that is there knows how it is parsed
+        cls.docstring.value = as_markdown(inspect.getdoc(kind) or "")
         cls.members = {"__init__": Function("__init__", parameters=_parameters(kind), parent=cls)}
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
