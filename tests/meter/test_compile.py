@@ -12,6 +12,8 @@ from torch._dynamo.utils import counters
 from assay import AUROC
 from assay.errors import StateError
 from assay.meter import Meter
+from assay.meter.compiled_rows import update_by_one_operator
+from assay.metrics import PerSample, WordErrorRate
 from laws import CASES, Case, bits, feed, keeps_samples
 from thinning import one_of_each
 
@@ -132,6 +134,27 @@ def test_an_update_that_keeps_samples_is_one_graph_with_the_same_bits(case, back
     assert not counters["graph_break"]
     assert meter.rows == 48
     assert bits(meter) == bits(case.counted(*batches))
+
+
+def test_a_function_of_samples_is_called_by_the_operator():
+    meter = Meter(PerSample(lambda preds, target: (preds - target) ** 2, name="squared"))
+    update = compiled(meter)
+    preds, target = torch.rand(3, 8), torch.rand(3, 8)
+    for row in range(3):
+        update(preds[row], target[row])
+    assert counters["stats"]["unique_graphs"] == 1
+    expected = Meter(PerSample(lambda preds, target: (preds - target) ** 2, name="squared"))
+    expected.update(preds.flatten(), target.flatten())
+    assert meter.rows == 24
+    assert meter.compute()["PerSample"] == expected.compute()["PerSample"]
+
+
+def test_strings_are_refused_inside_a_compiled_function():
+    meter = Meter(WordErrorRate())
+    with pytest.raises(StateError, match=r"preds that is no tensor, expected tensors\. Call update outside"):
+        update_by_one_operator(meter, {"preds": ["a b"], "target": ["a"], "weights": None})
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="preds that is no tensor"):
+        compiled(meter)(["a b"], ["a"])
 
 
 def test_a_compiled_loss_and_an_update_that_keeps_its_scores_give_gradients_and_the_value():

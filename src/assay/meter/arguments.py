@@ -40,6 +40,10 @@ class Arguments(NamedTuple):
         assert preds is not None
         return preds
 
+    def by_name(self) -> dict[str, Tensor | None]:
+        """The dense tensors, by the names that an update gives them."""
+        return dict(zip(("preds", "target", "weights", *self.names), self.tensors, strict=True))
+
     def map(self, change: Callable[[Tensor], Tensor]) -> Arguments:
         """The arguments with every dense tensor changed."""
         return self._replace(tensors=[None if tensor is None else change(tensor) for tensor in self.tensors])

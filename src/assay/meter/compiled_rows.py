@@ -1,21 +1,20 @@
-"""Updates inside compiled functions, of meters that keep samples: one operator of torch, which counts when it runs.
+"""Updates inside compiled functions that torch cannot trace: one operator, which counts when it runs.
 
-What keeps samples grows, and code that torch compiles has fixed shapes. So the update is an operator that torch does
-not look into, as a kernel would be. It counts as outside of compiled functions: rows are staged, nothing waits.
+What keeps samples grows, and what encodes them is code of Python; code that torch compiles has fixed shapes. So such an
+update is an operator that torch does not look into, as a kernel would be. It counts as outside of compiled functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
 
-from assay.errors import ConfigError, describe
-from assay.meter.arguments import Arguments
+from assay.errors import StateError, describe
 
 if TYPE_CHECKING:
     from assay.meter.meter import Meter
@@ -34,28 +33,31 @@ def numbered(meter: Meter) -> int:
     return number
 
 
-def count_in_one_operator(meter: Meter, batch: Arguments) -> None:
-    """Count a batch by the operator.
+def update_by_one_operator(meter: Meter, arguments: Mapping[str, Any]) -> None:
+    """Update a meter by the operator.
+
+    Args:
+        meter: the meter.
+        arguments: those of its update, by name; None where one was not given.
 
     Raises:
-        ConfigError: a column has any number of items a sample, which is not tensors alone.
+        StateError: one is no tensor, such as a list of strings.
     """
-    if len(batch.ragged):  # torch takes an empty mapping for true while it traces
-        do = "Call update outside of the compiled function"
-        raise ConfigError(describe("update under torch.compile", f"columns {sorted(batch.ragged)}", "tensors", do))
-    tensors = [each for each in batch.tensors if each is not None]
-    given = [each is not None for each in batch.tensors]
-    torch.ops.assay.count_rows(_TICKET, meter.number, tensors, given, ",".join(batch.names))
+    given = {name: each for name, each in arguments.items() if each is not None}
+    for name, each in given.items():
+        if not isinstance(each, Tensor):
+            do = "Call update outside of the compiled function"
+            raise StateError(describe("update under torch.compile", f"{name} that is no tensor", "tensors", do))
+    torch.ops.assay.update_meter(_TICKET, meter.number, list(given.values()), ",".join(given))
 
 
-@torch.library.custom_op("assay::count_rows", mutates_args=("ticket",))
-def count_rows(ticket: Tensor, meter: int, tensors: Sequence[Tensor], given: Sequence[bool], names: str) -> None:
-    """Count rows into a meter."""
-    rest = iter(tensors)
-    rows = [next(rest).detach() if each else None for each in given]
-    _METERS[meter].count(Arguments(rows, tuple(filter(None, names.split(",")))))
+@torch.library.custom_op("assay::update_meter", mutates_args=("ticket",))
+def update_meter(ticket: Tensor, meter: int, tensors: Sequence[Tensor], names: str) -> None:
+    """Update a meter with these arguments."""
+    found: Any = _METERS[meter]
+    found.update(**{name: each.detach() for name, each in zip(names.split(","), tensors, strict=True)})
 
 
-@count_rows.register_fake
-def _(ticket: Tensor, meter: int, tensors: Sequence[Tensor], given: Sequence[bool], names: str) -> None:
+@update_meter.register_fake
+def _(ticket: Tensor, meter: int, tensors: Sequence[Tensor], names: str) -> None:
     """Nothing, while torch traces."""

@@ -17,7 +17,7 @@ from assay.devices.subnormals import keeps_subnormals
 from assay.errors import StateError, describe
 from assay.meter import file
 from assay.meter.arguments import NO_RAGGED, Arguments, layout_of
-from assay.meter.compiled_rows import count_in_one_operator, numbered
+from assay.meter.compiled_rows import numbered, update_by_one_operator
 from assay.meter.counts import MeterCounts
 from assay.meter.device_counts import DeviceCounts
 from assay.meter.distributed_tensors import check_shares, groups_of, is_distributed
@@ -166,6 +166,8 @@ class Meter:
             if share.batches is not None:
                 return self.counts.add_each(share.batches, share.rows)
             preds, target, weights, columns = *share.main, share.columns
+        if self.plan.encoders and is_compiling():
+            return update_by_one_operator(self, {"preds": preds, "target": target, "weights": weights, **columns})
         self.count(self._arguments(preds, target, weights, columns))
 
     def _arguments(self, preds: Any, target: Any, weights: Tensor | None, columns: Mapping[str, Any]) -> Arguments:
@@ -240,7 +242,7 @@ class Meter:
         if is_compiling():  # metadata is checked while tracing, and what remains is the counting
             batch = self.checked(batch)
             if counts.keeps_samples:
-                count_in_one_operator(self, batch)
+                update_by_one_operator(self, batch.by_name())
             else:
                 counts.traced(batch.preds.device).count_on_device(batch)
             return

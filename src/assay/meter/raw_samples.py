@@ -7,10 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 
 from assay.encode.base import TENSORS, Encoder
-from assay.errors import ConfigError, StateError, describe
+from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
 from assay.tally.ragged import Ragged
 
@@ -43,9 +42,6 @@ def encoded(
     Raises:
         InputError: the arguments are no sequences of equal lengths, or a sample cannot be encoded.
     """
-    if is_compiling():
-        do = "Call update outside of the compiled function"
-        raise StateError(describe("update under torch.compile", "what is encoded", "tensors that are counted", do))
     dense: dict[str, Tensor] = {}
     ragged: dict[str, Ragged] = {}
     for encoder in encoders:
