@@ -416,3 +416,12 @@ def test_a_thousand_mutations_are_found_by_the_first_level_that_can_see_them(sto
             assert seen == level, (counted, data if isinstance(data, bytes) else "")
             counted[level] = counted.get(level, 0) + 1
     assert min(counted.values()) > 100
+
+
+def test_per_sample_values_of_float32_predictions_are_near_the_exact_value(tmp_path):
+    """Differences of float32 numbers are rounded before they are squared; the value is counted exactly."""
+    generator = torch.Generator().manual_seed(0)
+    preds, target = torch.rand(300, generator=generator) * 300, torch.rand(300, generator=generator) * 300
+    table = pa.table({"p": preds.numpy(), "t": target.numpy(), "s": torch.arange(300).remainder(2).numpy()})
+    report = score(table, "rmse,mae", preds="p", target="t", slices=["s"])
+    assert Verification.of("", verify_file(report.save(tmp_path / "report.json"))[1]).outcome == "pass"
