@@ -12,7 +12,7 @@ import torch
 from assay import Meter, score
 from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarning, ShapeError
 from assay.metrics import FleissKappa, GwetAC1, KrippendorffAlpha
-from assay.tally.labels.rating_pairs import MOST_RATERS
+from assay.tally.rows.rating_terms import MOST_RATERS
 from thinning import draws
 
 __ = -1

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations_with_replacement
 from typing import Annotated, ClassVar, Literal
 
 from torch import Tensor
@@ -14,8 +15,9 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import combined, quotient, rounded
 from assay.tally.base import Tally
-from assay.tally.labels.rating_pairs import RatingPairs, RatingPairSums
+from assay.tally.rows.rating_terms import WHOLE, RatingShares
 from assay.tally.sums.exact import Number
+from assay.tally.sums.row_sums import RowSums, RowTotals
 
 __all__ = ["GwetAC1", "KrippendorffAlpha"]
 
@@ -42,7 +44,7 @@ class RaterAgreement(Metric):
 
     def tally(self, weighted: bool) -> Tally:
         assert self.num_classes is not None, "it was checked"
-        return RatingPairs(self.num_classes, self.missing, weighted)
+        return RowSums(RatingShares(self.num_classes, self.missing), weighted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,9 +98,11 @@ class KrippendorffAlpha(RaterAgreement):
     ] = "nominal"
     missing: Annotated[int, "what stands where a rater did not rate a sample."] = -1
 
-    def compute(self, counts: RatingPairSums) -> Tensor:
-        pairs = counts.coincidences
+    def compute(self, counts: RowTotals) -> Tensor:
         categories = range(self.num_classes or 0)
+        _, _, _, *shares = counts.sums[0]
+        coincidences = [quotient(each, WHOLE) for each in shares[len(categories) :]]
+        pairs = dict(zip(combinations_with_replacement(categories, 2), coincidences, strict=True))
         ratings = [combined(*((1, pairs[min(c, k), max(c, k)]) for k in categories)) for c in categories]
         size = combined(*((1, each) for each in ratings))
         if any(isinstance(each, float) for each in (*ratings, *pairs.values(), size)):
@@ -158,9 +162,9 @@ class GwetAC1(RaterAgreement):
     num_classes: Annotated[int | None, "how many categories there are; it must be given."] = None
     missing: Annotated[int, "what stands where a rater did not rate a sample."] = -1
 
-    def compute(self, counts: RatingPairSums) -> Tensor:
-        shares = [quotient(each, counts.rated) for each in counts.categories]
-        agreement = quotient(counts.agreement, counts.paired)
+    def compute(self, counts: RowTotals) -> Tensor:
+        paired, agreeing, rated, *rest = counts.sums[0]
+        shares, agreement = [quotient(each, rated) for each in rest[: self.num_classes]], quotient(agreeing, paired)
         if any(isinstance(each, float) for each in (*shares, agreement)):
             return number(math.nan)
         chance = sum(share * (1 - share) for share in shares) / (len(shares) - 1)
