@@ -13,6 +13,7 @@ from torch.utils.data import TensorDataset
 from assay import Accuracy, MeanSquaredError, evaluate
 from assay.errors import ConfigError
 from assay.evaluation.model.repredictions import PredictionSample, expected_flips, note_of_repredictions
+from assay.pretend import pretend
 
 ROWS = 300
 
@@ -147,7 +148,7 @@ def test_predictions_of_other_shapes_are_a_note():
 
 
 def test_a_copy_that_does_not_fit_into_memory_is_not_made(data, monkeypatch):
-    monkeypatch.setattr("assay.evaluation.model.repredictions._free_memory", lambda: 100)
+    monkeypatch.setattr("assay.evaluation.model.repredictions.free_host_bytes", lambda: 100)
     assert "a copy takes 0.0 GiB, and 0.0 GiB of memory are free" in note(measured(network(), data, verify=8))
 
 
@@ -170,3 +171,15 @@ def test_the_model_is_unchanged(data):
 def test_invalid_options(data, options, message):
     with pytest.raises(ConfigError, match=message):
         measured(network(), data, **options)
+
+
+def test_samples_are_kept_without_a_wait():
+    with pretend("mps", engine="native") as device:
+        batches = [(rows.to("mps"), rows.to("mps") * torch.ones(3, device="mps")) for rows in torch.rand(4, 16, 1)]
+        sample = PredictionSample(8, 0)
+        device.events.clear()
+        for rows, preds in batches:
+            sample.note(((rows,), {}), preds)
+        assert (sample.seen, sample.failure, list(device.syncs)) == (64, "", [])
+        assert len(sample.kept) == 8
+        assert device.syncs  # they are read in the end

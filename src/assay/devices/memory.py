@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from pathlib import Path
 
 import torch
 
@@ -40,6 +41,15 @@ def host_bytes() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # Windows has no sysconf, and others lack some of its names
         return 1 << 36
+
+
+def free_host_bytes() -> int | None:
+    """How much memory programs can get; None where the system does not say it as Linux does."""
+    try:
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+    except OSError:
+        return None
+    return next((int(each.split()[1]) << 10 for each in lines if each.startswith("MemAvailable:")), None)
 
 
 def free_cached(device: torch.device) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from assay.devices.memory import free_host_bytes
 from assay.devices.placement import has_values, to_host
 from assay.evaluation.data.batch import Arguments
 from assay.evaluation.nested_batch import mapped, take
@@ -45,7 +45,7 @@ class PredictionSample:
     _kept: dict[int, tuple[Arguments, Tensor]] = field(default_factory=dict)
 
     def note(self, arguments: Arguments, preds: Any) -> None:
-        """Note a batch: each sample is kept with the same probability (reservoir sampling)."""
+        """Note a batch without a wait; each sample is kept with the same probability (reservoir sampling)."""
         if self.failure or not isinstance(preds, Tensor) or not preds.ndim:
             return
         try:
@@ -55,14 +55,12 @@ class PredictionSample:
 
     def _note(self, arguments: Arguments, preds: Tensor) -> None:
         rows = len(preds)
-        chosen = self._chosen(rows)
-        if chosen:
-            index = list(chosen)
-            parts, outputs = _on_host(take(arguments, rows, index)), to_host(preds.detach()[index])
-            for k, row in enumerate(index):
-                self._kept[chosen[row]] = take(parts, len(index), [k]), outputs[k : k + 1].clone()
+        preds = preds.detach()
+        for row, place in self._chosen(rows).items():
+            only = slice(row, row + 1)  # a view: a list of rows would be copied to the device first
+            self._kept[place] = _each(take(arguments, rows, only), _copied), preds[only].clone()
         if _has_classes(preds):
-            self.margins.append(to_host(_margins(preds.detach()).to(torch.float32)))
+            self.margins.append(_margins(preds).to(torch.float32))
         self.seen += rows
 
     def _chosen(self, rows: int) -> dict[int, int]:
@@ -76,8 +74,8 @@ class PredictionSample:
 
     @property
     def kept(self) -> list[tuple[Arguments, Tensor]]:
-        """The samples that are kept: their inputs and predictions."""
-        return list(self._kept.values())
+        """The samples that are kept, in host memory: their inputs and predictions."""
+        return [(_each(arguments, _on_host), to_host(preds)) for arguments, preds in self._kept.values()]
 
 
 def note_of_repredictions(
@@ -98,12 +96,13 @@ def note_of_repredictions(
         values: of the report; numerics are compared with the interval of accuracy.
         shared: why a copy of the model of this process is not the model; empty where it is.
     """
-    reason = shared or sample.failure or ("" if sample.kept else "no predictions that are tensors")
+    reason = shared or sample.failure or ("" if sample.seen else "no predictions that are tensors")
     reason = reason or _no_copy(model, DTYPES[dtype])
     if not reason:
         try:
-            again = _again(sample, model, preds, DTYPES[dtype])
-            return _sentences(sample, torch.cat([each for _, each in sample.kept]), again, dtype, values)
+            inputs, first = zip(*sample.kept, strict=True)
+            again = _again(inputs, model, preds, DTYPES[dtype])
+            return _sentences(sample, torch.cat(first), again, dtype, values)
         except Exception as error:
             reason = _in_one_line(error)
     return f"No predictions were made again on the CPU: {reason}."
@@ -120,26 +119,15 @@ def _no_copy(model: Any, dtype: torch.dtype) -> str:
     if not all(map(has_values, tensors)):
         return "weights have no values (device meta)"
     needed = sum(each.numel() for each in tensors) * torch.finfo(dtype).bits // 8
-    free = _free_memory()
+    free = free_host_bytes()
     if free is not None and needed > free:
         return f"a copy takes {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB of memory are free"
     return ""
 
 
-def _free_memory() -> int | None:
-    """The memory that programs can get; None on systems that do not say it as Linux does."""
-    try:
-        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-    except OSError:
-        return None
-    return next((int(each.split()[1]) << 10 for each in lines if each.startswith("MemAvailable:")), None)
-
-
-def _again(sample: PredictionSample, model: Any, preds: Callable[[Any], Any], dtype: torch.dtype) -> Tensor:
+def _again(inputs: Sequence[Arguments], model: Any, preds: Callable[[Any], Any], dtype: torch.dtype) -> Tensor:
     """The predictions of a copy, which is gone afterwards."""
-    copied = _copy_on_cpu(model, dtype)
-    inputs = [arguments for arguments, _ in sample.kept]
-    found = []
+    copied, found = _copy_on_cpu(model, dtype), []
     with torch.inference_mode():
         for start in range(0, len(inputs), _ROWS):
             args, kwargs = _stacked(inputs[start : start + _ROWS], dtype)
@@ -161,7 +149,7 @@ def _copy_on_cpu(model: Any, dtype: torch.dtype) -> Any:
     return copy.deepcopy(model, memo).eval()
 
 
-def _stacked(parts: list[Arguments], dtype: torch.dtype) -> Arguments:
+def _stacked(parts: Sequence[Arguments], dtype: torch.dtype) -> Arguments:
     """Samples as one batch, with floats in a dtype."""
     columns = [_leaves(each) for each in parts]
     place = iter(range(len(columns[0])))
@@ -186,9 +174,20 @@ def _leaves(tree: Any) -> list[Any]:
     return found
 
 
-def _on_host(arguments: Arguments) -> Arguments:
-    args, kwargs = mapped(arguments, lambda leaf: to_host(leaf).clone() if isinstance(leaf, Tensor) else leaf)
+def _each(arguments: Arguments, change: Callable[[Any], Any]) -> Arguments:
+    args, kwargs = mapped(arguments, change)
     return args, kwargs
+
+
+def _copied(leaf: Any) -> Any:
+    """What a later batch cannot write into."""
+    if isinstance(leaf, Tensor):
+        return leaf.detach().clone()
+    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+
+
+def _on_host(leaf: Any) -> Any:
+    return to_host(leaf) if isinstance(leaf, Tensor) else leaf
 
 
 def _has_classes(preds: Tensor) -> bool:
@@ -228,7 +227,7 @@ def _sentences(sample: PredictionSample, first: Tensor, second: Tensor, dtype: s
     flips = int((first.argmax(1) != second.argmax(1)).sum())
     at = first.argmax(1, keepdim=True)  # the decision of the evaluation, and the best of the other classes
     changes = _lead(other, at) - _lead(one, at)
-    share = expected_flips(torch.cat(sample.margins), changes)
+    share = expected_flips(to_host(torch.cat(sample.margins)), changes)
     text += f"; {flips:,} of {count:,} decisions differ. By the margins of all {sample.seen:,} samples, numerics change"
     return f"{text} about {share:.2g} of the decisions{_of_accuracy(values)}."
 
