@@ -174,6 +174,7 @@ def test_the_command_writes_it(scored, tmp_path):
     assert not out.exists()
     done = invoked("--statement", out, "--evaluator", EVALUATOR, "--subject", weights)
     assert done.exit_code == 0, done.stderr
+    assert str(out) in done.stderr.replace("\n", "")
     assert json.loads(out.read_text("utf-8"))["predicate"]["evaluator"] == {"id": EVALUATOR}
 
 
@@ -193,3 +194,13 @@ def test_data_in_memory_is_known_by_its_targets(measured):
     without = replace(report, sections=(replace(report.sections[0], values=(Value("loss", 1.0),), samples=None),))
     with pytest.raises(StateError, match="no digest of the data, and no targets"):
         statement_of(without, path, Verification("pass", (), ""), EVALUATOR)
+
+
+def test_a_report_that_is_contradicted_has_the_exit_code_of_that_and_no_statement(scored, tmp_path):
+    text = scored.read_text("utf-8").replace('"title": "Score"', '"title": "Another"')
+    scored.write_text(text, "utf-8")
+    out = tmp_path / "statement.json"
+    done = CliRunner().invoke(app, ["verify", str(scored), "--statement", str(out), "--evaluator", EVALUATOR])
+    assert done.exit_code == 1
+    assert "FAIL" in done.stdout
+    assert not out.exists()

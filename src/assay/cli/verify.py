@@ -9,12 +9,12 @@ from typing import Any
 
 import typer
 
-from assay._atomic import local_path, write_text
+from assay._atomic import Location, local_path, write_text
 from assay.cli.evaluate import arguments
 from assay.cli.loaders.datasets import open_data
 from assay.cli.loaders.models import model_of
 from assay.cli.options import EvaluateCommand, VerifyCommand
-from assay.cli.output import check_output, print_as
+from assay.cli.output import check_output, print_as, write_then_show
 from assay.cli.recorded import EVALUATE, NAMED_BY_THE_CALLER
 from assay.errors import ConfigError, describe
 from assay.evaluation import evaluate
@@ -47,6 +47,9 @@ def _of_device(options: VerifyCommand) -> Verification:
 
 
 def _of_report(options: VerifyCommand) -> Verification:
+    if options.statement is not None and not options.evaluator:
+        do = "Add --evaluator, a URI such as https://example.org/team"
+        raise ConfigError(describe("--statement", "no evaluator", "who ran the evaluation", do))
     report, checks = verify_file(options.report)
     if report is not None and options.model:
         checks += _rerun(report, options)
@@ -56,21 +59,18 @@ def _of_report(options: VerifyCommand) -> Verification:
         checks += verify_recount(report, options.data, columns)
     title = str(options.report) if report is None else report.title
     result = Verification.of(title, checks)
-    print_as(result, options)
-    if report is not None and options.statement is not None:
-        _write_statement(report, result, options)
+    write_then_show(lambda: _statement(report, result, options), lambda: print_as(result, options))
     return result
 
 
-def _write_statement(report: Report, result: Verification, options: VerifyCommand) -> None:
-    if not options.evaluator:
-        do = "Add --evaluator, a URI such as https://example.org/team"
-        raise ConfigError(describe("--statement", "no evaluator", "who ran the evaluation", do))
-    assert options.statement is not None, "it was asked for"
+def _statement(report: Report | None, result: Verification, options: VerifyCommand) -> list[Location]:
+    """Write the statement of a report that passed, where one was asked for; the verdict says why there is none."""
+    if options.statement is None or report is None or result.exit_code:
+        return []
     subject = None if options.subject is None else local_path("--subject", options.subject)
     file = local_path("report", options.report)
     statement = statement_of(report, file, result, options.evaluator, subject)
-    write_text(options.statement, json.dumps(statement, indent=1) + "\n")
+    return [write_text(options.statement, json.dumps(statement, indent=1) + "\n")]
 
 
 def _rerun(report: Report, options: VerifyCommand) -> list[VerificationCheck]:
