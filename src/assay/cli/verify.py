@@ -64,7 +64,7 @@ def _of_report(options: VerifyCommand) -> Verification:
 
 
 def _statement(report: Report | None, result: Verification, options: VerifyCommand) -> list[Location]:
-    """Write the statement of a report that passed, where one was asked for; the verdict says why there is none."""
+    """Write the statement of a report that passed, where one was asked for; of another report nothing is written."""
     if options.statement is None or report is None or result.exit_code:
         return []
     subject = None if options.subject is None else local_path("--subject", options.subject)
