@@ -12,7 +12,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from counting import Counts, counted
-from thinning import EXAMPLES, Selection, mark_the_rest
+from thinning import EXAMPLES, Selection, thin_out
 
 if not torch.cuda.is_available():  # kernels in Triton run in its interpreter, which is chosen when Triton is imported
     os.environ.setdefault("TRITON_INTERPRET", "1")
@@ -33,9 +33,13 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("thin")
 
 
+@pytest.hookimpl(trylast=True)  # all cases of the test are known
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    thin_out(metafunc)
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    mark_the_rest(items)
     for item in items:
         if item.path == CONFORMANCE:  # tests/conformance runs a part of these checks
             item.add_marker("exhaustive")

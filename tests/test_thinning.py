@@ -2,48 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from thinning import mark_the_rest, one_of_each
+import pytest
+
+from thinning import Selection, one_of_each, represented, thin_out
 
 
 @dataclass
-class Item:
+class Case:
     """What the selection reads of a case of a test."""
 
-    test: str
     params: dict[str, Any]
-    kind: Any = None
-    turns: int = 1
-    marks: list[str] = field(default_factory=list)
 
     @property
-    def nodeid(self) -> str:
-        return f"{self.test}[{self.params}]"
-
-    @property
-    def callspec(self) -> Any:
-        return SimpleNamespace(params=self.params)
-
-    def get_closest_marker(self, name: str) -> Any:
-        assert name == "one_of_each"
-        return self.kind and one_of_each(self.kind, self.turns).mark
-
-    def add_marker(self, name: str) -> None:
-        self.marks.append(name)
-
-
-def items(test: str, turns: int, kinds: int) -> list[Item]:
-    return [Item(test, {"n": n, "on": on}, lambda n, on: n % kinds, turns) for n in range(100) for on in ("cpu", "mps")]
+    def id(self) -> str:
+        return str(self.params)
 
 
 def chosen(test: str, turns: int = 1, kinds: int = 10) -> list[dict[str, Any]]:
-    cases = items(test, turns, kinds)
-    mark_the_rest(cases)
-    assert all(case.marks in ([], ["exhaustive"]) for case in cases)
-    return [case.params for case in cases if not case.marks]
+    cases = [Case({"n": n, "on": on}) for n in range(100) for on in ("cpu", "mps")]
+    rest = represented(test, cases, lambda n, on: n % kinds, turns)
+    return [case.params for case in cases if case not in rest]
 
 
 def test_one_case_of_each_kind_is_left():
@@ -61,7 +43,19 @@ def test_each_law_is_tried_on_a_part_of_the_kinds_and_every_kind_has_its_turn():
     assert all(len(chosen(f"law {k}", turns=3, kinds=2)) == 1 for k in range(20))
 
 
-def test_other_tests_keep_every_case():
-    cases = [Item("test", {"n": n}) for n in range(5)]
-    mark_the_rest(cases)
-    assert all(case.marks == [] for case in cases)
+def test_a_run_without_the_rest_makes_no_case_of_it(monkeypatch):
+    def made(is_thin: bool, *cases: Any) -> list[Any]:
+        calls = [SimpleNamespace(params={"n": n}, id=str(n), marks=[mark.mark for mark in marks]) for n, marks in cases]
+        marker = one_of_each(lambda n: n % 2).mark
+        test = SimpleNamespace(nodeid="test", get_closest_marker=lambda name: {"one_of_each": marker}.get(name))
+        monkeypatch.setattr(Selection, "is_thin", is_thin)
+        thin_out(SimpleNamespace(definition=test, _calls=calls))
+        return calls
+
+    exhaustive = [pytest.mark.exhaustive]
+    cases = [(n, []) for n in range(10)]
+    assert [len(made(is_thin, *cases)) for is_thin in (True, False)] == [2, 10]
+    assert sum(bool(call.marks) for call in made(False, *cases)) == 8
+    assert [call.params["n"] for call in made(True, (0, exhaustive), (1, exhaustive))] == [0], (
+        "one, which -m leaves out"
+    )

@@ -61,29 +61,31 @@ def one_of_each_and_the_rest(cases: Sequence[Any]) -> Decorator:
     return pytest.mark.parametrize("cases", [pytest.param(first, id="one of each kind"), rest])
 
 
-def mark_the_rest(items: Sequence[pytest.Item]) -> None:
-    """Mark as `exhaustive` the cases that another one of their kind represents.
+def thin_out(metafunc: pytest.Metafunc) -> None:
+    """Mark as `exhaustive` the cases that another one of their kind represents; a run without those makes none of them.
 
     Which one does is the same in every run, and another one for each test and each kind: together, the tests run many
     of the cases, and each kind meets one of the devices. The kinds that have their turn differ between tests, too.
     """
-    tests: dict[str, dict[Hashable, list[pytest.Item]]] = {}
-    turns: dict[str, int] = {}
-    for item in items:
-        if (marker := item.get_closest_marker("one_of_each")) is not None:
-            kind, turns[test := _test(item)] = marker.args
-            params: dict[str, Any] = item.callspec.params  # type: ignore[attr-defined]
-            tests.setdefault(test, {}).setdefault(kind(**params) if kind else item.nodeid, []).append(item)
-    for test, kinds in tests.items():
-        number = min(turns[test], len(kinds))
-        for place, cases in enumerate(kinds.values(), crc32(test.encode())):
-            chosen = crc32(cases[0].nodeid.encode()) % len(cases) if place % number == 0 else len(cases)
-            for item in cases[:chosen] + cases[chosen + 1 :]:
-                item.add_marker("exhaustive")
+    test, calls = metafunc.definition, metafunc._calls  # pytest has no other way to leave out a case before it is made
+    if (marker := test.get_closest_marker("one_of_each")) is not None:
+        for call in represented(test.nodeid, calls, *marker.args):
+            call.marks.append(pytest.mark.exhaustive.mark)
+    if Selection.is_thin:
+        calls[:] = [call for call in calls if all(mark.name != "exhaustive" for mark in call.marks)] or calls[:1]
 
 
-def _test(item: pytest.Item) -> str:
-    return item.nodeid.partition("[")[0]
+def represented(test: str, calls: Sequence[Any], kind: Callable[..., Hashable] | None, turns: int) -> list[Any]:
+    """Those of the cases of a test (with `params` and an `id`) that another one of their kind represents."""
+    kinds: dict[Hashable, list[Any]] = {}
+    for call in calls:
+        kinds.setdefault(kind(**call.params) if kind else call.id, []).append(call)
+    number = min(turns, len(kinds))
+    rest: list[Any] = []
+    for place, cases in enumerate(kinds.values(), crc32(test.encode())):
+        chosen = crc32(f"{test}[{cases[0].id}]".encode()) % len(cases) if place % number == 0 else len(cases)
+        rest += cases[:chosen] + cases[chosen + 1 :]
+    return rest
 
 
 __all__ = [
@@ -93,7 +95,8 @@ __all__ = [
     "draws",
     "every",
     "every_third",
-    "mark_the_rest",
     "one_of_each",
     "one_of_each_and_the_rest",
+    "represented",
+    "thin_out",
 ]

@@ -77,12 +77,10 @@ def need(engine: str) -> None:
         pytest.skip(reason)
 
 
-@pytest.hookimpl(tryfirst=True)  # before the kinds are read
-def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """The Python engine takes long to open: `make test` runs a behaviour on it for one kind of device."""
-    for item in items:
-        if item.nodeid.startswith("tests/pretend/") and {"there", "indexed"} & {*getattr(item, "fixturenames", ())}:
-            item.add_marker(one_of_each(on_one_kind_in_python))
+    if {"there", "indexed"} & {*metafunc.fixturenames}:
+        metafunc.definition.add_marker(one_of_each(on_one_kind_in_python))
 
 
 def on_one_kind_in_python(**params: object) -> Hashable:
