@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from assay.render.html import to_html
-from assay.report import Curve, Curves, Report, Samples, Section, Slice, Table, Value, compare
+from assay.report import ConfusionPlot, Curve, Curves, Report, Samples, Section, Slice, Table, Value, compare
 from chromium import BROWSER, Browser
 from report.conftest import everything
 
@@ -229,3 +229,20 @@ def test_a_notebook_shows_the_whole_page_alive_and_in_its_theme(browser, tmp_pat
     browser.run(f"{page}.querySelector('thead button').click()")
     assert browser.run(f"{page}.querySelectorAll('th[aria-sort]').length") == 1
     assert browser.run("document.querySelectorAll('iframe').length") == 1
+
+
+def test_a_chart_that_is_hidden_while_the_library_loads_is_drawn_when_it_is_shown(browser, tmp_path):
+    matrix = ConfusionPlot("confusion", ("cat", "dog"), ((3, 1), (2, 4)))
+    browser.open(
+        Report("r", [Section("test", [Value("recall", 0.75)], plots=(matrix,))]).to_html(tmp_path / "matrix.html")
+    )
+    browser.wait("document.querySelector('figure .chart svg') !== null")
+    browser.run("""(async () => {
+        const { charts } = await readData(), figure = document.querySelector("figure[data-chart]");
+        figure.querySelector(".chart").dataset.first = "";
+        figure.hidden = true;
+        await draw(figure, charts[figure.dataset.chart]);
+    })()""")
+    assert browser.run("document.querySelector('figure .chart').dataset.first") == ""
+    browser.run("document.querySelector('figure[data-chart]').hidden = false")
+    browser.wait("document.querySelector('figure .chart')?.dataset.first === undefined")

@@ -184,6 +184,7 @@ async function draw(figure, chart) {
   const old = figure.querySelector(":scope > svg, :scope > .chart"), box = make("div", { class: "chart" });
   const spec = structuredClone(figure.restricted ?? chart), width = figure.clientWidth;
   const zoom = spec.usermeta?.zoom;
+  if (!width) return observer.observe(figure); // it was hidden while the library was loading
   if (spec.name !== "rows") spec.height = Math.round(spec.height * Math.min(isLarge ? 1.6 : 1, width / spec.width));
   spec.width = width;
   if (isLarge && zoom) {
