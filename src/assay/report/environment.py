@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from functools import cache
 from importlib import metadata
 
 _PACKAGES = ("assay", "torch", "numpy")
@@ -19,6 +20,12 @@ def environment() -> dict[str, str]:
         'torch'
     """
     versions = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    return versions | _versions_of_packages()
+
+
+@cache
+def _versions_of_packages() -> dict[str, str]:
+    versions = {}
     for package in _PACKAGES:
         try:
             versions[package] = metadata.version(package)
