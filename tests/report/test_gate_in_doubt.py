@@ -13,6 +13,9 @@ from scipy import stats
 
 from assay.errors import ConfigError
 from assay.report import Report, Samples, Section, Slice, Value, compare, gate
+from assay.report.packed_array import PackedArray
+from assay.report.resampling import Resampling
+from assay.stats.bootstrap import poisson_draws
 from assay.stats.intervals import FEWEST
 from thinning import one_of_each
 
@@ -337,3 +340,25 @@ def test_a_pattern_of_many_stars_takes_no_time():
     assert check.outcome == "fail"
     with pytest.raises(ConfigError, match="min_slice_size: got -1"):
         gate(report, {"min": {"loss[*]": 0.1}}, min_slice_size=-1)
+
+
+def resampled(lost: int) -> Report:
+    """1,000 samples in 128 groups, of which so many lost one sample each."""
+    draws, moves = poisson_draws(400, 128, seed=0), np.zeros(128)
+    moves[:lost] = -1 / 1000
+    replicates = PackedArray.of((draws @ moves * 128 / draws.sum(1) - moves.sum()).astype(np.float32))
+    value = Value("m", 0.9 + moves.sum(), replicates=replicates, count=1000, higher_is_better=True)
+    resampling = Resampling(0, 128, 128, 1000, "made up", "made up")
+    return Report("run", [Section("test", [value], resampling=resampling)])
+
+
+def test_few_samples_that_make_the_difference_of_resampled_values_do_not_decide():
+    """Of 10 lost samples that are expected, 5 or fewer are drawn in 7 %: Student's end passes them all."""
+    (few,) = gate(resampled(5), {"max-drop": {"m": 0.01}}, resampled(0)).checks
+    assert few.outcome == DOUBT
+    assert -0.0105 < -0.005 - 2 * np.sqrt(5) / 1000  # Student's end
+    assert few.lower < -0.01
+    (more,) = gate(resampled(5), {"max-drop": {"m": 0.03}}, resampled(0)).checks
+    assert (more.outcome, "lower" in more.reason) == (DOUBT, True)
+    (many,) = gate(resampled(60), {"max-drop": {"m": 0.1}}, resampled(0)).checks
+    assert many.outcome == "pass"

@@ -8,7 +8,7 @@ from scipy import stats
 
 from assay.errors import ConfigError
 from assay.report import Report, Samples, Section, Value, gate
-from assay.stats.intervals import wilson
+from assay.stats.intervals import clopper_pearson
 
 RNG = np.random.default_rng(0)
 BEFORE = 5 + RNG.normal(size=400)
@@ -72,9 +72,9 @@ def test_equal_answers_of_few_samples_do_not_show_a_ratio():
 def test_a_ratio_of_yes_or_no_of_other_samples():
     before, after = report(np.arange(400) < 380), report(np.arange(500) < 475)
     check = outcome("min-ratio", 0.9, after, before)
-    (l1, u1), (l2, u2) = wilson(380, 400), wilson(475, 500)
+    (l1, u1), (l2, u2) = clopper_pearson(380, 400), clopper_pearson(475, 500)
     ends = 0.95 - 0.855 - np.hypot(0.95 - l2, 0.9 * (u1 - 0.95)), 0.95 - 0.855 + np.hypot(u2 - 0.95, 0.9 * (0.95 - l1))
-    assert (check.outcome, check.method) == ("pass", "Newcombe's interval")
+    assert (check.outcome, check.method) == ("pass", "Newcombe's interval of Clopper-Pearson's")
     assert (check.lower, check.upper) == pytest.approx(tuple(0.9 + end / 0.95 for end in ends))
 
 

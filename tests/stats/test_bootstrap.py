@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from assay.stats.bootstrap import paired_bootstrap, poisson_draws, replicate_error
+from assay.stats.bootstrap import paired_bootstrap, poisson_draws, replicate_error, replicate_skewness
+from assay.stats.intervals import skewed_ends
 from assay.stats.sampling import SampleDigest, groups_of, row_numbers
 
 RNG = np.random.default_rng(3)
@@ -27,6 +28,28 @@ def test_the_interval_is_students_and_its_p_value_belongs_to_it():
     assert (lower, upper) == pytest.approx(stats.t.interval(0.9, freedom, 0.12, error))
     assert p == pytest.approx(2 * stats.t.sf(0.12 / error, freedom))
     assert paired_bootstrap(0.12, replicates, 32, 1 - p)[0] == pytest.approx(0)
+
+
+def test_the_skewness_of_replicates_is_that_of_the_mean_of_the_groups():
+    values = RNG.exponential(size=64)
+    draws = poisson_draws(400, 64, seed=2)
+    replicates = draws @ values / draws.sum(1)
+    expected = stats.skew(values) / np.sqrt(64)
+    assert replicate_skewness(replicates, draws) == pytest.approx(expected, rel=0.1)
+    assert replicate_skewness(-replicates, draws) == pytest.approx(-expected, rel=0.1)
+    assert replicate_skewness(replicates) == pytest.approx(
+        max(0, stats.skew(replicates) - 2 * np.sqrt(6 / 400)), abs=0.01
+    )
+    assert replicate_skewness(np.append(replicates, np.inf)) == np.inf
+
+
+def test_the_interval_is_longer_on_the_side_of_the_long_tail():
+    replicates = RNG.normal(0.1, 0.05, size=400)
+    error, freedom = replicate_error(replicates, 128)
+    lower, upper, p = paired_bootstrap(0.1, replicates, 128, skewness=-0.2)
+    assert (lower, upper) == skewed_ends(0.1, error, -0.2, freedom + 1)
+    assert lower < paired_bootstrap(0.1, replicates, 128)[0]
+    assert p == paired_bootstrap(0.1, replicates, 128)[2]
 
 
 def test_draws_are_of_a_poisson_distribution():

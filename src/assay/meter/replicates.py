@@ -13,7 +13,15 @@ from assay.errors import AssayWarning, ConfigError, InvalidValuesError, StateErr
 from assay.meter.meter import Meter
 from assay.meter.resample import GroupReadings, GroupStates
 from assay.metrics.base import Metric, named_numbers
-from assay.stats.bootstrap import LEAST, Floats, Whole, expanded_tail, poisson_draws, replicate_error
+from assay.stats.bootstrap import (
+    LEAST,
+    Floats,
+    Whole,
+    expanded_tail,
+    poisson_draws,
+    replicate_error,
+    replicate_skewness,
+)
 from assay.stats.distributions import student_quantile
 from assay.stats.intervals import Ends, risky_end_of_skewness, skewed_ends
 from assay.stats.linear import FROM_ROWS
@@ -25,8 +33,6 @@ FEWEST_GROUPS = 10
 FEW_DRAWS = 200
 FEWEST_BEYOND = 4
 """Replicates beyond an end: with fewer of them, or fewer than `FEW_DRAWS`, percentiles are too uncertain."""
-NOISE = 2
-"""Standard errors of the skewness of normal replicates: less than that is no skewness."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +140,7 @@ def replicate_interval(
 
 def _safe(lower: float, upper: float, known: Floats, groups: int) -> Ends | None:
     """The ends that hold, of replicates that are skewed for so few groups; None where both do."""
-    risky = risky_end_of_skewness(_skewness(known), groups)
+    risky = risky_end_of_skewness(replicate_skewness(known), groups)
     if not risky:
         return None
     return lower if risky == "upper" else -math.inf, upper if risky == "lower" else math.inf
@@ -185,17 +191,7 @@ def _skewed(value: float, known: Floats, confidence_level: float, groups: int) -
     """
     if not np.isfinite(known).all():
         return math.inf, -math.inf
-    return skewed_ends(value, replicate_error(known, groups)[0], _skewness(known), groups, confidence_level)
-
-
-def _skewness(known: Floats) -> float:
-    """The skewness of replicates, if it exceeds that of so many normal numbers; infinite for infinite replicates."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        apart = (known - known.mean()) / known.std(ddof=1)
-    if not np.isfinite(apart).all():
-        return math.inf
-    skewness = float((apart**3).mean())
-    return math.copysign(max(0.0, abs(skewness) - NOISE * math.sqrt(6 / len(known))), skewness)
+    return skewed_ends(value, replicate_error(known, groups)[0], replicate_skewness(known), groups, confidence_level)
 
 
 def values_of_draws(

@@ -133,7 +133,9 @@ def _clustered_shares(
     return lower, upper
 
 
-def unpaired_clusters(a: MeasuredValue, b: MeasuredValue, shares: Shares, confidence_level: float) -> Evidence:
+def unpaired_clusters(
+    a: MeasuredValue, b: MeasuredValue, shares: Shares, confidence_level: float, safe: bool = False
+) -> Evidence:
     """Two values of other samples, whose clusters may be the same in part."""
     if not (are_clustered(a) and are_clustered(b)):
         return Evidence(note="clusters are known of one side only: evaluate both with the same cluster=")
@@ -145,7 +147,7 @@ def unpaired_clusters(a: MeasuredValue, b: MeasuredValue, shares: Shares, confid
     covariance = float(first.apart[in_a] @ second.apart[in_b]) if clusters[0].name == clusters[1].name else 0.0
     p, (lower, upper) = difference_of(first, second, confidence_level, covariance)
     if shares is not None:
-        least, most = _newcombe_of_clusters(replace(a, factor=1.0), b, shares, a.factor, confidence_level)
+        least, most = _newcombe_of_clusters(replace(a, factor=1.0), b, shares, a.factor, confidence_level, safe)
         lower, upper = min(lower, least), max(upper, most)
     elif not upper > lower:
         return Evidence(p=p, note="all clusters of a side contribute the same, which says nothing of others")
@@ -155,7 +157,7 @@ def unpaired_clusters(a: MeasuredValue, b: MeasuredValue, shares: Shares, confid
 
 
 def _newcombe_of_clusters(
-    a: MeasuredValue, b: MeasuredValue, shares: Shares, factor: float, confidence_level: float
+    a: MeasuredValue, b: MeasuredValue, shares: Shares, factor: float, confidence_level: float, safe: bool
 ) -> tuple[float, float]:
     """Newcombe's interval of two shares of other samples in clusters, the second minus a factor times the first."""
     assert shares is not None, a.value.name
@@ -163,7 +165,7 @@ def _newcombe_of_clusters(
     for each, (_, among) in zip((a, b), shares, strict=True):
         mean = clustered_mean(each)
         assert not isinstance(mean, str), mean
-        ends.append((mean.mean, *mean.share_interval(int(among.sum()), confidence_level)))
+        ends.append((mean.mean, *mean.share_interval(int(among.sum()), confidence_level, safe=safe)))
     (p1, l1, u1), (p2, l2, u2) = ends
     apart = p2 - factor * p1
     return apart - math.hypot(p2 - l2, factor * (u1 - p1)), apart + math.hypot(u2 - p2, factor * (p1 - l1))

@@ -26,6 +26,8 @@ MEAN = "Student's interval, corrected for skewness"
 
 SHARE_INTERVAL = {True: "Clopper-Pearson interval", False: "Wilson's interval"}
 """How that of a share is found: as gates take it, and as reports show it."""
+SHARES_INTERVAL = {True: "Newcombe's interval of Clopper-Pearson's", False: "Newcombe's interval"}
+"""How that of the difference of two shares of other samples is found, likewise."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from assay.report.clusters import are_clustered
 from assay.report.evidence import (
     MEAN,
     SHARE_INTERVAL,
+    SHARES_INTERVAL,
     UP_TO,
     UP_TO_IN_SLICES,
     Evidence,
@@ -36,7 +37,7 @@ from assay.report.spread import (
     why_no_error,
 )
 from assay.stats import effect_sizes, hypothesis_tests
-from assay.stats.bootstrap import LEAST, paired_bootstrap, replicate_error
+from assay.stats.bootstrap import LEAST, paired_bootstrap, poisson_draws, replicate_error, replicate_skewness
 from assay.stats.distributions import normal_quantile, normal_two_sided
 from assay.stats.intervals import (
     FEWEST,
@@ -153,6 +154,7 @@ def difference(
     whole: Array | str | None = None,
     *,
     equal: str = "",
+    safe: bool = False,
 ) -> Evidence:
     """What is known of the difference of two values, the second minus the first.
 
@@ -167,6 +169,7 @@ def difference(
         whole: what `align` says of all samples of both, where that is known.
         equal: `REPORT` where both are of the same report, `SAMPLES` where all that was stored of each sample is the
             same (see `have_equal_samples`), else empty.
+        safe: as gates take it, so that neither end of two shares of other samples misses more often than its level says.
 
     Example:
         >>> from assay.report import Samples, Value
@@ -190,10 +193,10 @@ def difference(
     shares = shares_of(a, b)
     is_clustered = are_clustered(a) or are_clustered(b)
     if isinstance(position, str) and is_clustered:
-        evidence = unpaired_clusters(a, b, shares, confidence_level)
+        evidence = unpaired_clusters(a, b, shares, confidence_level, safe)
         return replace(evidence, note="; ".join(filter(None, (f"not paired: {position}", evidence.note))))
     if isinstance(position, str):
-        evidence = _unpaired_shares(shares, confidence_level, a.factor) or _unpaired(a, b, confidence_level)
+        evidence = _unpaired_shares(shares, confidence_level, a.factor, safe) or _unpaired(a, b, confidence_level)
         return replace(evidence, note="; ".join(part for part in (f"not paired: {position}", evidence.note) if part))
     of_shares = None if is_clustered else _paired_shares(shares, position, confidence_level, a.factor)
     paired = paired_clusters(a, b, shares, position, confidence_level, seed) if is_clustered else of_shares
@@ -220,17 +223,17 @@ def _paired_shares(shares: Shares, position: Array, confidence_level: float, fac
     return Evidence(lower, upper, p, none_if_nan(odds), "odds ratio", method, paired=True, spread=spread)
 
 
-def _unpaired_shares(shares: Shares, confidence_level: float, factor: float) -> Evidence | None:
+def _unpaired_shares(shares: Shares, confidence_level: float, factor: float, safe: bool) -> Evidence | None:
     if shares is None:
         return None
     s1, n1, s2, n2 = (int(each.sum()) for share in shares for each in share)
     if not n1 or not n2:
         return Evidence(note="no samples on one side")
-    p, (lower, upper) = hypothesis_tests.two_proportions(s1, n1, s2, n2, confidence_level, factor)
+    p, (lower, upper) = hypothesis_tests.two_proportions(s1, n1, s2, n2, confidence_level, factor, safe=safe)
     if factor != 1:
-        return Evidence(lower, upper, method="Newcombe's interval")
+        return Evidence(lower, upper, method=SHARES_INTERVAL[safe])
     effect = effect_sizes.cohens_h(s1 / n1, s2 / n2)
-    return Evidence(lower, upper, p, effect, "Cohen's h", "score test, Newcombe's interval")
+    return Evidence(lower, upper, p, effect, "Cohen's h", f"score test, {SHARES_INTERVAL[safe]}")
 
 
 def _paired(a: MeasuredValue, b: MeasuredValue, position: Array, confidence_level: float, seed: int) -> Evidence:
@@ -319,7 +322,8 @@ def _of_replicates(a: MeasuredValue, b: MeasuredValue, confidence_level: float) 
     count = min(len(a.value.replicates), len(b.value.replicates))  # the first draws are the same ones
     first, second = (each.factor * each.value.replicates.values[:count] for each in (a, b))  # type: ignore[union-attr]
     changes = second - first
-    known, groups, apart = changes[np.isfinite(changes)], a.resampling.filled, b.value.value - a.value.value
+    is_known = np.isfinite(changes)
+    known, groups, apart = changes[is_known], a.resampling.filled, b.value.value - a.value.value
     note = "" if a.resampling.targets and b.resampling.targets else "paired by ids alone: no targets"
     of = f" of whole {named_clusters(a.resampling.cluster)}" if a.resampling.cluster else ""
     method = f"paired bootstrap: {count} draws of {groups} groups{of}, Student's interval"
@@ -330,9 +334,10 @@ def _of_replicates(a: MeasuredValue, b: MeasuredValue, confidence_level: float) 
             "no replicate differs" if not apart else "all replicates differ by the same, which says nothing of others"
         )
         return Evidence(p=None if apart else 1.0, method=method, paired=True, note=same)
-    ends = paired_bootstrap(apart, known, groups, confidence_level)
+    skewness = replicate_skewness(known, poisson_draws(count, groups, a.resampling.seed)[is_known])
+    ends = paired_bootstrap(apart, known, groups, confidence_level, skewness)
     few = a.resampling.filled if a.resampling.cluster else a.resampling.count
-    risky = "both" if few < FEWEST else ""
+    risky = "both" if few < FEWEST else risky_end_of_skewness(skewness, groups)
     spread = Spread(few, replicate_error(known, groups)[0] ** 2 * few)
     return Evidence(*ends, method=method, paired=True, note=note, risky=risky, spread=spread)
 

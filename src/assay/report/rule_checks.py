@@ -102,7 +102,7 @@ class RuleChecker:
         if self.sequential is not None and not self._is_baseline:
             return self.sequential.difference(before, measured)
         whole, equal = self._pairing(section)
-        return difference(before, measured, self.confidence_level, whole=whole, equal=equal)
+        return difference(before, measured, self.confidence_level, whole=whole, equal=equal, safe=True)
 
     @cached_property
     def _is_baseline(self) -> bool:

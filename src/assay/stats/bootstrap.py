@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.stats.distributions import normal_cdf, student_quantile, student_two_sided
+from assay.stats.intervals import skewed_ends
 
 Whole: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
 LEAST = 25
 """The least number of replicates that say something; so many are read at any cost."""
+NOISE = 2
+"""Standard errors of the skewness of normal replicates: less than that is no skewness."""
 
 
 def poisson_draws(n_resamples: int, groups: int, seed: int) -> Whole:
@@ -80,20 +83,53 @@ def replicate_error(replicates: Floats, groups: int) -> tuple[float, float]:
     return deviation * math.sqrt(groups / (groups - 1)), freedom
 
 
+def replicate_skewness(replicates: Floats, draws: Whole | None = None) -> float:
+    """The skewness of what resampled groups say, which is that of the error of the value.
+
+    With the draws, what each group moves the value by is found by least squares, and the skewness is
+    ``sum(moves³) / sum(moves²)^1.5``. Without them, or with fewer than twice as many replicates as groups, it is that
+    of the replicates, less two standard errors of what normal ones have by chance.
+
+    Args:
+        replicates: the values, two or more.
+        draws: how often each group counted in each of them, `(replicates, groups)`.
+
+    Returns:
+        The skewness; infinite for infinite replicates.
+
+    Example:
+        >>> draws, moves = poisson_draws(400, 32, seed=0), np.arange(32) < 2
+        >>> round(replicate_skewness(draws @ moves / draws.sum(1), draws), 2)
+        0.65
+    """
+    if not np.isfinite(replicates).all():
+        return math.inf
+    if draws is not None and len(replicates) >= 2 * draws.shape[1]:
+        terms = np.column_stack([np.ones(len(draws)), draws])
+        moves = np.linalg.lstsq(terms, replicates, rcond=None)[0][1:]
+        moves -= moves.mean()
+        return float(np.sum(moves**3) / np.sum(moves**2) ** 1.5)
+    apart = (replicates - replicates.mean()) / replicates.std(ddof=1)
+    skewness = float((apart**3).mean())
+    return math.copysign(max(0.0, abs(skewness) - NOISE * math.sqrt(6 / len(replicates))), skewness)
+
+
 def paired_bootstrap(
-    difference: float, replicates: Floats, groups: int, confidence_level: float = 0.95
+    difference: float, replicates: Floats, groups: int, confidence_level: float = 0.95, skewness: float = 0.0
 ) -> tuple[float, float, float]:
     """The interval of a difference of two values of the same samples, and the p-value of none: ``d ± t error``.
 
     Both have the same resamples, so their replicates differ as the two values do on other samples. Of the intervals
     that could be taken (Student's, percentiles, bias-corrected percentiles), Student's covers nearest to its level, and
-    has the p-value that belongs to it; `benchmarks.paired_coverage` compares them.
+    has the p-value that belongs to it; `benchmarks.paired_coverage` compares them. Where few samples make the
+    difference, its error is skewed, and the end on that side is Hall's, see `assay.stats.intervals.skewed_ends`.
 
     Args:
         difference: of the values.
         replicates: the same difference in each replicate; not all equal.
         groups: how many groups have samples.
         confidence_level: between 0 and 1.
+        skewness: of the error, see `replicate_skewness`.
 
     Returns:
         The ends of the interval, and the two-sided p-value.
@@ -109,5 +145,5 @@ def paired_bootstrap(
         Introduction to Variance Estimation, chapter 2.
     """
     error, freedom = replicate_error(replicates, groups)
-    half = student_quantile((1 + confidence_level) / 2, freedom) * error
-    return difference - half, difference + half, student_two_sided(difference / error, freedom)
+    ends = skewed_ends(difference, error, skewness, freedom + 1, confidence_level)
+    return *ends, student_two_sided(difference / error, freedom)

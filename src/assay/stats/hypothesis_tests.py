@@ -9,7 +9,7 @@ import numpy as np
 
 from assay.errors import ConfigError, describe
 from assay.stats.distributions import binomial_cdf, normal_two_sided, student_quantile, student_two_sided
-from assay.stats.intervals import Array, Ends, wilson
+from assay.stats.intervals import Array, Ends, clopper_pearson, wilson
 
 CORRECTIONS = ("holm", "bh", "none")
 DRAWS = 9999
@@ -48,11 +48,13 @@ def mcnemar(b: int, c: int, *, mid: bool = True) -> float:
 
 
 def two_proportions(
-    s1: int, n1: int, s2: int, n2: int, confidence_level: float = 0.95, factor: float = 1.0
+    s1: int, n1: int, s2: int, n2: int, confidence_level: float = 0.95, factor: float = 1.0, *, safe: bool = False
 ) -> tuple[float, Ends]:
     """Two proportions of different samples: p of the score test, and Newcombe's interval of the second minus the first.
 
-    ``z = (p2 - p1) / sqrt(p (1-p) (1/n1 + 1/n2))`` with the pooled p; the interval puts two of Wilson's together.
+    ``z = (p2 - p1) / sqrt(p (1-p) (1/n1 + 1/n2))`` with the pooled p; the interval puts two of Wilson's together. One of
+    its ends may miss in up to 4.1 % instead of 2.5 %. With two of Clopper and Pearson's no end missed in more than 2.4 %
+    of all outcomes of 10 to 300 samples.
 
     Args:
         s1: successes of the first.
@@ -61,6 +63,7 @@ def two_proportions(
         n2: samples of the second, above 0.
         confidence_level: between 0 and 1.
         factor: how many times the first is subtracted in the interval.
+        safe: put two of Clopper and Pearson's together, for gates.
 
     Returns:
         The p-value and the interval.
@@ -75,7 +78,8 @@ def two_proportions(
     """
     p1, p2, pooled = s1 / n1, s2 / n2, (s1 + s2) / (n1 + n2)
     spread = math.sqrt(pooled * (1 - pooled) * (1 / n1 + 1 / n2))
-    (l1, u1), (l2, u2) = wilson(s1, n1, confidence_level), wilson(s2, n2, confidence_level)
+    ends = clopper_pearson if safe else wilson
+    (l1, u1), (l2, u2) = ends(s1, n1, confidence_level), ends(s2, n2, confidence_level)
     d = p2 - factor * p1
     interval = d - math.hypot(p2 - l2, factor * (u1 - p1)), d + math.hypot(u2 - p2, factor * (p1 - l1))
     return normal_two_sided((p2 - p1) / spread) if spread else 1.0, interval
