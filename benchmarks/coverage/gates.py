@@ -145,7 +145,12 @@ def label_rules() -> Iterator[Rule]:
     for name in ("3 even classes", "classes of 0.9, 0.07, 0.03"):
         priors = PRIORS[name]
         of = {"num_classes": len(priors)}
-        for metric in (m.F1Score(average="macro", **of), m.MatthewsCorrCoef(**of), m.CohenKappa(**of), m.BalancedAccuracy(**of)):
+        for metric in (
+            m.F1Score(average="macro", **of),
+            m.MatthewsCorrCoef(**of),
+            m.CohenKappa(**of),
+            m.BalancedAccuracy(**of),
+        ):
             chances = matrix(priors, 0.9)
             about = f"{'macro F1' if isinstance(metric, m.F1Score) else type(metric).__name__}, {name}"
             draw = partial(labels, chances, metric)
@@ -208,9 +213,13 @@ def score_rules() -> Iterator[Rule]:
         how = "" if found == 1 else ", 30 % of them like negatives"
         truth = area(1.2 if found == 1 else 9.0, 1, found)
         draw = partial(of_scores, m.AUROC(), found)
-        yield Rule("--min", f"AUROC, n positives of 20 n{how}", partial(absolute, "min", truth, draw), (3, 10, 30, 100), 2)
+        yield Rule(
+            "--min", f"AUROC, n positives of 20 n{how}", partial(absolute, "min", truth, draw), (3, 10, 30, 100), 2
+        )
     truth = true_precision(0.3, 1.2, 1.0, 1.0)
-    yield Rule("--min", "average precision, 30 % positives", partial(absolute, "min", truth, of_precision), SIZES[1:], 2)
+    yield Rule(
+        "--min", "average precision, 30 % positives", partial(absolute, "min", truth, of_precision), SIZES[1:], 2
+    )
     spearman = 6 / math.pi * math.asin(0.45)
     draw = partial(of_pairs, m.SpearmanCorrCoef(), "normal")
     yield Rule("--min", "Spearman's correlation of 0.9", partial(absolute, "min", spearman, draw), cost=2)
@@ -226,7 +235,9 @@ def score_rules() -> Iterator[Rule]:
     for metric in (m.RetrievalMRR(), m.RetrievalNormalizedDCG()):
         passes = partial(absolute, "min", true_of_queries(metric), partial(of_queries, metric))
         yield Rule("--min", f"{type(metric).__name__}, n queries of 10 documents", passes, SIZES[1:3], 4)
-    yield Rule("--min", "Pearson's correlation of 0.9, resampled", partial(absolute, "min", 0.9, of_correlation), SIZES[1:3], 8)
+    yield Rule(
+        "--min", "Pearson's correlation of 0.9, resampled", partial(absolute, "min", 0.9, of_correlation), SIZES[1:3], 8
+    )
     yield Rule("--min", "R², resampled", partial(absolute, "min", 0.71, of_determination), SIZES[1:3], 8)
 
 
@@ -254,7 +265,13 @@ def of_worse_slice(random: Random, n: int) -> tuple[Report, Report]:
 
 def slice_rules() -> Iterator[Rule]:
     sizes = SIZES[1:]
-    yield Rule("--worst-slice", "accuracy, one of four slices of n is at the bound", partial(absolute, "worst-slice", 0.8, of_slices), sizes, 2)
+    yield Rule(
+        "--worst-slice",
+        "accuracy, one of four slices of n is at the bound",
+        partial(absolute, "worst-slice", 0.8, of_slices),
+        sizes,
+        2,
+    )
     passes = partial(absolute, "worst-slice-max", 1.0, of_loss_slices)
     yield Rule("--worst-slice-max", "exponential loss, likewise", passes, sizes, 2)
     passes = partial(relative, "max-drop", 0.02, of_worse_slice)
@@ -402,7 +419,9 @@ def cluster_rules() -> Iterator[Rule]:
     draw = partial(clustered, "uneven", "loss")
     yield Rule("--max, --cluster", "exponential loss, n uneven clusters", partial(absolute, "max", 1.0, draw), sizes, 2)
     draw = partial(clustered_pair, 0.02)
-    yield Rule("--max-drop, --cluster", "accuracy, n uneven clusters", partial(relative, "max-drop", 0.02, draw), sizes, 2)
+    yield Rule(
+        "--max-drop, --cluster", "accuracy, n uneven clusters", partial(relative, "max-drop", 0.02, draw), sizes, 2
+    )
     passes = partial(relative, "min-ratio", 0.68 / 0.7, partial(clustered_pair, 0.02))
     yield Rule("--min-ratio, --cluster", "the same", passes, sizes, 2)
     passes = partial(relative, "max-rise", 0.1, clustered_losses)

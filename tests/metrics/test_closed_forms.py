@@ -32,10 +32,20 @@ from assay.metrics import (
     Precision,
     Quantile,
     Recall,
+    SelectionRate,
     SpearmanCorrCoef,
     Specificity,
 )
-from assay.stats.intervals import area_interval, delong_error, fisher_z, on_logit_scale, order_statistics, wilson
+from assay.stats.intervals import (
+    area_interval,
+    clopper_pearson,
+    delong_error,
+    fisher_z,
+    on_logit_scale,
+    order_statistics,
+    wilson,
+)
+from assay.stats.mean_areas import mean_area_interval
 from assay.stats.rank_moves import kendall_moves, spearman_moves
 from assay.tally.scores.curves import of_samples
 from laws import CASES, CLASSES, value
@@ -145,6 +155,29 @@ def ends(metric, *given):
     return None if found is None else (found.lower, found.upper)
 
 
+@pytest.mark.parametrize("kind", [JaccardIndex, Specificity, NegativePredictiveValue])
+def test_pooled_classes_have_the_interval_of_the_share_that_is_right(kind):
+    """Its ends are the values of a million samples of which as many are right as Wilson's ends say."""
+    metric, target = kind(num_classes=4, average="micro"), torch.arange(1_000_000) % 4
+
+    def of_share(share):
+        meter = Meter(value=metric)
+        meter.update(torch.where(torch.arange(1_000_000) < share * 1e6, target, (target + 1) % 4), target)
+        return float(meter.compute()["value"])
+
+    meter = Meter(value=metric)
+    meter.update(torch.where(torch.arange(60) < 51, target[:60], (target[:60] + 1) % 4), target[:60])
+    found = closed_forms(meter)["value"]
+    assert (found.lower, found.upper) == pytest.approx(tuple(map(of_share, wilson(51, 60))), abs=2e-6)
+    assert found.safe == pytest.approx(tuple(map(of_share, clopper_pearson(51, 60))), abs=2e-6)
+
+
+def test_a_share_of_pooled_classes_that_is_always_the_same_has_no_interval():
+    assert SelectionRate(num_classes=4, average="micro").closed_form == ""
+    assert JaccardIndex(num_classes=4, average="micro", ignore_index=0).closed_form == ""
+    assert JaccardIndex(num_classes=4, average="micro", top_k=2).closed_form == ""
+
+
 PREDS, TARGET = [1, 1, 0, 0, 1, 0, 1], [1, 0, 1, 0, 1, 0, 0]
 
 
@@ -178,7 +211,7 @@ def test_an_f1_score_has_that_of_the_jaccard_index_on_its_own_scale(metric):
 
 
 def test_others_have_none():
-    for metric in (FBetaScore(beta=2.0), JaccardIndex(num_classes=3, average="micro")):
+    for metric in (FBetaScore(beta=2.0), JaccardIndex(num_classes=3, average="micro", ignore_index=0)):
         assert metric.closed_form == ""
         assert ends(metric, PREDS, TARGET) is None
     assert ends(Accuracy(num_labels=2), [[1, 0], [1, 1]], [[1, 0], [1, 1]]) is None
@@ -206,6 +239,37 @@ def test_the_area_under_the_curve_has_delongs_interval():
     lower, upper = ends(kept, [0.1, 0.9, 0.2, 0.8], [0, 1, 0, 1])
     assert (lower, upper) == (pytest.approx(score_ends_of_area(1.0, 2, 2)[0], abs=1e-6), 1)
     assert ends(kept, [0.1, 0.9, 0.2], [0, 1, 0]) is None  # one positive
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted"])
+def test_the_mean_area_of_classes_has_an_interval_while_scores_are_kept(average):
+    rng = np.random.default_rng(4)
+    target = rng.integers(0, 3, 200)
+    scores = special.softmax(rng.normal(size=(200, 3)) + np.eye(3)[target], 1).astype(np.float32)
+    metric = AUROC(num_classes=3, average=average)
+    found = ends(metric, scores, target)
+    of = [(scores[:, k], (target == k).astype(int)) for k in range(3)]
+    assert found == pytest.approx(mean_area_interval(of, weighted=average == "weighted"))
+    meter = Meter(value=metric)
+    meter.update(torch.tensor(scores), torch.tensor(target))
+    assert closed_forms(meter)["value"].safe == pytest.approx(
+        mean_area_interval(of, weighted=average == "weighted", safe=True)
+    )
+    known = target != 1
+    labels = [(scores[known, k], (target[known] == k).astype(int)) for k in (0, 1, 2)]
+    assert ends(AUROC(num_classes=3, average=average, ignore_index=1), scores, target) is None  # no positives of it
+    assert mean_area_interval(labels) is None
+    assert ends(AUROC(num_classes=3, average=average, exact_up_to=0), scores, target) is None
+    assert ends(AUROC(num_classes=3, average=average), scores[:20], target[:20]) is None
+    assert AUROC(num_classes=3, average=None).closed_form == ""
+
+
+def test_the_mean_area_of_labels_leaves_out_what_is_ignored():
+    rng = np.random.default_rng(5)
+    target = rng.integers(-1, 2, (200, 2))
+    scores = (rng.random((200, 2)) / 2 + np.maximum(target, 0) / 3).astype(np.float32)
+    found = ends(AUROC(num_labels=2, ignore_index=-1), scores, target)
+    assert found == pytest.approx(mean_area_interval([(scores[:, k], target[:, k]) for k in range(2)]))
 
 
 def placements(scores, target):

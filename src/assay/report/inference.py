@@ -169,7 +169,7 @@ def difference(
         whole: what `align` says of all samples of both, where that is known.
         equal: `REPORT` where both are of the same report, `SAMPLES` where all that was stored of each sample is the
             same (see `have_equal_samples`), else empty.
-        safe: as gates take it, so that neither end of two shares of other samples misses more often than its level says.
+        safe: as gates take it: neither end of two shares of other samples misses more often than its level says.
 
     Example:
         >>> from assay.report import Samples, Value

@@ -52,9 +52,9 @@ def two_proportions(
 ) -> tuple[float, Ends]:
     """Two proportions of different samples: p of the score test, and Newcombe's interval of the second minus the first.
 
-    ``z = (p2 - p1) / sqrt(p (1-p) (1/n1 + 1/n2))`` with the pooled p; the interval puts two of Wilson's together. One of
-    its ends may miss in up to 4.1 % instead of 2.5 %. With two of Clopper and Pearson's no end missed in more than 2.4 %
-    of all outcomes of 10 to 300 samples.
+    ``z = (p2 - p1) / sqrt(p (1-p) (1/n1 + 1/n2))`` with the pooled p; the interval puts two of Wilson's together. One
+    of its ends may miss in up to 4.1 % instead of 2.5 %. With two of Clopper and Pearson's no end missed in more than
+    2.4 % of all outcomes of 10 to 300 samples.
 
     Args:
         s1: successes of the first.

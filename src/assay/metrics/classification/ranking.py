@@ -21,6 +21,7 @@ from assay.metrics.base import SHARE, Examples, GroupCounts, Metric, number, vec
 from assay.metrics.field_values import plain
 from assay.stats.intervals import Ends, area_interval, on_logit_scale
 from assay.stats.linear import FEWEST_OF_CLASS, AreaPlaces, area_replicates
+from assay.stats.mean_areas import FEWEST, mean_area_interval
 from assay.tally.base import Tally
 from assay.tally.scores import curves
 from assay.tally.scores.curves import Array, BoundedEstimate, Ranking
@@ -324,18 +325,33 @@ class AUROC(AveragedRankingMetric):
     @property
     def closed_form(self) -> str:
         whole = self.max_fpr in (None, 1) and self.thresholds is None
-        return "wider of DeLong's and Newcombe's intervals" if whole and self._single and not self.bounds else ""
+        if not whole or self.bounds or (not self._single and self.average not in ("macro", "weighted")):
+            return ""
+        return "wider of DeLong's and Newcombe's intervals" if self._single else "logit interval, DeLong's covariances"
+
+    @property
+    def needs_many(self) -> bool:
+        return not self._single
 
     def interval(self, counts: Rankings, confidence_level: float, rows: int) -> Ends | None:
-        return self._area_interval(counts[0], confidence_level, rows, False)
+        return self._area_interval(counts, confidence_level, rows, False)
 
     def safe_interval(self, counts: Rankings, confidence_level: float, rows: int) -> Ends | None:
-        return self._area_interval(counts[0], confidence_level, rows, True)
+        return self._area_interval(counts, confidence_level, rows, True)
 
-    def _area_interval(self, ranking: Ranking, confidence_level: float, rows: int, safe: bool) -> Ends | None:
+    def _area_interval(self, counts: Rankings, confidence_level: float, rows: int, safe: bool) -> Ends | None:
+        if not self._single:
+            return self._mean_interval(counts, confidence_level, rows, safe) if self.closed_form else None
+        (ranking,) = counts
         if not self.closed_form or ranking.num_positives + ranking.num_negatives > rows:
             return None
         return area_interval(ranking.positives, ranking.negatives, confidence_level, safe=safe)
+
+    def _mean_interval(self, counts: Rankings, confidence_level: float, rows: int, safe: bool) -> Ends | None:
+        samples = [each.samples() for each in counts if each.samples is not None]
+        if len(samples) < len(counts) or len(samples[0][0]) > rows:
+            return None
+        return mean_area_interval(samples, confidence_level, weighted=self.average == "weighted", safe=safe)
 
     @property
     def is_smooth(self) -> bool:
@@ -363,7 +379,9 @@ class AUROC(AveragedRankingMetric):
         return np.array(sums).transpose(1, 0, 2)
 
     def without_interval(self, counts: Rankings) -> str:
-        return "fewer than two positives or negatives"
+        if self._single:
+            return "fewer than two positives or negatives"
+        return f"a class has fewer than {FEWEST} positives or negatives, or there are too many scores to keep"
 
     def bounded_value(self, ranking: Ranking) -> BoundedEstimate:
         if self.max_fpr in (None, 1):

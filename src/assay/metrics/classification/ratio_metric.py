@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import inf, isnan
+from math import inf, isnan, nan
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -29,7 +30,7 @@ from assay.metrics.classification.label_metrics import (
 from assay.metrics.classification.ratio import LARGEST_DENOMINATOR, OutcomeWeights, Ratio
 from assay.metrics.classification.samplewise import ONE, MultidimField, SampleShares, sample_means
 from assay.metrics.per_sample import SampleTerms
-from assay.stats.intervals import Ends, on_logit_scale, wilson
+from assay.stats.intervals import Ends, clopper_pearson, on_logit_scale, wilson
 from assay.stats.linear import FEWEST_OF_CLASS
 from assay.tally.base import Batch, Tally
 from assay.tally.labels.confusion import ClassTotals, Counts
@@ -176,9 +177,11 @@ class RatioMetric(LabelMetric):
     @property
     def closed_form(self) -> str:
         one = self.share_of_samples is not None if self.num_classes is None else self._pools
-        if one and self.num_labels is None and self.multidim_average == "global":
-            return "Wilson's interval"
         is_stated = self.share_of_samples is not None or bool(self.pooled)
+        if (one and self.num_labels is None and self.multidim_average == "global") or (
+            is_stated and self._follows_from_right
+        ):
+            return "Wilson's interval"
         return _OF_MATRIX if is_stated and self.is_smooth and self.value_range == SHARE else ""
 
     @property
@@ -252,8 +255,17 @@ class RatioMetric(LabelMetric):
     def interval(self, counts: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
         if self.is_smooth:
             return self._interval_of_matrix(counts, confidence_level, rows) if self.closed_form else None
-        if not self.closed_form:
+        return self._interval_of_share(counts, confidence_level, rows, wilson) if self.closed_form else None
+
+    def safe_interval(self, counts: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
+        if not self.closed_form or not self._follows_from_right:
             return None
+        return self._interval_of_share(counts, confidence_level, rows, clopper_pearson)
+
+    def _interval_of_share(
+        self, counts: Counts | ClassTotals, confidence_level: float, rows: int, of_share: Callable[..., Ends]
+    ) -> Ends | None:
+        """The interval of the share of samples that decides over the value, as one of the value."""
         of = self.outcomes(counts).pooled()
         if of.total[0] > rows if self.num_classes is None else of.support[0] > rows:
             return None
@@ -263,11 +275,35 @@ class RatioMetric(LabelMetric):
             function = self.outcome_weights.function_of(share)
             assert function is not None, "it was checked"
             a, b, c, d = function
-            ends = wilson(int(hits), int(among), confidence_level)
+            ends = of_share(int(hits), int(among), confidence_level)
             lower, upper = ((a * end + b) / (c * end + d) if c * end + d else inf for end in ends)
             return lower, upper
         hits, total = int(of.tp[0]), int(of.support[0])
-        return wilson(hits if self.pooled == "correct" else total - hits, total, confidence_level)
+        if self._follows_from_right:
+            lower, upper = sorted(map(self._of_right, of_share(hits, total, confidence_level)))
+            return lower, upper
+        return of_share(hits if self.pooled == "correct" else total - hits, total, confidence_level)
+
+    @property
+    def _follows_from_right(self) -> bool:
+        """Whether classes are pooled, but not to a share of all samples: the value is a function of the share right."""
+        known = self.num_classes is not None and self.ignore_index is None and self.top_k == 1
+        if not known or self.average != "micro" or self._pools or self.multidim_average != "global":
+            return False
+        return self._of_right(0.0) != self._of_right(1.0)
+
+    def _of_right(self, share: float) -> float:
+        """The value of pooled classes where a share of the samples is right.
+
+        A wrong sample is a false negative of one class, a false positive of another, and a true negative of the rest.
+        """
+        assert self.num_classes is not None, "of several classes"
+        outcomes = share, 1 - share, 1 - share, self.num_classes - 2 + share
+        above, below = (
+            sum(float(weight) * each for weight, each in zip(weights, outcomes, strict=True))
+            for weights in (self.outcome_weights.above, self.outcome_weights.below)
+        )
+        return above / below if below else nan
 
     @property
     def _pools(self) -> bool:

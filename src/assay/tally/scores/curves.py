@@ -43,6 +43,8 @@ class Ranking:
         single: booleans: everything here has the same score, which is the threshold.
         at_thresholds: there is an entry for each of some thresholds that were stated, and a last one for what reaches
             none of them, which is no point of a curve.
+        samples: the scores and the labels (1, 0, or -1 for left out) of the samples, in one order for all rankings of
+            a tally; None where they are not kept, or have weights.
     """
 
     levels: Array | Callable[[], Array]
@@ -50,6 +52,7 @@ class Ranking:
     negatives: Array
     single: Array
     at_thresholds: bool = False
+    samples: Callable[[], tuple[Array, Array]] | None = None
 
     @cached_property
     def thresholds(self) -> Array:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -291,11 +291,21 @@ class ScoreTally(Tally):
             return self._of_few_bins(store.column("scores"), store.column("target"))
         columns = {name: store.column(name) for name in store.columns}
         if not self.weighted and takes(columns["scores"]) and columns["target"].dtype == torch.int8:
-            return tuple(self._rank(columns["scores"], columns["target"], group) for group in range(self.data.groups))
+            ranked = (self._rank(columns["scores"], columns["target"], group) for group in range(self.data.groups))
+            return self._with_samples(ranked, columns)
         values = {name: column.numpy() for name, column in columns.items()}
         if self.weighted:  # of one unit, as rankings of several labels are added up
             values["weights"] = integer_weights(np.where(values["target"] >= 0, values["weights"], 0))[0]
-        return tuple(self._of_samples(values, group) for group in range(self.data.groups))
+            return tuple(self._of_samples(values, group) for group in range(self.data.groups))
+        return self._with_samples((self._of_samples(values, group) for group in range(self.data.groups)), columns)
+
+    def _with_samples(self, rankings: Iterable[Ranking], columns: Mapping[str, Tensor]) -> tuple[Ranking, ...]:
+        def samples(group: int) -> tuple[Array, Array]:
+            target = columns["target"].numpy()[:, group if self.data.labels.num_labels else 0]
+            positive = target == (group if self.data.labels.multiclass else 1)
+            return columns["scores"].numpy()[:, group], np.where(target < 0, -1, positive)
+
+        return tuple(replace(each, samples=partial(samples, group)) for group, each in enumerate(rankings))
 
     def _of_bins(self, counts: Array, plain: bool, float32: bool) -> Ranking:
         filled = np.flatnonzero(counts.any(0))[::-1]
