@@ -387,10 +387,10 @@ def change_rules() -> Iterator[Rule]:
 # ------------------------------------------------------------------------------------------------ clusters
 
 
-def clustered(how: str, what: str, random: Random, clusters: int) -> Report:
+def clustered(how: str, share: float, random: Random, clusters: int) -> Report:
     codes = codes_of(clusters, how, random)
-    if what == "share":
-        return mean_report(shared(codes, lambda n: random.random(n) < 0.7, random), codes)
+    if share:
+        return mean_report(shared(codes, lambda n: random.random(n) < share, random), codes)
     return mean_report(shared(codes, lambda n: random.exponential(size=n), random), codes, higher_is_better=False)
 
 
@@ -414,9 +414,11 @@ def clustered_losses(random: Random, clusters: int) -> tuple[Report, Report]:
 def cluster_rules() -> Iterator[Rule]:
     sizes = (10, 30, 100)
     for how in ("equal", "uneven"):
-        about = f"accuracy, n {how} clusters"
-        yield Rule("--min, --cluster", about, partial(absolute, "min", 0.7, partial(clustered, how, "share")), sizes, 2)
-    draw = partial(clustered, "uneven", "loss")
+        for share in (0.7, 0.95):
+            about = f"accuracy of {share:g}, n {how} clusters"
+            draw = partial(clustered, how, share)
+            yield Rule("--min, --cluster", about, partial(absolute, "min", share, draw), sizes, 2)
+    draw = partial(clustered, "uneven", 0.0)
     yield Rule("--max, --cluster", "exponential loss, n uneven clusters", partial(absolute, "max", 1.0, draw), sizes, 2)
     draw = partial(clustered_pair, 0.02)
     yield Rule(

@@ -6,7 +6,7 @@ import pytest
 from assay.stats.clusters import FEWEST_CLUSTERS, ClusteredMean, difference_of, sums_by_cluster
 from assay.stats.distributions import normal_quantile, student_quantile, student_two_sided
 from assay.stats.hypothesis_tests import sign_flip
-from assay.stats.intervals import mean_interval, paired_proportions, wilson
+from assay.stats.intervals import clopper_pearson, mean_interval, paired_proportions, skewed_ends, wilson
 
 RANDOM = np.random.default_rng(3)
 
@@ -49,7 +49,28 @@ def test_shares_of_repeated_samples_have_the_interval_of_one_each_with_students_
     right = (np.arange(50) % 5 > 0).astype(float)
     found = of_samples(np.repeat(right, 4), np.repeat(np.arange(50), 4))
     count = 49 * (1.959964 / 2.009575) ** 2  # the variance of 50 has 49 in it, and t of 49 is wider
-    assert found.share_interval(200) == pytest.approx(wilson(0.8 * count, count), abs=1e-6)
+    (low, high), (least, most) = wilson(0.8 * count, count), mean_interval(right)
+    assert found.share_interval(200) == pytest.approx((min(low, least), max(high, most)), abs=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [1, 2, 3])
+def test_few_clusters_that_are_wrong_show_no_more_than_as_many_samples(wrong):
+    """Each cluster is right or wrong as a whole: a gate may not trust more than so many independent samples say."""
+    right = (np.arange(40) >= wrong).astype(float)
+    found = of_samples(np.repeat(right, 10), np.repeat(np.arange(40), 10))
+    lower, _ = found.share_interval(400, safe=True)
+    assert lower < clopper_pearson(40 - wrong, 40)[0]
+
+
+def test_a_gate_takes_more_skewness_where_clusters_are_uneven():
+    values, sizes = RANDOM.exponential(size=40), np.where(np.arange(40) % 4 == 0, 9, 1)
+    even = of_samples(np.repeat(values, 5), np.repeat(np.arange(40), 5))
+    uneven = of_samples(np.repeat(values, sizes), np.repeat(np.arange(40), sizes))
+    assert even.interval(safe=True) == even.interval()
+    hidden = 1 + 1.5 * (40 / uneven.effective - 1)
+    expected = skewed_ends(uneven.mean, uneven.error, hidden * uneven.skewness, uneven.freedom + 1)
+    assert uneven.interval(safe=True) == pytest.approx(expected)
+    assert uneven.interval(safe=True)[1] > uneven.interval()[1]
 
 
 def test_all_right_is_no_proof_beyond_the_number_of_clusters():
@@ -117,7 +138,8 @@ def test_a_share_counts_no_more_samples_than_there_are():
     right = np.array([1.0, 1, 0, 0] * 20 + [1, 1, 1, 0])  # clusters differ less than by chance
     found = of_samples(right, np.repeat(np.arange(21), 4))
     count = 84 * inflation(found.freedom)
-    assert found.share_interval(84) == pytest.approx(wilson(right.mean() * count, count))
+    (low, high), (least, most) = wilson(right.mean() * count, count), found.interval()
+    assert found.share_interval(84) == pytest.approx((min(low, least), max(high, most)))
 
 
 def test_weights_say_how_many_clusters_of_equal_size_there_are():

@@ -55,11 +55,17 @@ def interval_of_clusters(measured: MeasuredValue, confidence_level: float, safe:
         )
     if not found.error > ROUNDING * abs(found.mean) / math.sqrt(found.effective):
         return Evidence(note="all clusters contribute the same, which says nothing of others")
-    return Evidence(*found.interval(confidence_level), method=f"{MEAN}, for {of}", risky=found.risky)
+    return Evidence(*found.interval(confidence_level, safe=safe), method=f"{MEAN}, for {of}", risky=found.risky)
 
 
 def paired_clusters(
-    a: MeasuredValue, b: MeasuredValue, shares: Shares, position: Array, confidence_level: float, seed: int
+    a: MeasuredValue,
+    b: MeasuredValue,
+    shares: Shares,
+    position: Array,
+    confidence_level: float,
+    seed: int,
+    safe: bool = False,
 ) -> Evidence:
     """Two values of the same samples in clusters: the differences of each cluster are added up."""
     clusters = _shared_clusters(a, b, position)
@@ -73,7 +79,7 @@ def paired_clusters(
     risky = "both" if found.effective < FEWEST else ""
     if (counts := paired_counts(shares, position)) is not None:
         for_one = _pairs_for_one(counts, clusters, confidence_level)
-        lower, upper = _clustered_shares(counts, found, for_one, a.factor, confidence_level)
+        lower, upper = _clustered_shares(counts, found, for_one, a.factor, confidence_level, safe)
         down, up, n = (int(each.sum()) for each in (counts.down, counts.up, counts.among))
         spread = spread_of_pairs(down, up, n, for_one)
         odds = none_if_nan(effect_sizes.odds_ratio(down, up))
@@ -87,7 +93,7 @@ def paired_clusters(
         return Evidence(p=p, method=test, paired=True, note=note)
     effect = moments.mean / moments.deviation
     method = f"{test}, {MEAN}, for {clusters}"
-    ends, spread = found.interval(confidence_level), spread_of_clusters(found, moments)
+    ends, spread = found.interval(confidence_level, safe=safe), spread_of_clusters(found, moments)
     return Evidence(*ends, p, effect, "Cohen's dz", method, paired=True, risky=found.risky or risky, spread=spread)
 
 
@@ -113,7 +119,7 @@ def _pairs_for_one(shares: PairedShares, clusters: ClusterCodes, confidence_leve
 
 
 def _clustered_shares(
-    shares: PairedShares, found: ClusteredMean, for_one: float, factor: float, confidence_level: float
+    shares: PairedShares, found: ClusteredMean, for_one: float, factor: float, confidence_level: float, safe: bool
 ) -> tuple[float, float]:
     """The interval of paired shares in clusters, the second minus a factor times the first.
 
@@ -128,7 +134,7 @@ def _clustered_shares(
         share, ends = (both + down) / n, paired_ratio(both / for_one, *counts, confidence_level)
         lower, upper = (share * (end - factor) for end in ends)
     if found.error:
-        least, most = found.interval(confidence_level)
+        least, most = found.interval(confidence_level, safe=safe)
         lower, upper = min(lower, least), max(upper, most)
     return lower, upper
 

@@ -199,7 +199,7 @@ def difference(
         evidence = _unpaired_shares(shares, confidence_level, a.factor, safe) or _unpaired(a, b, confidence_level)
         return replace(evidence, note="; ".join(part for part in (f"not paired: {position}", evidence.note) if part))
     of_shares = None if is_clustered else _paired_shares(shares, position, confidence_level, a.factor)
-    paired = paired_clusters(a, b, shares, position, confidence_level, seed) if is_clustered else of_shares
+    paired = paired_clusters(a, b, shares, position, confidence_level, seed, safe) if is_clustered else of_shares
     evidence = paired or _paired(a, b, position, confidence_level, seed)
     if is_known_to_be_the_same(a.samples, b.samples):
         return evidence
