@@ -114,7 +114,8 @@ def _closed_forms(meter: Meter, confidence_level: float) -> dict[str, Confidence
             intervals[name] = metric.without_interval(counts)
         else:
             safe = metric.safe_interval(counts, confidence_level, rows)
-            interval = ConfidenceInterval(*ends, confidence_level, metric.closed_form, safe)
+            caution = metric.caution(counts)
+            interval = ConfidenceInterval(*ends, confidence_level, metric.closed_form, safe, caution)
             intervals[name] = interval.within(metric.value_range)
     return intervals
 

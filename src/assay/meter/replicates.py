@@ -23,7 +23,7 @@ from assay.stats.bootstrap import (
     replicate_skewness,
 )
 from assay.stats.distributions import student_quantile
-from assay.stats.intervals import Ends, risky_end_of_skewness, skewed_ends
+from assay.stats.intervals import Ends, caution_of_end, risky_end_of_skewness, skewed_ends
 from assay.stats.linear import FROM_ROWS
 from assay.stats.scales import SCALES, Scale
 from assay.tally.base import InvalidValues, State, Tally
@@ -46,6 +46,7 @@ class ConfidenceInterval:
         method: how it was found.
         safe: the ends by which a gate decides, where those shown may miss more often than their level says; infinite
             where no number is known that does not.
+        caution: why it may hold the true value less often than its level says; empty where nothing shows that.
     """
 
     lower: float
@@ -53,6 +54,7 @@ class ConfidenceInterval:
     confidence_level: float
     method: str
     safe: Ends | None = None
+    caution: str = ""
 
     def within(self, value_range: tuple[float, float]) -> ConfidenceInterval:
         """The interval without what no value can be.
@@ -135,12 +137,12 @@ def replicate_interval(
     lower, upper = min(lower, least), max(upper, most)
     method += f": {len(others)} draws of {groups} groups"
     method = f"{method}, {undefined} undefined" if undefined else method
-    return ConfidenceInterval(lower, upper, confidence_level, method, _safe(lower, upper, known, groups))
-
-
-def _safe(lower: float, upper: float, known: Floats, groups: int) -> Ends | None:
-    """The ends that hold, of replicates that are skewed for so few groups; None where both do."""
     risky = risky_end_of_skewness(replicate_skewness(known), groups)
+    return ConfidenceInterval(lower, upper, confidence_level, method, _safe(lower, upper, risky), caution_of_end(risky))
+
+
+def _safe(lower: float, upper: float, risky: str) -> Ends | None:
+    """The ends that hold, of replicates that are skewed for so few groups; None where both do."""
     if not risky:
         return None
     return lower if risky == "upper" else -math.inf, upper if risky == "lower" else math.inf

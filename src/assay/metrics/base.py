@@ -304,6 +304,10 @@ class Metric(metaclass=MetricType):
         """
         return None
 
+    def caution(self, counts: Any) -> str:
+        """Why `interval` may hold the true value less often than its level says, of these counts; empty where not."""
+        return ""
+
     @property
     def is_smooth(self) -> bool:
         """Whether `replicates` may give values of resampled samples to first order, where there are many."""

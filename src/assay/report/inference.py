@@ -42,6 +42,7 @@ from assay.stats.distributions import normal_quantile, normal_two_sided
 from assay.stats.intervals import (
     FEWEST,
     clopper_pearson,
+    few_of_a_kind,
     mean_interval,
     paired_proportions,
     paired_ratio,
@@ -85,7 +86,8 @@ def interval_of(measured: MeasuredValue, confidence_level: float, *, safe: bool 
             return _interval_of_terms(measured, confidence_level)
         successes, count = int(share[0].sum()), int(share[1].sum())
         share_ends = (clopper_pearson if safe else wilson)(successes, count, confidence_level)
-        return Evidence(*share_ends, method=SHARE_INTERVAL[safe])
+        note = "" if safe else few_of_a_kind(successes, count)
+        return Evidence(*share_ends, method=SHARE_INTERVAL[safe], note=note)
     if value.lower is None or value.upper is None:
         return Evidence(note=f"neither samples nor an interval are stored{f' ({value.note})' if value.note else ''}")
     if math.isnan(value.lower) or math.isnan(value.upper):

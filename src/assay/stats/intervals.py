@@ -21,6 +21,10 @@ FEWEST = 12
 """Samples below which a mean of numbers has no interval that a decision may rest on."""
 
 
+FEW = 5
+"""Samples of a kind (right or wrong, say) below which the interval of a share has a caution."""
+FEW_OF_A_KIND = f"fewer than {FEW} of one kind: it may hold the true value less often"
+
 _STEEPEST = 1.125  # where (1 - (1 - x)^(1/3)) / x is largest: there Hall's end is four times as far as Student's
 
 
@@ -51,6 +55,18 @@ def wilson(successes: float, n: float, confidence_level: float = 0.95) -> Ends:
     middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
     return (middle - half) / scale if successes else 0.0, (middle + half) / scale if successes < n else 1.0
+
+
+def few_of_a_kind(successes: float, n: float) -> str:
+    """What a reader must know of Wilson's interval where fewer than `FEW` samples are of a kind; else nothing.
+
+    A share of so few takes few values: intervals of 95 % then hold it in 83 to 100 % of samplings, by what it is.
+
+    Example:
+        >>> few_of_a_kind(38, 40), few_of_a_kind(20, 40)
+        ('fewer than 5 of one kind: it may hold the true value less often', '')
+    """
+    return FEW_OF_A_KIND if min(successes, n - successes) < FEW else ""
 
 
 def clopper_pearson(successes: int, n: int, confidence_level: float = 0.95) -> Ends:
@@ -329,6 +345,18 @@ def risky_end_of_skewness(skewness: float, n: float) -> str:
     if n * (1 - 15 * skewness**2) >= 10:
         return ""
     return "upper" if skewness > 0 else "lower"
+
+
+def caution_of_end(risky: str) -> str:
+    """What a reader must know of an interval with a `risky_end`; nothing where there is none.
+
+    Example:
+        >>> caution_of_end("upper"), caution_of_end("")
+        ('few samples for such a long tail: the upper end may miss more often', '')
+    """
+    if risky == "both":
+        return "too few samples: both ends may miss more often"
+    return f"few samples for such a long tail: the {risky} end may miss more often" if risky else ""
 
 
 def _mean_and_error(values: Array) -> tuple[float, float, float]:

@@ -19,6 +19,7 @@ from assay.report import ConfusionPlot, Plot, Samples, Table, Value
 from assay.report.inference import interval_of
 from assay.report.measured_value import MeasuredValue
 from assay.report.packed_array import PackedArray
+from assay.stats.intervals import caution_of_end
 
 MOST_CLASSES = 100
 UNKNOWN = "neither per-sample values nor counts of groups of samples are kept of it"
@@ -101,7 +102,8 @@ class IntervalSources:
         ends = interval_of(MeasuredValue(value, self.samples, self.members), confidence_level, safe=False)
         if ends.lower is None or ends.upper is None:
             return None
-        return ConfidenceInterval(ends.lower, ends.upper, confidence_level, ends.method)
+        caution = ends.note or caution_of_end(ends.risky)
+        return ConfidenceInterval(ends.lower, ends.upper, confidence_level, ends.method, caution=caution)
 
     def _refusal_of_terms(self, value: Value, confidence_level: float) -> str:
         return interval_of(MeasuredValue(value, self.samples, self.members), confidence_level).note
@@ -110,7 +112,7 @@ class IntervalSources:
 def _between(value: Value, interval: ConfidenceInterval) -> Value:
     if math.isnan(interval.lower) or math.isnan(interval.upper):
         return value
-    note = "; ".join(part for part in (value.note, interval.method) if part)
+    note = "; ".join(part for part in (value.note, interval.method, interval.caution) if part)
     with_ends = replace(value, lower=interval.lower, upper=interval.upper, note=note)
     if interval.safe is not None:
         with_ends = replace(with_ends, safe_lower=interval.safe[0], safe_upper=interval.safe[1])

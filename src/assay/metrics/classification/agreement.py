@@ -64,6 +64,9 @@ class AgreementMetric(LabelMetric):
         ends = fisher_z(value, max(0.0, variance) / (1 - value**2) ** 2, confidence_level)
         return None if ends is None else (min(ends[0], plain), max(ends[1], plain))
 
+    def caution(self, counts: Counts | ClassTotals) -> str:
+        return self.few_mistakes(counts)
+
     def without_interval(self, counts: Any) -> str:
         return f"a class has fewer than {FEWEST_OF_CLASS_FOR_INTERVAL} samples or predictions"
 

@@ -25,7 +25,7 @@ from assay.metrics.classification.rates import F1Score, Precision, Recall
 from assay.metrics.classification.samplewise import ONE, MultidimField, SampleMatches, SampleOutcomes
 from assay.metrics.exact_arithmetic import means, quotient, rounded
 from assay.metrics.per_sample import SampleTerms
-from assay.stats.intervals import Ends, wilson
+from assay.stats.intervals import Ends, few_of_a_kind, wilson
 from assay.tally.base import Batch, Tally
 from assay.tally.labels.confusion import ClassTotals, Confusion, Counts
 from assay.tally.labels.sample_hits import SampleHits, SampleTotals
@@ -231,6 +231,9 @@ class ExactMatch(LabelMetric):
             return None
         samples = counts.right + counts.wrong
         return wilson(counts.right, samples, confidence_level) if samples <= rows else None
+
+    def caution(self, counts: SampleTotals | RowTotals) -> str:
+        return "" if isinstance(counts, RowTotals) else few_of_a_kind(counts.right, counts.right + counts.wrong)
 
     def compute(self, counts: SampleTotals | RowTotals) -> Tensor:
         if isinstance(counts, RowTotals):

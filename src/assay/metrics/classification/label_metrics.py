@@ -30,6 +30,10 @@ TopKField: TypeAlias = Annotated[
     int, "multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class."
 ]
 
+FEWEST_MISTAKES = 10
+"""Of all classes, below which the interval of an average over classes has a caution."""
+FEW_MISTAKES = f"fewer than {FEWEST_MISTAKES} mistakes: it may hold the true value less often"
+
 BITS = 128  # of the smallest fraction that is averaged
 
 
@@ -120,6 +124,11 @@ class LabelMetric(Metric):
         top_k = "" if self.top_k == 1 else f", top {self.top_k}"
         threshold = "" if self.num_classes is not None or self.threshold == 0.5 else f", threshold {self.threshold}"
         return top_k + threshold + ("" if self.ignore_index is None else f", without {self.ignore_index}")
+
+    def few_mistakes(self, counts: Counts | ClassTotals) -> str:
+        """A caution where all classes together have few mistakes, so that the matrix says little of them."""
+        totals = counts.totals()
+        return FEW_MISTAKES if totals.target.sum() - totals.hits.sum() < FEWEST_MISTAKES else ""
 
     def outcomes(self, counts: Counts | ClassTotals) -> Outcomes:
         """The outcomes of each class, each label, or the positive class."""

@@ -357,6 +357,9 @@ class BalancedAccuracy(LabelMetric):
         """The same from Clopper and Pearson's intervals."""
         return self._joined(counts, confidence_level, rows, clopper_pearson)
 
+    def caution(self, counts: Counts | ClassTotals) -> str:
+        return self.few_mistakes(counts)
+
     def _joined(
         self, counts: Counts | ClassTotals, confidence_level: float, rows: int, of_share: Callable[..., Ends]
     ) -> Ends | None:

@@ -30,7 +30,7 @@ from assay.metrics.classification.label_metrics import (
 from assay.metrics.classification.ratio import LARGEST_DENOMINATOR, OutcomeWeights, Ratio
 from assay.metrics.classification.samplewise import ONE, MultidimField, SampleShares, sample_means
 from assay.metrics.per_sample import SampleTerms
-from assay.stats.intervals import Ends, clopper_pearson, on_logit_scale, wilson
+from assay.stats.intervals import Ends, clopper_pearson, few_of_a_kind, on_logit_scale, wilson
 from assay.stats.linear import FEWEST_OF_CLASS
 from assay.tally.base import Batch, Tally
 from assay.tally.labels.confusion import ClassTotals, Counts
@@ -262,6 +262,18 @@ class RatioMetric(LabelMetric):
             return None
         return self._interval_of_share(counts, confidence_level, rows, clopper_pearson)
 
+    def caution(self, counts: Counts | ClassTotals) -> str:
+        return self.few_mistakes(counts) if self.is_smooth else few_of_a_kind(*self._share(counts))
+
+    def _share(self, counts: Counts | ClassTotals) -> tuple[int, int]:
+        """How many samples of how many are the share that decides over the value."""
+        of = self.outcomes(counts).pooled()
+        if self.share_of_samples is not None and self.num_classes is None:
+            (hits,), (among,) = self.share_of_samples.weights()(of)
+            return int(hits), int(among)
+        hits, total = int(of.tp[0]), int(of.support[0])
+        return total - hits if self.pooled == "wrong" else hits, total
+
     def _interval_of_share(
         self, counts: Counts | ClassTotals, confidence_level: float, rows: int, of_share: Callable[..., Ends]
     ) -> Ends | None:
@@ -269,20 +281,17 @@ class RatioMetric(LabelMetric):
         of = self.outcomes(counts).pooled()
         if of.total[0] > rows if self.num_classes is None else of.support[0] > rows:
             return None
+        ends = of_share(*self._share(counts), confidence_level)
         if self.share_of_samples is not None and self.num_classes is None:
-            share = self.share_of_samples.weights()
-            (hits,), (among,) = share(of)
-            function = self.outcome_weights.function_of(share)
+            function = self.outcome_weights.function_of(self.share_of_samples.weights())
             assert function is not None, "it was checked"
             a, b, c, d = function
-            ends = of_share(int(hits), int(among), confidence_level)
             lower, upper = ((a * end + b) / (c * end + d) if c * end + d else inf for end in ends)
             return lower, upper
-        hits, total = int(of.tp[0]), int(of.support[0])
         if self._follows_from_right:
-            lower, upper = sorted(map(self._of_right, of_share(hits, total, confidence_level)))
+            lower, upper = sorted(map(self._of_right, ends))
             return lower, upper
-        return of_share(hits if self.pooled == "correct" else total - hits, total, confidence_level)
+        return ends
 
     @property
     def _follows_from_right(self) -> bool:

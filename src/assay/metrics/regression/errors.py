@@ -31,7 +31,7 @@ from assay.metrics.output_metrics import (
     squared,
 )
 from assay.metrics.per_sample import single
-from assay.stats.intervals import Ends, wilson
+from assay.stats.intervals import Ends, few_of_a_kind, wilson
 from assay.tally.base import Batch, Tally
 from assay.tally.sums.exact import Number
 from assay.tally.sums.float_terms import (
@@ -429,6 +429,9 @@ class CriticalSuccessIndex(ElementwiseMetric):
         if isinstance(hits, float) or isinstance(events, float) or counts.count[0] > rows:
             return None
         return wilson(int(hits), int(events), confidence_level)
+
+    def caution(self, counts: Totals) -> str:
+        return few_of_a_kind(float(counts[self._hits][0]), float(counts[self._events][0]))
 
     @property
     def formula(self) -> QuotientOfSums | None:
