@@ -38,15 +38,28 @@ def main(clone: Path) -> None:
 
 def kernels_of(clone: Path, release: str) -> set[str]:
     """The overloads with a kernel for dense tensors, of their own or through another overload."""
-    entries: list[dict[str, Any]] = yaml.safe_load(_show(clone, release, "yaml/native/native_functions.yaml") or "[]")
-    named = {entry["func"].partition("(")[0]: entry for entry in entries}
-    found = set()
-    for name, entry in named.items():
-        worker = named.get(entry.get("structured_delegate", ""), entry)
-        keys = {key.strip() for each in (entry, worker) for keys in each.get("dispatch", {}) for key in keys.split(",")}
-        if "XPU" in keys or "ufunc_inner_loop" in entry or "ufunc_inner_loop" in worker:
-            found.add(name)
-    return found
+    named = entries(_show(clone, release, "yaml/native/native_functions.yaml") or "[]")
+    return {
+        name
+        for name, entry in named.items()
+        if "XPU" in keys(named, name) or "ufunc_inner_loop" in {*entry, *named.get(_worker(entry), {})}
+    }
+
+
+def entries(text: str) -> dict[str, dict[str, Any]]:
+    """The operators of a ``native_functions.yaml`` by overload."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return {entry["func"].partition("(")[0]: entry for entry in yaml.load(text, Loader=loader)}
+
+
+def keys(named: dict[str, dict[str, Any]], name: str) -> set[str]:
+    """The dispatch keys of an overload and of the one that does its work."""
+    both = (named[name], named.get(_worker(named[name]), {}))
+    return {key.strip() for each in both for together in each.get("dispatch", {}) for key in together.split(",")}
+
+
+def _worker(entry: dict[str, Any]) -> str:
+    return str(entry.get("structured_delegate", ""))
 
 
 def on_cpu_of(clone: Path, release: str) -> set[str]:
@@ -73,14 +86,19 @@ def tables(topic: str, by_release: dict[str, set[str]]) -> list[str]:
 
 
 def _table(topic: str, releases: tuple[str, ...], names: list[str]) -> str:
+    listed = ", ".join(f'"{release}"' for release in releases)
+    return "\n".join([f"[[{topic}]]", f"releases = [{listed}]", operators(names), ""])
+
+
+def operators(names: list[str]) -> str:
+    """Their list, as TOML."""
     lines, line = [], "   "
     for name in names:
         if len(line) + len(name) + 4 > 118:
             lines.append(line)
             line = "   "
         line += f' "{name}",'
-    listed = ", ".join(f'"{release}"' for release in releases)
-    return "\n".join([f"[[{topic}]]", f"releases = [{listed}]", "operators = [", *lines, line, "]", ""])
+    return "\n".join(["operators = [", *lines, line, "]"])
 
 
 if __name__ == "__main__":

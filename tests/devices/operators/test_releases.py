@@ -28,6 +28,27 @@ def test_the_int4_packing_came_to_mps_in_2_5(device, release, available):
     assert as_of(rules(device), release).operator(PACK).available is available
 
 
+@pytest.mark.parametrize(
+    ("operator", "release", "available"),
+    [
+        ("linalg_lu_solve", "2.9", False),  # kornia's list of failures on a Mac with torch 2.9.1 has it
+        ("linalg_lu_solve", "2.13", True),
+        ("linalg_lu_factor_ex", "2.9", True),
+        ("linalg_lu_factor_ex", "2.6", False),
+        ("grid_sampler_3d_backward", "2.9", False),
+        ("col2im", "2.6", True),  # torch ran it on the CPU then
+    ],
+)
+def test_kernels_of_mps_came_with_releases(operator, release, available):
+    if rules("mps").operator(f"aten::{operator}").available:
+        assert as_of(rules("mps"), release).operator(f"aten::{operator}").available is available
+
+
+def test_the_installed_release_lacks_nothing_that_its_list_has():
+    installed = as_of(rules("mps"), ".".join(torch.__version__.split(".")[:2]))
+    assert installed.lacked & {*rules("mps").kernels()} == set()
+
+
 def test_other_operators_are_as_they_are():
     assert as_of(rules("mps"), "2.4").operator("aten::mm") == rules("mps").operator("aten::mm")
 

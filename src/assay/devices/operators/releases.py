@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from assay.devices.capabilities import fact_file
 from assay.devices.operators.rules import Rules
@@ -25,16 +26,22 @@ def as_of(rules: Rules, release: str) -> Rules:
         (False, True)
 
     Source:
-        ``devices/known/history.toml`` names one for each fact.
+        ``devices/known/history.toml`` names one for each fact; ``lacked_mps.toml`` is generated from torch's wheels.
     """
     number = _number(release)
     facts = {
         topic: [fact for fact in table if fact["device"] == rules.device and number < _number(fact["until"])]
-        for topic, table in fact_file("history").items()
+        for topic, table in _history()
     }
     lacked = frozenset(f"aten::{name}" for fact in facts["lacked"] for name in fact["operators"])
     texts = {fact["name"]: fact["text"] for fact in facts["texts"]}
     return replace(rules, lacked=lacked, texts=rules.texts | texts)
+
+
+def _history() -> list[tuple[str, list[dict[str, Any]]]]:
+    """What older releases lacked, and their texts."""
+    history = fact_file("history")
+    return [("lacked", history["lacked"] + fact_file("lacked_mps")["lacked"]), ("texts", history["texts"])]
 
 
 def _number(release: str) -> tuple[int, ...]:
