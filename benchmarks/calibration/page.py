@@ -151,10 +151,13 @@ SECTIONS: dict[str, Callable[[], str]] = {
 }
 
 
-def write(page: Path = PAGE) -> None:
-    """Put fresh numbers between the marks of the page."""
-    text = page.read_text("utf-8")
-    fresh = MARK.sub(lambda found: _section(found[1]), text)
+FED_BY = {"dtypes": ("dtypes",), "errors": ("errors",), "probe": ("tests",)}  # the sections of one script alone
+
+
+def write(page: Path = PAGE, sections: Iterable[str] = ()) -> None:
+    """Put fresh numbers between the marks of the page, or of some sections."""
+    text, chosen = page.read_text("utf-8"), tuple(sections) or tuple(SECTIONS)
+    fresh = MARK.sub(lambda found: _section(found[1]) if found[1] in chosen else found[0], text)
     page.write_text(fresh, "utf-8")
 
 

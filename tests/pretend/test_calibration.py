@@ -193,12 +193,47 @@ for number in range(first, last):
 """
 
 
-def test_a_check_that_ends_the_process_costs_only_itself(tmp_path, monkeypatch) -> None:
+@pytest.fixture
+def dies_once(tmp_path, monkeypatch) -> str:
     (tmp_path / "dies_once.py").write_text(DIES, "utf-8")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
-    results = stream.collect("dies_once", [], ["0", "1", "2"])
+    return "dies_once"
+
+
+def test_a_check_that_ends_the_process_costs_only_itself(dies_once, tmp_path) -> None:
+    results = stream.collect(dies_once, [], ["0", "1", "2"], tmp_path / "part")
     assert [one["outcome"] for one in results] == ["equal", "crash", "equal"]
     assert results[1]["why"] == "ended with 7: it ends here"
+
+
+def test_an_interrupted_run_goes_on_where_it_ended(dies_once, tmp_path, monkeypatch) -> None:
+    part, names = tmp_path / "part", ["0", "1", "2", "3"]
+    begun = ['{"name": "0", "outcome": "before"}', '{"name": "1", "outcome": "before"}', '{"name": "2", "out']
+    part.write_text("\n".join([stream.made_from(names), *begun]), "utf-8")
+    results = stream.collect(dies_once, [], names, part)
+    assert [one["outcome"] for one in results] == ["before", "before", "equal", "equal"]
+    assert stream.collect("no_such_module", [], names, part) == results
+    monkeypatch.setattr(torch, "__version__", "9.9")
+    assert stream.collect(dies_once, [], names, part)[0]["outcome"] == "equal"
+
+
+def test_a_check_that_says_much_is_not_stopped(dies_once, tmp_path) -> None:
+    says = 'import sys\nprint("much " * 40_000, file=sys.stderr)\n'
+    (tmp_path / "dies_once.py").write_text(says + DIES.replace("os._exit(7)", "pass"), "utf-8")
+    results = stream.collect(dies_once, [], ["0", "1"], tmp_path / "part")
+    assert [one["outcome"] for one in results] == ["equal", "equal"]
+
+
+def test_what_pytorch_expects_to_fail_on_mps_is_not_declared_there() -> None:
+    pytest.importorskip("expecttest", reason="PyTorch's operator database needs it")
+    from benchmarks.calibration import dtypes, samples
+
+    database = {samples.name(one): one for one in samples.operators()}
+    relu, add = database["nn.functional.relu"], database["add"]
+    assert torch.bool not in dtypes.declared_dtypes(relu, "mps")
+    assert torch.float32 in dtypes.declared_dtypes(relu, "mps")
+    assert torch.float64 not in dtypes.declared_dtypes(add, "mps")
+    assert torch.float64 in dtypes.declared_dtypes(add, "cuda")
 
 
 def test_numbers_stand_between_the_marks(tmp_path, monkeypatch) -> None:
