@@ -6,7 +6,7 @@ kornia keeps a list of the tests that fail on a hosted Mac, each with the exact 
 (a package or a download that is missing). kornia and pytest-timeout must be installed; the release of torch is
 the one that the list names, or its facts: ``ASSAY_PRETEND_TORCH=2.9``.
 
-python -m benchmarks.calibration.kornia CLONE [--manifest FILE] [tests/geometry ...]
+python -m benchmarks.calibration.kornia CLONE [--manifest FILE] [--listed] [tests/geometry ...]
 """
 
 from __future__ import annotations
@@ -108,26 +108,33 @@ def _name_on_cpu(test: str) -> str:
 
 
 def run(clone: Path, tests: Sequence[str], device: str, out: Path) -> list[Outcome]:
-    """Run tests or files of them, some in a process; those that ``out`` already names are not run again."""
+    """Run tests or files of them, some files in a process; those that ``out`` already names are not run again."""
     done = read(out)
     begun = {one["test"].partition("::")[0] for one in done} | {one["test"] for one in done}
     todo = [test for test in tests if test not in begun]
-    for some in _batched(todo, TOGETHER):
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", __package__ + ".outcomes"]
-        command += ["--device", device, "--dtype", "float32", f"--timeout={SECONDS}", *some]
-        command += ["--assay-pretend", device] if device != "cpu" else []
-        part = out.with_suffix(".part")
-        part.unlink(missing_ok=True)
-        path = os.pathsep.join([str(clone), str(Path.cwd()), os.environ.get("PYTHONPATH", "")])
-        environment = os.environ | {"OUTCOMES": str(part.resolve()), "PYTHONPATH": path, **SETTINGS}
-        said = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True).stdout
-        if not part.exists() and " deselected" not in said and " skipped" not in said:
-            raise SystemExit(f"no test ran: {' '.join(command)}\n{said[-3000:]}")
+    files = list(dict.fromkeys(test.partition("::")[0] for test in todo))
+    for some in _batched(files, TOGETHER):
+        only = [test for test in todo if "::" in test and test.partition("::")[0] in some]
         with out.open("a", encoding="utf-8") as file:
-            file.write(part.read_text("utf-8") if part.exists() else "")
+            file.write(_one_process(clone, some, only, device, out))
         print(f"\r{device}: {len(read(out))} tests", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return read(out)
+
+
+def _one_process(clone: Path, files: Sequence[str], only: Sequence[str], device: str, out: Path) -> str:
+    part, chosen = out.with_suffix(".part").resolve(), out.with_suffix(".only").resolve()
+    part.unlink(missing_ok=True)
+    chosen.write_text("\n".join(only), "utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", __package__ + ".outcomes"]
+    command += ["--device", device, "--dtype", "float32", f"--timeout={SECONDS}", *files]
+    command += ["--assay-pretend", device] if device != "cpu" else []
+    path = os.pathsep.join([str(clone), str(Path.cwd()), os.environ.get("PYTHONPATH", "")])
+    settings = {"OUTCOMES": str(part), "ONLY": str(chosen) if only else "", "PYTHONPATH": path, **SETTINGS}
+    said = subprocess.run(command, cwd=clone, env=os.environ | settings, capture_output=True, text=True)
+    if said.returncode not in (0, 1, 5):  # all passed, some failed, no tests
+        print(said.stdout[-2000:], file=sys.stderr)
+    return part.read_text("utf-8") if part.exists() else ""
 
 
 def _batched(values: Sequence[str], count: int) -> Iterable[Sequence[str]]:
@@ -151,12 +158,15 @@ def main() -> None:
     parser.add_argument("clone", type=Path, help="a checkout of kornia")
     parser.add_argument("paths", nargs="*", default=["tests"], help="folders and files of tests")
     parser.add_argument("--manifest", type=Path, help="the list of a Mac, if it is not the checkout's own")
+    parser.add_argument("--listed", action="store_true", help="run only the tests that the list names")
     asked = parser.parse_intermixed_args()
     clone = asked.clone.resolve()
     listed = manifest((asked.manifest or clone / MANIFEST).read_text("utf-8"))
     stream.RESULTS.mkdir(parents=True, exist_ok=True)
     name = f"kornia_{torch.__version__}_as_{os.environ.get('ASSAY_PRETEND_TORCH', 'installed')}"
-    found = run(clone, files_of(clone, asked.paths), "mps", stream.RESULTS / f"{name}.jsonl")
+    tests = [test for test in listed if (clone / test.partition("::")[0]).exists()]
+    tests = tests if asked.listed else files_of(clone, asked.paths)
+    found = run(clone, tests, "mps", stream.RESULTS / f"{name}{'_listed' * asked.listed}.jsonl")
     failed = [_name_on_cpu(one["test"]) for one in found if one["outcome"] == "failed"]
     on_cpu = run(clone, failed, "cpu", stream.RESULTS / f"{name}_cpu.jsonl")
     show(compare(found, {one["test"]: one["outcome"] for one in on_cpu}, listed))

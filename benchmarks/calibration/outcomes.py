@@ -1,6 +1,7 @@
 """A pytest plugin: one line of JSON a test, with its outcome and the exact type of its exception.
 
-pytest -p benchmarks.calibration.outcomes, with the file's name in the environment variable OUTCOMES.
+pytest -p benchmarks.calibration.outcomes, with the file's name in the environment variable OUTCOMES. Where ONLY names
+a file, the tests that are in it are run, and no others.
 """
 
 from __future__ import annotations
@@ -8,9 +9,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if file := os.environ.get("ONLY"):
+        chosen = set(Path(file).read_text("utf-8").splitlines())
+        items[:] = [item for item in items if item.nodeid in chosen]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -38,6 +38,13 @@ def test_kernels_of_xpu_are_those_of_the_installed_release():
     assert rules("mps").operator("aten::col2im").on_cpu is False
 
 
+def test_a_singular_value_decomposition_runs_on_mps_where_its_kernel_is_listed():
+    """Since torch 2.14: pytorch/pytorch#185954. Before, torch ran the whole of it on the CPU."""
+    svd, worker = (rules("mps").operator(f"aten::{name}") for name in ("linalg_svd", "_linalg_svd.U"))
+    assert svd.on_cpu is not worker.available
+    assert svd.available
+
+
 def test_a_histogram_runs_on_xpu():
     with pretend("xpu") as gpu:
         counts, _ = torch.histogram(torch.rand(8, device=gpu.device), bins=4, range=(0.0, 1.0))

@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
+from assay.devices.operators.rules import rules
 from assay.pretend.native_engine.build import why_not
 from assay.pretend.session import pretend
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason="the native engine needs a C++ compiler")
+pytestmark = [
+    pytest.mark.skipif(bool(why_not()), reason="the native engine needs a C++ compiler"),
+    pytest.mark.skipif(rules("mps").operator("aten::_linalg_svd").available, reason="mps has a kernel since 2.14"),
+]
 
 
 @pytest.mark.filterwarnings("ignore:The operator .aten..linalg_svd")
