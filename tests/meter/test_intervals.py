@@ -19,6 +19,7 @@ from assay.metrics import (
     AUROC,
     ROC,
     Accuracy,
+    AveragePrecision,
     CalibrationError,
     CohenKappa,
     ConfusionMatrix,
@@ -86,10 +87,10 @@ def test_groups_spread_as_a_plain_bootstrap_of_samples_does(metric, draw):
 
 def test_samples_that_are_kept_are_drawn_too(monkeypatch):
     data = classes(3000, 5)
-    meters = dealt(lambda: Meter(auc=AUROC(num_classes=4, logits=True)), 128, 6, *data)
+    meters = dealt(lambda: Meter(auc=AveragePrecision(num_classes=4, logits=True)), 128, 6, *data)
     found = bootstrap(meters)["auc"]
     softmax = data[0].softmax(1)
-    each = [AUROC()(softmax[:, k], (data[1] == k).long()) for k in range(4)]
+    each = [AveragePrecision()(softmax[:, k], (data[1] == k).long()) for k in range(4)]
     assert found.lower < float(torch.stack(each).mean()) < found.upper
     monkeypatch.setattr("assay.meter.resample.READ_ELEMENTS", 50 * 3000 * 5)
     fewer = bootstrap(meters)["auc"]

@@ -9,9 +9,13 @@ import pytest
 import torch
 
 from assay import Meter
+from assay.meter import replicates
+from assay.meter.replicates import drawn_values
 from assay.metrics import AUROC, ROC, AveragePrecision, PrecisionRecallCurve
+from assay.metrics.classification import ranking
 from assay.native.library import MISSING, library
-from assay.native.rankings import rank_scores
+from assay.native.rankings import area_sums, pairs_of_draws, rank_scores
+from assay.stats.linear import AreaPlaces
 from assay.tally.scores import scores as tally_of_scores
 from assay.tally.scores.curves import of_samples
 from thinning import every_third
@@ -97,3 +101,71 @@ def test_values_have_the_bits_of_those_by_numpy(metric, limit, kind, monkeypatch
     ours = values()
     monkeypatch.setattr(tally_of_scores, "takes", lambda *tensors: False)
     assert same(ours, values())
+
+
+def drawn_groups(kind, rows, groups=6):
+    generator = torch.Generator().manual_seed(rows + 1)
+    classes = torch.randint(-1, 3, (rows,), generator=generator).to(torch.int8)
+    return drawn(kind, rows), classes, torch.randint(0, groups, (rows,), generator=generator).to(torch.int32)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 31, 3_000])
+@pytest.mark.parametrize("kind", ["uniform", "tied", "logits", "any bits", "ends"])
+def test_what_groups_contribute_to_an_area_is_counted_for_each_score(kind, rows):
+    scores, classes, groups = drawn_groups(kind, rows)
+    known = (classes >= 0).numpy()
+    positive = (classes == 1).numpy()
+    whole = of_samples(scores.numpy()[known], positive[known])
+    places = AreaPlaces.of(whole.thresholds, whole.positives, whole.negatives)
+    found = area_sums(scores, classes, groups, 1, 6)
+    for group in range(6):
+        own = known & (groups == group).numpy()
+        part = of_samples(scores.numpy()[own], positive[own])
+        assert tuple(found[group]) == places.sums(part.thresholds, part.positives, part.negatives)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 31, 400])
+@pytest.mark.parametrize("kind", ["uniform", "tied", "logits", "any bits", "ends"])
+def test_pairs_of_draws_are_those_of_samples_that_are_repeated(kind, rows):
+    scores, classes, groups = drawn_groups(kind, rows)
+    draws = np.random.default_rng(0).poisson(1, (9, 6))
+    found = pairs_of_draws(scores, classes, groups, 1, draws)
+    for k, times in enumerate(draws):
+        index = torch.arange(rows).repeat_interleave(torch.from_numpy(times)[groups.long()])
+        index = index[classes[index] >= 0]
+        above, below = (scores[index[(classes[index] == 1) == side]].double().numpy() for side in (True, False))
+        right = (2 * (above[:, None] > below) + (above[:, None] == below)).sum()
+        assert found[:, k].tolist() == [right, len(above), len(below)]
+
+
+def test_columns_of_a_table_of_groups():
+    scores, classes, groups = torch.rand(50, 3), torch.randint(0, 2, (50, 3), dtype=torch.int8), torch.arange(50) % 4
+    groups, draws = groups.to(torch.int32), np.array([[1, 1, 1, 1], [0, 2, 1, 3]])
+    plain = scores[:, 1].clone(), classes[:, 1].clone(), groups, 1
+    of_table = scores[:, 1], classes[:, 1], groups, 1
+    assert np.array_equal(area_sums(*of_table, 4), area_sums(*plain, 4))
+    assert np.array_equal(pairs_of_draws(*of_table, draws), pairs_of_draws(*plain, draws))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first_order", [True, False])
+@pytest.mark.parametrize("average", ["macro", "weighted"])
+@pytest.mark.parametrize("kind", ["binary", "labels", "classes", "many classes"])
+def test_replicates_have_the_bits_of_those_without_compiled_code(kind, average, first_order, monkeypatch):
+    generator = torch.Generator().manual_seed(5)
+    monkeypatch.setattr(replicates, "FROM_ROWS", 0 if first_order else 10**6)
+    monkeypatch.setattr(ranking, "FEWEST_OF_CLASS", 1)
+    many = kind == "many classes"
+    task = {"labels": {"num_labels": 4}, "binary": {}}.get(kind, {"num_classes": 200 if many else 4})
+    groups = [Meter(value=AUROC(**task, average=average)) for _ in range(12)]
+    for group in groups:
+        preds = (
+            torch.randint(0, 50, (50, *([] if kind == "binary" else [max(task.values())])), generator=generator) / 64
+        )
+        target = torch.randint(0, 2, preds.shape, generator=generator)
+        group.update(preds, target if "num_classes" not in task else preds.argmax(1))
+    ours = drawn_values(groups, 30)["value"]
+    monkeypatch.setattr(tally_of_scores, "takes", lambda *tensors: False)
+    assert drawn_values(groups, 30)["value"] == ours
+    whole = groups[0].fresh().merge(*groups)
+    assert ours[0] == float(whole.compute()["value"])

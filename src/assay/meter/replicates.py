@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from assay.errors import AssayWarning, ConfigError, InvalidValuesError, StateError, describe
 from assay.meter.meter import Meter
 from assay.meter.resample import GroupReadings, GroupStates
-from assay.metrics.base import Metric, named_numbers
+from assay.metrics.base import named_numbers
 from assay.stats.bootstrap import (
     LEAST,
     Floats,
@@ -26,7 +26,7 @@ from assay.stats.distributions import student_quantile
 from assay.stats.intervals import Ends, caution_of_end, risky_end_of_skewness, skewed_ends
 from assay.stats.linear import FROM_ROWS
 from assay.stats.scales import SCALES, Scale
-from assay.tally.base import InvalidValues, State, Tally
+from assay.tally.base import InvalidValues
 
 FEWEST_GROUPS = 10
 """Groups with samples, below which nothing is drawn."""
@@ -208,12 +208,14 @@ def values_of_draws(
         warnings.simplefilter("ignore", AssayWarning)
         for source, wanted, names in plan.readings(name for name in only if metrics[name].estimates):
             counted = GroupStates(source.tally, [source.state(state) for state in states], rows)
-            whole = next(counted.replicates(draws[:1], wanted))
-            _refuse(wanted.invalid_values(whole), names)
-            if not groups[0].weighted and rows.sum() >= FROM_ROWS:
-                smooth = _smooth_replicates({name: metrics[name] for name in names}, counted, wanted, whole, draws)
-                replicates |= smooth
-                names = [name for name in names if name not in smooth]
+            readings = GroupReadings(counted, wanted)
+            _refuse(wanted.invalid_values(readings.whole_state), names)
+            if not groups[0].weighted:
+                for name in [name for name in names if metrics[name].is_smooth]:
+                    values = metrics[name].replicates(readings, draws, to_first_order=rows.sum() >= FROM_ROWS)
+                    if values is not None:
+                        replicates[name] = values.tolist()
+                        names = [each for each in names if each != name]
             if not names:
                 continue
             chosen = draws[: 1 + counted.affordable(len(draws) - 1, elements)]
@@ -224,24 +226,6 @@ def values_of_draws(
                 for part, number in numbers:
                     replicates.setdefault(part, []).append(number)
     return replicates
-
-
-def _smooth_replicates(
-    metrics: Mapping[str, Metric], counted: GroupStates, wanted: Tally, whole: State, draws: Whole
-) -> dict[str, list[float]]:
-    """By name, the numbers of replicates that metrics give to first order, first the value itself."""
-    smooth = {name: metric for name, metric in metrics.items() if metric.is_smooth}
-    if not smooth:
-        return {}
-    counts = wanted.compute(whole)
-    groups = GroupReadings(counted, wanted)
-    found = {}
-    for name, metric in smooth.items():
-        values = metric.replicates(counts, groups, draws)
-        value = list(named_numbers(name, metric.compute(counts)))
-        if values is not None and len(value) == 1:
-            found[value[0][0]] = [value[0][1], *values[1:].tolist()]
-    return found
 
 
 def _refuse(problems: Sequence[InvalidValues], names: Sequence[str]) -> None:

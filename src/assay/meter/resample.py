@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.stats.bootstrap import LEAST, Whole
@@ -56,22 +57,22 @@ class GroupStates:
 
     def _compute_repeated(self) -> Callable[[Whole], Any] | None:
         """What the tally computes of a draw, where it keeps samples and sorts them but once."""
-        compute = self.tally.compute_repeated(merge(self.tally, self.states))
-        if compute is None:
-            return None
-        (name,) = (name for name, rule in self.tally.fields.items() if rule == "samples")
-        group = np.repeat(np.arange(len(self.states)), [state[name].rows for state in self.states])
-        return lambda times: compute(times[group])
+        group = self.sample_groups
+        compute = None if group is None else self.tally.compute_repeated(self.whole)
+        return None if compute is None else lambda times: compute(times[group])
 
-    def area_sums(self, wanted: Tally) -> Whole | None:
-        """What groups contribute to areas under ROC curves, see `Tally.area_sums`; None where that is not known."""
-        if wanted != self.tally:
-            return None
+    @cached_property
+    def sample_groups(self) -> Whole | None:
+        """The group of each sample that is kept, in the order of `whole`; None where no single store holds them."""
         names = [name for name, rule in self.tally.fields.items() if rule == "samples"]
         if len(names) != 1 or any(names[0] not in state for state in self.states):
             return None
-        codes = np.repeat(np.arange(len(self.states)), [state[names[0]].rows for state in self.states])
-        return self.tally.area_sums(merge(self.tally, self.states), codes, len(self.states))
+        return np.repeat(np.arange(len(self.states)), [state[names[0]].rows for state in self.states])
+
+    @cached_property
+    def whole(self) -> State:
+        """The state of all samples; those that are kept are in the order of the groups."""
+        return merge(self.tally, self.states)
 
     def affordable(self, n_resamples: int, budget: int | None = None) -> int:
         """How many replicates to read: fewer where each has to sort many samples or to go through a large table.
@@ -112,7 +113,7 @@ class GroupStates:
 
     def _one_by_one(self, draws: Whole, wanted: Tally) -> Iterator[State]:
         """Of samples that were kept, or tables that may be absent."""
-        whole = merge(self.tally, self.states)
+        whole = self.whole
         late = any(rule == "late" and name in whole for name, rule in self.tally.fields.items())
         samples = [name for name in whole if isinstance(whole[name], SampleStore)]
         stores = {name: _GroupSamples.of(name, whole[name], self.states) for name in samples}
@@ -148,9 +149,31 @@ class GroupReadings:
         return map(self.wanted.compute, self.counted.replicates(each, self.wanted))
 
     @cached_property
+    def whole_state(self) -> State:
+        """The state of all samples."""
+        once = np.ones((1, len(self.counted.states)), np.int64)
+        return next(self.counted.replicates(once, self.wanted))
+
+    @cached_property
+    def whole(self) -> Any:
+        """What the tally computes of all samples."""
+        return self.wanted.compute(self.whole_state)
+
+    @cached_property
     def area_sums(self) -> Whole | None:
         """What groups contribute to areas under ROC curves; None where that follows from what is computed of them."""
-        return self.counted.area_sums(self.wanted)
+        codes, tally = self._codes, self.counted.tally
+        return None if codes is None else tally.area_sums(self.counted.whole, codes, len(self.counted.states))
+
+    def pairs_of_draws(self, draws: Whole) -> NDArray[np.float64] | None:
+        """The pairs of positives and negatives of draws of the groups; None where each draw must be computed."""
+        codes = self._codes
+        return None if codes is None else self.counted.tally.pairs_of_draws(self.counted.whole, codes, draws)
+
+    @property
+    def _codes(self) -> Whole | None:
+        """The group of each sample that the tally keeps; None where another tally is read."""
+        return self.counted.sample_groups if self.wanted == self.counted.tally else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +191,8 @@ class _GroupSamples:
 
     def drawn(self, times: Whole) -> SampleStore:
         """Every group as often as it was drawn, whole: what lies in several stores stays together."""
+        if (times == 1).all():
+            return self.store.replaced(self.columns)
         groups = np.repeat(np.arange(len(times)), times)
         starts, sizes = (np.cumsum(self.rows) - self.rows)[groups], self.rows[groups]
         places = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -56,16 +56,24 @@ Examples: TypeAlias = tuple[Mapping[str, Any], ...]
 
 
 class GroupCounts(Protocol):
-    """What a tally computes of each group of samples.
+    """What a tally computes of groups of samples.
 
     Attributes:
-        area_sums: what groups contribute to areas under ROC curves, nearly, see `assay.tally.base.Tally.area_sums`;
-            None where that follows from what is computed of each.
+        whole: what it computes of all samples.
+        area_sums: what groups contribute to areas under ROC curves, see `assay.tally.base.Tally.area_sums`; None where
+            that follows from what is computed of each.
     """
+
+    @property
+    def whole(self) -> Any:
+        """See above."""
 
     @property
     def area_sums(self) -> NDArray[np.int64] | None:
         """See above."""
+
+    def pairs_of_draws(self, draws: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """The pairs of positives and negatives of draws of the groups, see `assay.tally.base.Tally.pairs_of_draws`."""
 
     def __iter__(self) -> Iterator[Any]:
         """What is computed of each group."""
@@ -310,19 +318,22 @@ class Metric(metaclass=MetricType):
 
     @property
     def is_smooth(self) -> bool:
-        """Whether `replicates` may give values of resampled samples to first order, where there are many."""
+        """Whether `replicates` may give values of resampled samples at once."""
         return False
 
-    def replicates(self, counts: Any, groups: GroupCounts, draws: NDArray[np.int64]) -> NDArray[np.float64] | None:
-        """Values of resampled samples to first order, which are asked for where there are `FROM_ROWS` samples.
+    def replicates(
+        self, groups: GroupCounts, draws: NDArray[np.int64], *, to_first_order: bool
+    ) -> NDArray[np.float64] | None:
+        """Values of resampled samples, all at once.
 
         Args:
-            counts: what the tally's `compute` gives of all samples, which have no weights.
-            groups: what it gives of each group of samples; computed as it is iterated over.
-            draws: how often each group counts in each replicate, `(replicates, groups)`.
+            groups: the groups of the samples, which have no weights; what they have is computed when it is read.
+            draws: how often each group counts in each replicate, `(replicates, groups)`; the first is all samples once.
+            to_first_order: there are `FROM_ROWS` samples, so that what groups move a smooth value by may be added up.
 
         Returns:
-            The value of each replicate; None where they must be computed one by one, as where a class has few samples.
+            The value of all samples and that of each replicate; None where they must be computed one by one, as where
+            a class has few samples.
         """
         return None
 

@@ -2,7 +2,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#define DIGIT 11 /* bits that one pass sorts by; three passes take the 33 bits of a key */
+#include "clones.h"
+
+#define DIGIT 11 /* bits that one pass sorts by; three passes take the 32 bits of a score */
 #define DIGITS (1 << DIGIT)
 #define PASSES 3
 
@@ -24,24 +26,31 @@ static inline float score_of(uint32_t key)
     return x;
 }
 
-static void sort(uint64_t *keys, uint64_t *room, int64_t rows)
+/* Sort by the 32 bits from `low` on, and keep the order of equal ones; `room` is as large as `keys`. The sorted keys lie in
+ * one of both. */
+static uint64_t *sorted_by(uint64_t *keys, uint64_t *room, int64_t rows, int low)
 {
     int64_t starts[PASSES][DIGITS] = {{0}};
     for (int64_t i = 0; i < rows; i++)
         for (int k = 0; k < PASSES; k++)
-            starts[k][keys[i] >> (DIGIT * k) & (DIGITS - 1)]++;
+            starts[k][(uint32_t)(keys[i] >> low) >> (DIGIT * k) & (DIGITS - 1)]++;
     for (int k = 0; k < PASSES; k++) {
-        for (int64_t digit = 0, first = 0; digit < DIGITS; digit++) {
+        int shift = DIGIT * k;
+        if (rows && starts[k][(uint32_t)(keys[0] >> low) >> shift & (DIGITS - 1)] == rows)
+            continue; /* all have the same digit */
+        int64_t first = 0;
+        for (int64_t digit = 0; digit < DIGITS; digit++) {
             int64_t size = starts[k][digit];
             starts[k][digit] = first;
             first += size;
         }
         for (int64_t i = 0; i < rows; i++)
-            room[starts[k][keys[i] >> (DIGIT * k) & (DIGITS - 1)]++] = keys[i];
+            room[starts[k][(uint32_t)(keys[i] >> low) >> shift & (DIGITS - 1)]++] = keys[i];
         uint64_t *sorted = room;
         room = keys;
         keys = sorted;
     }
+    return keys;
 }
 
 /* Rank scores without NaN. Rows whose class is below 0 are left out; those of class `positive` are positives. For each
@@ -53,8 +62,7 @@ void assay_rank_scores(int64_t rows, const float *scores, const int8_t *classes,
     for (int64_t i = 0; i < rows; i++)
         if (classes[i] >= 0)
             keys[ranked++] = (uint64_t)falling_key(scores[i]) << 1 | (classes[i] == positive);
-    sort(keys, keys + rows, ranked);
-    const uint64_t *sorted = keys + (PASSES % 2 ? rows : 0);
+    const uint64_t *sorted = sorted_by(keys, keys + rows, ranked, 1);
     for (int64_t i = 0; i < ranked; i++) {
         if (!i || sorted[i] >> 1 != sorted[i - 1] >> 1) {
             found++;
@@ -66,4 +74,104 @@ void assay_rank_scores(int64_t rows, const float *scores, const int8_t *classes,
         negatives[found] += !is_positive;
     }
     *distinct = found + 1;
+}
+
+/* The scores of one class or label, and the groups of samples that their rows are in: scores and classes of successive rows
+ * are `score_step` and `class_step` apart, rows whose class is below 0 are left out. */
+struct ranked {
+    const float *scores;
+    const int8_t *classes;
+    const int32_t *groups;
+    int64_t rows, score_step, class_step, positive;
+};
+
+/* The rows from the highest score down: above its score a key has twice the group of a row, one more for a positive. */
+static const uint64_t *sorted_rows(const struct ranked *r, uint64_t *keys, int64_t *ranked)
+{
+    int64_t taken = 0;
+    for (int64_t i = 0; i < r->rows; i++) {
+        int8_t class = r->classes[i * r->class_step];
+        keys[taken] = (uint64_t)falling_key(r->scores[i * r->score_step]) << 32 | (uint32_t)r->groups[i] << 1 |
+                      (class == r->positive);
+        taken += class >= 0;
+    }
+    *ranked = taken;
+    return sorted_by(keys, keys + r->rows, taken, 32);
+}
+
+/* Where the rows that have the score of row `first` end. */
+static inline int64_t end_of_ties(const uint64_t *sorted, int64_t first, int64_t rows)
+{
+    int64_t end = first + 1;
+    while (end < rows && sorted[end] >> 32 == sorted[first] >> 32)
+        end++;
+    return end;
+}
+
+/* What groups of samples contribute to the area under the ROC curve, as Tally.area_sums says, four numbers for each;
+ * `sums` begins with zeros. `keys` is room for two numbers a row. */
+void assay_area_sums(const struct ranked *r, uint64_t *keys, int64_t *sums)
+{
+    int64_t rows, all_negatives = 0, positives = 0, negatives = 0;
+    const uint64_t *sorted = sorted_rows(r, keys, &rows);
+    for (int64_t i = 0; i < rows; i++)
+        all_negatives += !(sorted[i] & 1);
+    for (int64_t i = 0, end; i < rows; i = end) {
+        end = end_of_ties(sorted, i, rows);
+        int64_t tied = 0;
+        for (int64_t j = i; j < end; j++)
+            tied += sorted[j] & 1;
+        int64_t tied_negatives = end - i - tied;
+        int64_t below = 2 * (all_negatives - negatives) - tied_negatives, above = 2 * positives + tied;
+        for (int64_t j = i; j < end; j++) {
+            int64_t is_positive = sorted[j] & 1, *of = sums + 4 * ((uint32_t)sorted[j] >> 1) + !is_positive;
+            of[0] += is_positive ? below : above;
+            of[2]++;
+        }
+        positives += tied;
+        negatives += tied_negatives;
+    }
+}
+
+/* One more row of a score, as often as each draw has its group. */
+INLINE void add_draws(double *restrict of, const double *restrict times, int64_t draws)
+{
+    for (int64_t k = 0; k < draws; k++)
+        of[k] += times[k];
+}
+
+/* For each of some draws of the groups, which have group g `times[g * draws + k]` times: twice the pairs of a positive and a
+ * negative that are in the right order, and the pairs that are equal; how many positives there are, and negatives. These
+ * are `pairs`, rows of `draws` numbers, of which two more are room; they begin with zeros. All are whole numbers below
+ * 2 ** 53. */
+VECTORISED void assay_pairs_of_draws(const struct ranked *r, uint64_t *keys, const double *times, int64_t draws,
+                                     double *restrict pairs)
+{
+    int64_t rows;
+    const uint64_t *sorted = sorted_rows(r, keys, &rows);
+    double *right = pairs, *positives = pairs + draws, *negatives = positives + draws;
+    double *tied = negatives + draws, *tied_negatives = tied + draws;
+    for (int64_t i = 0, end; i < rows; i = end) {
+        end = end_of_ties(sorted, i, rows);
+        if (end - i == 1) {
+            const double *weight = times + ((uint32_t)sorted[i] >> 1) * draws;
+            if (sorted[i] & 1)
+                add_draws(positives, weight, draws);
+            else
+                for (int64_t k = 0; k < draws; k++) {
+                    right[k] += 2 * positives[k] * weight[k];
+                    negatives[k] += weight[k];
+                }
+            continue;
+        }
+        for (int64_t k = 0; k < 2 * draws; k++)
+            tied[k] = 0;
+        for (int64_t j = i; j < end; j++)
+            add_draws(sorted[j] & 1 ? tied : tied_negatives, times + ((uint32_t)sorted[j] >> 1) * draws, draws);
+        for (int64_t k = 0; k < draws; k++) {
+            right[k] += (2 * positives[k] + tied[k]) * tied_negatives[k];
+            positives[k] += tied[k];
+            negatives[k] += tied_negatives[k];
+        }
+    }
 }

@@ -1,7 +1,11 @@
-"""The compiled form of `tally.curves.of_samples` for float32 scores without weights: the same counts."""
+"""The compiled form of `tally.curves.of_samples` for float32 scores without weights: the same counts.
+
+Also what groups of samples contribute to areas under ROC curves, and the areas of samples that are resampled by groups.
+"""
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -33,3 +37,54 @@ def rank_scores(scores: Tensor, classes: Tensor, positive: int) -> tuple[Array, 
     distinct = int(numbers[-1])
     thresholds, positives, negatives = (numbers[k * rows : k * rows + distinct] for k in range(3))
     return thresholds.view(np.float64), positives, negatives
+
+
+class _Ranked(ctypes.Structure):
+    """The scores of one class or label, as `struct ranked` in C has them."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("scores", "classes", "groups")),
+        *((name, ctypes.c_int64) for name in ("rows", "score_step", "class_step", "positive")),
+    )
+
+    @classmethod
+    def of(cls, scores: Tensor, classes: Tensor, groups: Tensor, positive: int) -> _Ranked:
+        """See `area_sums`."""
+        lists = (each.data_ptr() for each in (scores, classes, groups))
+        return cls(*lists, len(scores), scores.stride(0), classes.stride(0), positive)
+
+
+def area_sums(scores: Tensor, classes: Tensor, groups: Tensor, positive: int, count: int) -> Array:
+    """What groups of samples contribute to the area under a ROC curve, see `Tally.area_sums`: int64 `(count, 4)`.
+
+    Args:
+        scores: see `rank_scores`; of any stride.
+        classes: see there; of any stride.
+        groups: the group of each row, contiguous int32.
+        positive: see there.
+        count: how many groups there are.
+    """
+    ranked, sums = _Ranked.of(scores, classes, groups, positive), np.zeros((count, 4), np.int64)
+    call("area_sums", ctypes.byref(ranked), _room(scores), sums.ctypes.data)
+    return sums
+
+
+def pairs_of_draws(scores: Tensor, classes: Tensor, groups: Tensor, positive: int, draws: Array) -> Array:
+    """Of each draw of groups what `Tally.pairs_of_draws` says, `(3, draws)`, for sums below 2 ** 53.
+
+    Args:
+        scores: see `area_sums`, as what follows.
+        classes: see there.
+        groups: see there.
+        positive: see there.
+        draws: how often each group counts in each draw, `(draws, groups)`.
+    """
+    ranked, count = _Ranked.of(scores, classes, groups, positive), len(draws)
+    times, pairs = np.ascontiguousarray(draws.T, np.float64), np.zeros((5, count))
+    call("pairs_of_draws", ctypes.byref(ranked), _room(scores), times.ctypes.data, count, pairs.ctypes.data)
+    return pairs[:3]
+
+
+def _room(scores: Tensor) -> Tensor:
+    """Room for two numbers a row."""
+    return torch.empty(2 * len(scores), dtype=torch.int64, device="cpu")

@@ -153,6 +153,6 @@ def methods(values: Iterable[Value]) -> tuple[str, ...]:
 
 def terms_of(samples: Samples, numerator: str, denominator: str, members: Array | None = None) -> tuple[Array, Array]:
     """The terms and the weights of a value, as float64; the weights are ones where there is no denominator."""
-    terms = samples.column(numerator).astype(np.float64)
-    weights = samples.column(denominator).astype(np.float64) if denominator else np.ones(len(terms))
-    return (terms, weights) if members is None else (terms[members], weights[members])
+    chosen = slice(None) if members is None else members
+    terms = samples.column(numerator)[chosen].astype(np.float64)
+    return terms, samples.column(denominator)[chosen].astype(np.float64) if denominator else np.ones(len(terms))

@@ -244,7 +244,7 @@ class Tally(ABC):
         """What metrics read from a canonical state: counts or exact sums on the CPU."""
 
     def area_sums(self, state: State, codes: Whole, groups: int) -> Whole | None:
-        """What groups of samples contribute to areas under ROC curves, nearly, as `assay.stats.linear` takes it.
+        """What groups of samples contribute to areas under ROC curves, as `assay.stats.linear.AreaPlaces.sums` says it.
 
         Args:
             state: of all samples, on the CPU; canonical or not.
@@ -253,6 +253,21 @@ class Tally(ABC):
 
         Returns:
             Integers of shape `(classes or labels, groups, 4)`; None where the tally keeps no scores in float32.
+        """
+        return None
+
+    def pairs_of_draws(self, state: State, codes: Whole, draws: Whole) -> NDArray[np.float64] | None:
+        """The pairs of positives and negatives of resampled samples, from which areas under ROC curves follow.
+
+        Args:
+            state: see `area_sums`.
+            codes: see there.
+            draws: how often each group counts in each replicate, `(replicates, groups)`.
+
+        Returns:
+            Of shape `(classes or labels, 3, replicates)`, integers: twice the pairs in which the positive has the
+            higher score, and once those with equal scores; the positives; the negatives. None where the tally keeps
+            no scores, or an integer may be 2 ** 53 or more.
         """
         return None
 

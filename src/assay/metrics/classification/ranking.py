@@ -234,8 +234,11 @@ class AveragedRankingMetric(RankingMetric):
         if self.average == "micro":
             counts = (curves.pooled(counts),)
         areas = [self.bounded_value(ranking) for ranking in counts]
+        return self._value(areas, [1 if self.average == "macro" else ranking.num_positives for ranking in counts])
+
+    def _value(self, areas: Sequence[BoundedEstimate], weights: Sequence[int]) -> Tensor | Bounded:
+        """The value of rankings that have these areas, and these weights in an average."""
         each = self.average is None or len(areas) == 1
-        weights = [1 if self.average == "macro" else ranking.num_positives for ranking in counts]
         chosen = areas if each else [_averaged(areas, weights)]
         missing = [k for k, area in enumerate(areas) if math.isnan(area.value)]
         if each or math.isnan(chosen[0].value):
@@ -357,17 +360,44 @@ class AUROC(AveragedRankingMetric):
     def is_smooth(self) -> bool:
         return self.max_fpr in (None, 1) and self.thresholds is None and not self.bounds and self.average != "micro"
 
-    def replicates(self, counts: Rankings, groups: GroupCounts, draws: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    def replicates(
+        self, groups: GroupCounts, draws: NDArray[np.int64], *, to_first_order: bool
+    ) -> NDArray[np.float64] | None:
         if self.average is None and not self._single:
             return None
-        if min(min(each.num_positives, each.num_negatives) for each in counts) < FEWEST_OF_CLASS:
-            return None
+        if not to_first_order:
+            return self._exact_replicates(groups, draws)
         sums = groups.area_sums
         if sums is None:
-            sums = self._area_sums(counts, groups)
-        areas = np.array([area_replicates(each, draws) for each in sums])
-        weights = draws @ sums[:, :, 2].T if self.average == "weighted" else np.ones((len(draws), len(counts)))
-        return np.asarray((areas * weights.T).sum(0) / weights.sum(1))
+            sums = self._area_sums(groups.whole, groups)
+        if int(sums[:, :, 2:].sum(1).min()) < FEWEST_OF_CLASS:
+            return None
+        areas = np.array([area_replicates(each, draws[1:]) for each in sums])
+        of_all = self._of_pairs(sums[:, :, [0, 2, 3]].sum(1))
+        return np.append(of_all, self._averages(areas, sums[:, :, 2] @ draws[1:].T))
+
+    def _exact_replicates(self, groups: GroupCounts, draws: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        pairs = groups.pairs_of_draws(draws)
+        if pairs is None:
+            return None
+        right, positives, negatives = pairs[:, :, 1:].transpose(1, 0, 2)
+        with np.errstate(all="ignore"):  # of a replicate without positives
+            areas = right / (2 * positives * negatives)
+        return np.append(self._of_pairs(pairs[:, :, 0].astype(np.int64)), self._averages(areas, positives))
+
+    def _of_pairs(self, pairs: NDArray[np.int64]) -> float:
+        """The value of samples whose classes or labels have these `curves.pairs_of`, `(classes, 3)`."""
+        areas = [curves.area_of_pairs(*each) for each in pairs.tolist()]
+        found = self._value(areas, [1 if self.average == "macro" else positives for _, positives, _ in pairs.tolist()])
+        assert isinstance(found, Tensor)  # without bounds
+        return float(found)
+
+    def _averages(self, areas: NDArray[np.float64], positives: NDArray[Any]) -> NDArray[np.float64]:
+        """The averages over the classes that have an area; both arguments are `(classes, replicates)`."""
+        weights = np.where(np.isnan(areas), 0, positives if self.average == "weighted" else 1)
+        weights, areas = (np.ascontiguousarray(each) for each in (weights, np.nan_to_num(areas)))  # one order of sums
+        with np.errstate(all="ignore"):
+            return np.asarray((areas * weights).sum(0) / weights.sum(0))
 
     @staticmethod
     def _area_sums(counts: Rankings, groups: GroupCounts) -> NDArray[np.int64]:

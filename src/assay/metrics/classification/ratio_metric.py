@@ -195,8 +195,9 @@ class RatioMetric(LabelMetric):
         return self.is_smooth
 
     def replicates(
-        self, counts: Counts | ClassTotals, groups: GroupCounts, draws: NDArray[np.int64]
+        self, groups: GroupCounts, draws: NDArray[np.int64], *, to_first_order: bool
     ) -> NDArray[np.float64] | None:
+        counts = groups.whole if to_first_order else None
         if not isinstance(counts, Counts) or int(self.outcomes(counts).support.min()) < FEWEST_OF_CLASS:
             return None
         matrix = counts.values[0].astype(np.float64)
@@ -204,7 +205,7 @@ class RatioMetric(LabelMetric):
         if math.isnan(value):
             return None
         moves = [float(np.sum(slopes * each.values[0])) for each in groups]
-        return np.asarray(value + draws @ np.array(moves))
+        return np.append(float(self.compute(counts)), value + draws[1:] @ np.array(moves))
 
     def _slopes(self, matrix: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """An average over classes, and how far a sample in each cell of the matrix moves it; NaN for 0 / 0."""

@@ -74,13 +74,13 @@ class Ranking:
         """The entries that are points of a curve."""
         return slice(None, -1 if self.at_thresholds else None)
 
-    @property
+    @cached_property
     def num_positives(self) -> int:
-        return int(self.hits[-1]) if len(self.hits) else 0
+        return int(self.positives.sum())
 
-    @property
+    @cached_property
     def num_negatives(self) -> int:
-        return int(self.alarms[-1]) if len(self.alarms) else 0
+        return int(self.negatives.sum())
 
 
 def of_samples(scores: Array, positive: Array, weights: Array | None = None) -> Ranking:
@@ -157,19 +157,30 @@ def auroc(ranking: Ranking) -> BoundedEstimate:
     At stated thresholds it is the area under the lines between their points, from the first to the last.
     """
     pairs = ranking.num_positives * ranking.num_negatives
-    if not pairs:
-        return NOTHING
-    if ranking.at_thresholds:
+    if pairs and ranking.at_thresholds:
         hits, alarms = ranking.hits[ranking.points], ranking.alarms[ranking.points]
         area = Fraction(dot(np.diff(alarms), hits[1:] + hits[:-1]), 2 * pairs)
         return BoundedEstimate(area, area, area)
-    lower_negatives = ranking.num_negatives - ranking.alarms
-    right = dot(ranking.positives, 2 * lower_negatives + ranking.negatives)
-    if ranking.single.all():
-        area = Fraction(right, 2 * pairs)
-        return BoundedEstimate(area, area, area)
+    right, positives, negatives = pairs_of(ranking)
+    if not pairs or ranking.single.all():
+        return area_of_pairs(right, positives, negatives)
     unclear = dot(ranking.positives, np.where(ranking.single, 0, ranking.negatives))
     return BoundedEstimate(*(Fraction(right + step * unclear, 2 * pairs) for step in (0, -1, 1)))
+
+
+def pairs_of(ranking: Ranking) -> tuple[int, int, int]:
+    """Twice the pairs whose positive is above the negative, once those of equal scores; positives; negatives."""
+    lower_negatives = ranking.num_negatives - ranking.alarms
+    right = dot(ranking.positives, 2 * lower_negatives + ranking.negatives)
+    return right, ranking.num_positives, ranking.num_negatives
+
+
+def area_of_pairs(right: int, positives: int, negatives: int) -> BoundedEstimate:
+    """The area under the ROC curve that `pairs_of` give where no bin has several scores."""
+    if not positives or not negatives:
+        return NOTHING
+    area = Fraction(right, 2 * positives * negatives)
+    return BoundedEstimate(area, area, area)
 
 
 def partial_auroc(ranking: Ranking, max_fpr: Fraction) -> BoundedEstimate:

@@ -13,8 +13,8 @@ from torch import Tensor
 from assay.devices.policies import policy
 from assay.errors import ConfigError, describe
 from assay.native import bins as native
+from assay.native import rankings as native_rankings
 from assay.native.library import takes
-from assay.native.rankings import rank_scores
 from assay.tally.base import (
     Batch,
     BatchLayout,
@@ -28,6 +28,7 @@ from assay.tally.base import (
     merge_into,
 )
 from assay.tally.conservation import HostCount, Laws, at_most, equal, not_negative
+from assay.tally.scores import curves
 from assay.tally.scores.curves import Array, Ranking, of_samples, sort_samples
 from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec
 from assay.tally.scores.score_bins import ScoreBins
@@ -42,12 +43,11 @@ from assay.triton_kernels.launch import takes as triton_takes
 _COUNTS = {"count": 1, "invalid": len(KINDS)}
 """The fields that all states have, and their sizes."""
 
+_MOST_OF_PAIRS = 1 << 26
+"""Twice the pairs of fewer samples are below 2 ** 53."""
+
 _MOVED = 1 << 17
 """Scores that are moved from the store to the histogram in one go."""
-
-
-_SHIFT_OF_AREAS = 5
-"""For what groups contribute to an area scores need fewer bins than for the area itself: 512 per octave."""
 
 
 @dataclass(frozen=True)
@@ -343,7 +343,7 @@ class ScoreTally(Tally):
     def _ranked_values(self, values: Tensor, target: Tensor, group: int) -> tuple[Array, Array, Array]:
         """The distinct values of a group, which are float32, in falling order, with their positives and negatives."""
         classes = target[:, group if self.data.labels.num_labels else 0]
-        return rank_scores(values[:, group], classes, group if self.data.labels.multiclass else 1)
+        return native_rankings.rank_scores(values[:, group], classes, group if self.data.labels.multiclass else 1)
 
     def _of_samples(self, values: Mapping[str, Array], group: int) -> Ranking:
         rows, positive = self._ranked(values, group)
@@ -358,35 +358,40 @@ class ScoreTally(Tally):
         return rows, target[rows] == (group if self.data.labels.multiclass else 1)
 
     def area_sums(self, state: State, codes: Array, groups: int) -> Array | None:
-        if "samples" not in state or "histogram" in state or self.weighted:
+        if not self._keeps_plain_scores(state) or not takes(scores := state["samples"].column("scores")):
             return None
-        scores, target = (state["samples"].column(name) for name in ("scores", "target"))
-        if not takes(scores):
-            return None
-        bins = ScoreBins(self.bins.logits, _SHIFT_OF_AREAS)
-        places, labels = native.place_scores(scores, bins.layout)[0].numpy(), target.numpy()
-        return np.array([self._area_sums(places, labels, codes, group, groups) for group in range(self.data.groups)])
+        known, within = state["samples"].column("target"), torch.from_numpy(codes.astype(np.int32))
+        columns = (self._positives(known, group) for group in range(self.data.groups))
+        sums = native_rankings.area_sums
+        return np.array([sums(scores[:, k], of, within, positive, groups) for k, (of, positive) in enumerate(columns)])
 
-    def _area_sums(self, places: Array, labels: Array, codes: Array, group: int, groups: int) -> Array:
-        """Of one class or label: over the positives of each group the sum of twice the negatives in bins below, those
-        in its own once; over the negatives that of the positives above; how many of both there are."""
-        target = labels[:, group if self.data.labels.num_labels else 0]
-        positive = target == (group if self.data.labels.multiclass else 1)
-        place, known = 2 * places[:, group].astype(np.int64) + positive, target >= 0
-        if not known.all():
-            place, positive, codes = place[known], positive[known], codes[known]
-        counts = np.bincount(place, minlength=2 * (int(places.max(initial=0)) + 1)).reshape(-1, 2)
-        negatives, positives = counts.T
-        above = 2 * (positives.sum() - np.cumsum(positives)) + positives
-        below = 2 * np.cumsum(negatives) - negatives
-        each = np.stack([above, below], 1).ravel().astype(np.float64)[place]
-        key = 2 * codes + positive
-        sums = np.bincount(key, weights=each, minlength=2 * groups).reshape(-1, 2)
-        sizes = np.bincount(key, minlength=2 * groups).reshape(-1, 2)
-        return np.stack([sums[:, 1], sums[:, 0], sizes[:, 1], sizes[:, 0]], 1).astype(np.int64)
+    def pairs_of_draws(self, state: State, codes: Array, draws: Array) -> Array | None:
+        most = int((draws @ np.bincount(codes, minlength=draws.shape[1])).max(initial=0))
+        if not self._keeps_plain_scores(state) or most >= _MOST_OF_PAIRS:
+            return None
+        scores, known = (state["samples"].column(name) for name in ("scores", "target"))
+        if not takes(scores):
+            compute = self.compute_repeated(state)
+            each = [map(curves.pairs_of, compute(times[codes])) for times in draws] if compute else []
+            return np.array([list(of_draw) for of_draw in each], np.float64).transpose(1, 2, 0)
+        within, pairs = torch.from_numpy(codes.astype(np.int32)), native_rankings.pairs_of_draws
+        columns = (self._positives(known, group) for group in range(self.data.groups))
+        return np.array([pairs(scores[:, k], of, within, positive, draws) for k, (of, positive) in enumerate(columns)])
+
+    def _keeps_plain_scores(self, state: State) -> bool:
+        """Whether a state holds every score, without weights."""
+        return "samples" in state and "histogram" not in state and not self.weighted
+
+    def _positives(self, target: Tensor, group: int) -> tuple[Tensor, int]:
+        """The classes of the rows of a group as int8, and which of them is that of positives."""
+        classes = target[:, group if self.data.labels.num_labels else 0]
+        positive = group if self.data.labels.multiclass else 1
+        if classes.dtype == torch.int8:
+            return classes, positive
+        return (classes == positive).to(torch.int8) - (classes < 0).to(torch.int8), 1
 
     def compute_repeated(self, state: State) -> Callable[[Array], tuple[Ranking, ...]] | None:
-        if "samples" not in state or "histogram" in state or self.weighted:
+        if not self._keeps_plain_scores(state):
             return None
         store = state["samples"]
         values = {name: store.column(name).numpy() for name in store.columns}
