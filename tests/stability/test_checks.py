@@ -12,8 +12,9 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from assay.errors import ConfigError
+from assay.evaluation.model.every_module import every_module
 from assay.stability import check_stability
-from assay.stability.model_state import every_module, out_of_reach
+from assay.stability.model_state import out_of_reach
 
 
 def network() -> nn.Module:

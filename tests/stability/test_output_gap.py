@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from assay.errors import ConfigError, ShapeError
+from assay.evaluation.model.output_gap import OutputGap, gap_between
 from assay.stability import Stability, StabilityCheck, check_stability, compare_predictions
-from assay.stability.output_gap import OutputGap, gap_between, verdict_of
+from assay.stability.verdict import verdict_of
 
 
 def test_ulps_are_those_of_numpy():

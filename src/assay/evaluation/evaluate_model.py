@@ -24,9 +24,11 @@ from assay.evaluation.loop.equal_steps import one_by_one, up_to
 from assay.evaluation.loop.loop import Loop
 from assay.evaluation.loop.progress import EvaluationProgress
 from assay.evaluation.model.data_parallel import broadcast_buffers, buffers_of_rank_0
+from assay.evaluation.model.decision_traces import EvaluatedModel
 from assay.evaluation.model.forward import Forward, homes, ready
 from assay.evaluation.model.pipelines import own_shapes
-from assay.evaluation.model.repredictions import PredictionSample, note_of_repredictions
+from assay.evaluation.model.prediction_sample import PredictionSample
+from assay.evaluation.model.repredictions import Repredictions, note_of_repredictions, repredictions
 from assay.evaluation.observe.clusters import ClustersByIndex, is_selector
 from assay.evaluation.observe.observers import Observer, Observers
 from assay.evaluation.observe.slices import SliceSpec, parse_slices
@@ -129,7 +131,8 @@ def evaluate(
         recount: which batches of a device the CPU counts once more: "sampled", "all" or "off"; None for what the meter
             has, else "sampled". The report says how many they were; see docs/proof.md.
         verify: predict this many random samples again, by a copy of the model on the CPU and in other batches; a note
-            says how far predictions are apart, how many decisions differ, and what that is worth in accuracy.
+            says how far predictions are apart, what that is worth in accuracy, and which decisions differ, from which
+            operator on.
         verify_dtype: of that copy: "float32" or "float64".
 
     Returns:
@@ -302,10 +305,18 @@ def _repredicted(preparation: _Preparation, ranks: Ranks, report: Report) -> tup
     sample, inputs = preparation.forward.sample, preparation.inputs
     if sample is None:
         return ()
-    shared = "" if ranks.alone else f"{ranks.count} processes evaluate"
-    values = report.sections[0].values if report.sections else ()
-    dtype = inputs.options.verify_dtype
-    return (note_of_repredictions(sample, inputs.model, preparation.reader.preds, dtype, values, shared),)
+    options, values = inputs.options, report.sections[0].values if report.sections else ()
+    forward = Forward(inputs.model, preparation.reader, preparation.assigned, options.precision)  # not compiled
+    at = preparation.assigned.device.value
+    evaluated = EvaluatedModel(inputs.model, forward.outputs_of, lambda: ready(inputs.model, at))
+
+    def again() -> Repredictions:
+        if ranks.place.communicates or len(ranks.place.members) > 1:
+            return Repredictions(failure="processes share the model")
+        preds = preparation.reader.preds
+        return repredictions(sample, inputs.model, preds, options.verify_dtype, evaluated, ranks.on_this_machine)
+
+    return (note_of_repredictions(ranks.gather(again), options.verify_dtype, values),)
 
 
 def _check_alone(ranks: Ranks) -> None:
@@ -339,7 +350,9 @@ def _prepare(inputs: Inputs, ranks: Ranks) -> _Preparation:
     recount = options.recount or meter_of_metrics.options.recount
     meter = meter_of_metrics.fresh({**meter_of_metrics.metrics, **diagnostics.metrics}, recount=recount)
     forward = Forward(_compiled(model, options), reader, assigned, options.precision)
-    forward.sample = PredictionSample(options.verify, options.seed) if options.verify else None
+    if options.verify:
+        own = options.verify // ranks.count + (ranks.own < options.verify % ranks.count)
+        forward.sample = PredictionSample(own, options.seed, ranks.own)
     return _Preparation(inputs, meter_of_metrics.metrics, diagnostics, meter, slices, reader, assigned, forward)
 
 

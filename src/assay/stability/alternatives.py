@@ -7,11 +7,12 @@ from typing import Any
 
 import torch
 
+from assay.evaluation.model.operator_trace import FirstDifference, first_difference, traced
+from assay.evaluation.model.output_gap import OutputGap, gap_between, spacing
 from assay.stability.causes import coarse_operator
 from assay.stability.comparison import Comparer, first_line, not_checked
-from assay.stability.operator_trace import FirstDifference, first_difference, traced
-from assay.stability.output_gap import OutputGap, gap_between, spacing, verdict_of
 from assay.stability.result import StabilityCheck
+from assay.stability.verdict import verdict_of
 
 MOST_LOST = 1024.0
 """Ulps between a model and its float64 copy that are called rounding; sound models of the tests have 16."""

@@ -11,9 +11,10 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from assay.stability.model_state import every_module, out_of_reach
-from assay.stability.operator_trace import FirstDifference, OperatorTrace
-from assay.stability.output_gap import MOST_ULPS, OutputGap, spacing
+from assay.evaluation.model.every_module import every_module
+from assay.evaluation.model.operator_trace import FirstDifference, OperatorTrace
+from assay.evaluation.model.output_gap import MOST_ULPS, OutputGap, spacing
+from assay.stability.model_state import out_of_reach
 
 _OVER_THE_BATCH = (
     *("mean", "sum", "var", "std", "amax", "amin", "max", "min", "median", "norm", "linalg_vector_norm", "prod"),

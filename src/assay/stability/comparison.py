@@ -8,12 +8,13 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from assay.evaluation.model.operator_trace import FirstDifference, OperatorTrace, first_difference, traced
+from assay.evaluation.model.output_gap import MOST_ULPS, OutputGap, gap_between
 from assay.stability.causes import Observed, cause_of
 from assay.stability.model_runner import Groups, ModelRunner
-from assay.stability.operator_trace import FirstDifference, OperatorTrace, first_difference, traced
-from assay.stability.output_gap import MOST_ULPS, OutputGap, gap_between, verdict_of
 from assay.stability.result import StabilityCheck, StabilityVerdict
 from assay.stability.samples import samples_in
+from assay.stability.verdict import verdict_of
 
 
 @dataclass

@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from assay.evaluation.model.every_module import DEEP, OF_TORCH, every_module
 from assay.evaluation.nested_batch import digest
-
-_OF_TORCH = frozenset(vars(nn.Module())) - {"training"}
-_DEEP = 4
-
-
-def every_module(model: Any) -> dict[str, nn.Module]:
-    """All modules of a model by name: submodules, and those that lists and other attributes hold."""
-    found: dict[str, nn.Module] = {}
-    if isinstance(model, nn.Module):
-        known = {id(each) for each in model.modules()}
-        found |= dict(model.named_modules())
-        for name, module in list(found.items()):
-            for inner, other in _held(vars(module), name, 0):
-                if id(other) not in known:
-                    known.add(id(other))
-                    found |= {f"{inner}.{sub}".rstrip("."): each for sub, each in every_module(other).items()}
-    return found
-
-
-def _held(value: Any, name: str, depth: int) -> Iterator[tuple[str, nn.Module]]:
-    if isinstance(value, nn.Module):
-        yield name, value
-    elif depth < _DEEP and isinstance(value, Mapping | list | tuple):
-        entries = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for key, each in entries:
-            if depth or key not in _OF_TORCH:
-                yield from _held(each, f"{name}.{key}".lstrip("."), depth + 1)
 
 
 def out_of_reach(model: Any) -> dict[str, nn.Module]:
@@ -52,7 +26,7 @@ def fingerprints(model: Any) -> dict[str, str]:
         for kind, tensors in (("parameter", module.named_parameters), ("buffer", module.named_buffers)):
             found |= {f"{kind} '{at}{key}'": _mark(each, 0) for key, each in tensors(recurse=False)}
         for key, value in vars(module).items():
-            if key not in _OF_TORCH:
+            if key not in OF_TORCH:
                 kind = "cache" if isinstance(value, dict) else "attribute"
                 found[f"{kind} '{at}{key}'"] = _mark(value, 0)
     return found
@@ -70,10 +44,10 @@ def _mark(value: Any, depth: int) -> str:
         return digest(value.get_state())
     if isinstance(value, int | float | str | bytes | bool | None):
         return repr(value)
-    if depth < _DEEP and isinstance(value, Mapping):
+    if depth < DEEP and isinstance(value, Mapping):
         return repr({repr(key): _mark(each, depth + 1) for key, each in value.items()})
-    if depth < _DEEP and isinstance(value, list | tuple):
+    if depth < DEEP and isinstance(value, list | tuple):
         return repr([_mark(each, depth + 1) for each in value])
-    if depth < _DEEP and isinstance(value, set | frozenset):
+    if depth < DEEP and isinstance(value, set | frozenset):
         return repr(sorted(_mark(each, depth + 1) for each in value))
     return type(value).__name__

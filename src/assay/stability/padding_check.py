@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from assay.evaluation.model.operator_trace import FirstDifference, first_difference, traced
+from assay.evaluation.model.output_gap import MOST_ULPS, OutputGap, gap_between
 from assay.stability.comparison import Comparer, not_checked
-from assay.stability.operator_trace import FirstDifference, first_difference, traced
-from assay.stability.output_gap import MOST_ULPS, OutputGap, gap_between, verdict_of
 from assay.stability.padding import ADDED, PaddedInputs, padded, valid_outputs
 from assay.stability.result import StabilityCheck
 from assay.stability.samples import SampledInputs
+from assay.stability.verdict import verdict_of
 
 _NONE = "no input is named attention_mask, mask or key_padding_mask, and no token is said to be padding (padding=0)"
 

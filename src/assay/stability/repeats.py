@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from assay.evaluation.model.operator_trace import FirstDifference, first_difference
+from assay.evaluation.model.output_gap import OutputGap, gap_between
 from assay.evaluation.nested_batch import digest, leaves
 from assay.stability.comparison import Comparer
 from assay.stability.model_runner import random_states
 from assay.stability.model_state import changes, fingerprints
-from assay.stability.operator_trace import FirstDifference, first_difference
-from assay.stability.output_gap import OutputGap, gap_between
 from assay.stability.result import StabilityCheck, StabilityVerdict
 from assay.stability.samples import SampledInputs
 

@@ -14,8 +14,9 @@ from assay._atomic import reading
 from assay.data.files import open_path
 from assay.data.options import DataOptions, ModelNeeds
 from assay.errors import ConfigError, describe
-from assay.stability.output_gap import gap_between, spacing, verdict_of
+from assay.evaluation.model.output_gap import gap_between, spacing
 from assay.stability.result import Stability, StabilityCheck
+from assay.stability.verdict import verdict_of
 
 
 def compare_predictions(first: Any, second: Any, *, preds: str = "", title: str = "") -> Stability:

@@ -282,6 +282,8 @@ class Loop:
         if index is None and ids is not None:
             self.coverage.know(ids, self._marks(batch, rows))
         self.torn = False
+        if self.forward.sample is not None:
+            self.forward.note_sample(self._ids(index, batch))
         return rows
 
     def _row_metadata(

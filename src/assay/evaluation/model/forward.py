@@ -15,9 +15,9 @@ from assay.devices.modules import evaluation_mode, in_training_mode, locations, 
 from assay.devices.placement import move
 from assay.devices.policies import can_hold
 from assay.errors import AssayWarning, ConfigError, describe, warn
-from assay.evaluation.data.batch import Reader, as_column
+from assay.evaluation.data.batch import Arguments, Reader, as_column
 from assay.evaluation.data.pictures import find_image
-from assay.evaluation.model.repredictions import PredictionSample
+from assay.evaluation.model.prediction_sample import PredictionSample
 from assay.evaluation.nested_batch import mapped
 from assay.evaluation.processes.guard import CommunicationGuard
 from assay.evaluation.processes.outputs import Outputs
@@ -75,6 +75,7 @@ class Forward:
         self.takes_images: bool | None = None
         self.outputs = Outputs()
         self.sample: PredictionSample | None = None
+        self._last: tuple[Arguments, Any] | None = None
         self.guarded = False
         self.stage = "before"
         self.narrowed: set[torch.dtype] = set()
@@ -95,7 +96,7 @@ class Forward:
         if self.outputs.members:
             preds = mapped(preds, self.outputs)
         if self.sample is not None:
-            self.sample.note((args, kwargs), preds)
+            self._last = (args, kwargs), preds
         if target is not None and not self._reader.raw:
             target = as_column(target, "target")
             if target.device != preds.device:
@@ -107,6 +108,17 @@ class Forward:
         if not self._reader.raw:  # else a function may take lists
             columns = {name: as_column(column, name) for name, column in columns.items()}
         return Predicted(preds, target, weights, move(columns, home))
+
+    def note_sample(self, ids: Sequence[int | str]) -> None:
+        """Note the last batch, which was counted, where some of the samples are predicted again."""
+        if self.sample is not None and self._last is not None:
+            self.sample.note(*self._last, ids)
+            self._last = None
+
+    def outputs_of(self, arguments: Arguments) -> Any:
+        """What the model gives for arguments that are where data sets have them."""
+        args, kwargs = arguments
+        return self._outputs(args, kwargs)
 
     def repeat(self, batch: Any) -> None:
         """Call the model with a batch, as other processes call it, and throw its outputs away."""

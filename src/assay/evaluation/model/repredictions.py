@@ -1,136 +1,157 @@
-"""A random sample of predictions that a copy of the model makes again on the CPU, and what the difference is worth."""
+"""Predictions that a copy of the model makes again on the CPU, and what the difference is worth."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from assay.devices.memory import free_host_bytes
 from assay.devices.placement import has_values, to_host
 from assay.evaluation.data.batch import Arguments
-from assay.evaluation.nested_batch import mapped, take
+from assay.evaluation.model.decision_traces import EvaluatedModel, TracedSample, first_operator
+from assay.evaluation.model.prediction_sample import PredictionSample, SampledPrediction, has_classes, in_one_line
+from assay.evaluation.nested_batch import mapped
 from assay.report.value import Value
 
 _ROWS = 7
 """Samples a batch when they are predicted again: another size than usual, so that sums have another order."""
+_MOST_TRACED = 8
+"""Decisions for which the first operator that differs is looked for: each takes three calls of the model."""
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
-@dataclass
-class PredictionSample:
-    """A random sample of inputs with their predictions, and the margins of all predictions.
-
-    Args:
-        size: how many samples are kept.
-        seed: of the generator that chooses them, which nothing else uses.
+@dataclass(frozen=True)
+class ChangedDecision:
+    """A sample whose decision differs.
 
     Attributes:
-        seen: how many samples were predicted.
-        margins: of each, by how much the largest score is above the second; empty where predictions are no scores of
-            classes.
-        failure: why inputs or predictions cannot be kept; the evaluation itself goes on.
+        id: of the sample.
+        decision: the class with the largest score in the evaluation.
+        again: that of the copy.
+        where: the first operator that differs, in words; empty where it was not looked for.
     """
 
-    size: int
-    seed: int
+    id: int | str
+    decision: int
+    again: int
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Repredictions:
+    """What the predictions of a copy say of those of one process.
+
+    Attributes:
+        count: how many samples were predicted again.
+        seen: how many samples were predicted.
+        largest: the largest difference of two numbers.
+        margins: of all samples; None where predictions are no scores of classes.
+        changes: by how much the margins of the samples changed.
+        decisions: those that differ.
+        failure: why nothing was predicted again; empty otherwise.
+    """
+
+    count: int = 0
     seen: int = 0
-    margins: list[Tensor] = field(default_factory=list)
+    largest: float = 0.0
+    margins: Tensor | None = None
+    changes: Tensor | None = None
+    decisions: tuple[ChangedDecision, ...] = ()
     failure: str = ""
-    _kept: dict[int, tuple[Arguments, Tensor]] = field(default_factory=dict)
-
-    def note(self, arguments: Arguments, preds: Any) -> None:
-        """Note a batch without a wait; each sample is kept with the same probability (reservoir sampling)."""
-        if self.failure or not isinstance(preds, Tensor) or not preds.ndim:
-            return
-        try:
-            self._note(arguments, preds)
-        except Exception as error:
-            self.failure = _in_one_line(error)
-
-    def _note(self, arguments: Arguments, preds: Tensor) -> None:
-        rows = len(preds)
-        preds = preds.detach()
-        for row, place in self._chosen(rows).items():
-            only = slice(row, row + 1)  # a view: a list of rows would be copied to the device first
-            self._kept[place] = _each(take(arguments, rows, only), _copied), preds[only].clone()
-        if _has_classes(preds):
-            self.margins.append(_margins(preds).to(torch.float32))
-        self.seen += rows
-
-    def _chosen(self, rows: int) -> dict[int, int]:
-        """The rows of a batch that are kept, with their places; of two at one place the later one."""
-        random = np.random.default_rng((self.seed, self.seen))
-        places = random.integers(0, self.seen + 1 + np.arange(rows))
-        first = np.arange(self.seen, self.seen + rows)
-        places = np.where(first < self.size, first, places)
-        by_place = {int(place): row for row, place in enumerate(places) if place < self.size}
-        return {row: place for place, row in by_place.items()}
-
-    @property
-    def kept(self) -> list[tuple[Arguments, Tensor]]:
-        """The samples that are kept, in host memory: their inputs and predictions."""
-        return [(_each(arguments, _on_host), to_host(preds)) for arguments, preds in self._kept.values()]
 
 
-def note_of_repredictions(
+def repredictions(
     sample: PredictionSample,
     model: Callable[..., Any],
     preds: Callable[[Any], Any],
     dtype: str,
-    values: Iterable[Value],
-    shared: str = "",
-) -> str:
-    """What the report says: how far predictions are from those of a copy on the CPU, or why there is no copy.
+    evaluated: EvaluatedModel | None = None,
+    copies: int = 1,
+) -> Repredictions:
+    """Predict a sample again, by a copy of the model on the CPU; the model itself is not changed.
 
     Args:
         sample: what was kept of the evaluation.
-        model: the model, which is copied and not changed.
+        model: the model.
         preds: finds the predictions in what the model gives.
         dtype: of the copy: ``"float32"`` or ``"float64"``.
-        values: of the report; numerics are compared with the interval of accuracy.
-        shared: why a copy of the model of this process is not the model; empty where it is.
+        evaluated: calls the model, to find the first operator that differs; None not to look for it.
+        copies: how many processes of this machine make a copy now.
     """
-    reason = shared or sample.failure or ("" if sample.seen else "no predictions that are tensors")
-    reason = reason or _no_copy(model, DTYPES[dtype])
-    if not reason:
-        try:
-            inputs, first = zip(*sample.kept, strict=True)
-            again = _again(inputs, model, preds, DTYPES[dtype])
-            return _sentences(sample, torch.cat(first), again, dtype, values)
-        except Exception as error:
-            reason = _in_one_line(error)
-    return f"No predictions were made again on the CPU: {reason}."
+    if reason := sample.failure or _no_copy(model, DTYPES[dtype], copies):
+        return Repredictions(failure=reason)
+    if not sample.seen:
+        return Repredictions()
+    try:
+        return _compared(sample, model, preds, DTYPES[dtype], evaluated)
+    except Exception as error:
+        return Repredictions(failure=in_one_line(error))
 
 
-def _in_one_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-
-
-def _no_copy(model: Any, dtype: torch.dtype) -> str:
+def _no_copy(model: Any, dtype: torch.dtype, copies: int) -> str:
     tensors = [*model.parameters(), *model.buffers()] if isinstance(model, nn.Module) else []
     if any(type(each).__name__ == "DTensor" for each in tensors):
         return "the model is sharded among processes"
     if not all(map(has_values, tensors)):
         return "weights have no values (device meta)"
-    needed = sum(each.numel() for each in tensors) * torch.finfo(dtype).bits // 8
+    needed = copies * sum(each.numel() for each in tensors) * torch.finfo(dtype).bits // 8
     free = free_host_bytes()
     if free is not None and needed > free:
-        return f"a copy takes {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB of memory are free"
+        takes = "a copy takes" if copies == 1 else f"{copies} copies take"
+        return f"{takes} {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB of memory are free"
     return ""
 
 
-def _again(inputs: Sequence[Arguments], model: Any, preds: Callable[[Any], Any], dtype: torch.dtype) -> Tensor:
-    """The predictions of a copy, which is gone afterwards."""
-    copied, found = _copy_on_cpu(model, dtype), []
+def _compared(
+    sample: PredictionSample,
+    model: Any,
+    preds: Callable[[Any], Any],
+    dtype: torch.dtype,
+    evaluated: EvaluatedModel | None,
+) -> Repredictions:
+    kept = sample.kept
+    if not kept:
+        return Repredictions(seen=sample.seen, margins=_joined(sample.margins))
+    copied = _copy_on_cpu(model, dtype)
+    first, second = torch.cat([each.preds for each in kept]), _again(kept, copied, preds, dtype)
+    one, other = first.to(torch.float64), second.to(torch.float64)
+    equal = (one == other) | (one.isnan() & other.isnan())
+    largest = float(torch.where(equal, 0.0, (one - other).abs()).max())
+    found = Repredictions(len(kept), sample.seen, largest)
+    if not has_classes(first) or not sample.margins:
+        return found
+    at = first.argmax(1, keepdim=True)  # the decision of the evaluation, and the best of the other classes
+    changes = _lead(other, at) - _lead(one, at)
+    changed = (first.argmax(1) != second.argmax(1)).nonzero()[:, 0].tolist()
+    decisions = [ChangedDecision(kept[k].id, int(first[k].argmax()), int(second[k].argmax())) for k in changed]
+    for place, k in enumerate(changed[:_MOST_TRACED] if evaluated is not None else ()):
+        assert evaluated is not None
+        where = first_operator(evaluated, copied, _traced_sample(kept, k, dtype))
+        decisions[place] = replace(decisions[place], where=where)
+    return replace(found, margins=_joined(sample.margins), changes=changes, decisions=tuple(decisions))
+
+
+def _traced_sample(kept: Sequence[SampledPrediction], k: int, dtype: torch.dtype) -> TracedSample:
+    start = k // _ROWS * _ROWS
+    group = [each.arguments for each in kept[start : start + _ROWS]]
+    only = _stacked([kept[k].arguments])
+    return TracedSample(_stacked(group), _stacked(group, dtype), only, len(group), k - start)
+
+
+def _joined(margins: Sequence[Tensor]) -> Tensor | None:
+    return to_host(torch.cat(list(margins))) if margins else None
+
+
+def _again(kept: Sequence[SampledPrediction], copied: Any, preds: Callable[[Any], Any], dtype: torch.dtype) -> Tensor:
+    found = []
     with torch.inference_mode():
-        for start in range(0, len(inputs), _ROWS):
-            args, kwargs = _stacked(inputs[start : start + _ROWS], dtype)
+        for start in range(0, len(kept), _ROWS):
+            args, kwargs = _stacked([each.arguments for each in kept[start : start + _ROWS]], dtype)
             found.append(to_host(preds(copied(*args, **kwargs))))
     return torch.cat(found)
 
@@ -149,8 +170,8 @@ def _copy_on_cpu(model: Any, dtype: torch.dtype) -> Any:
     return copy.deepcopy(model, memo).eval()
 
 
-def _stacked(parts: Sequence[Arguments], dtype: torch.dtype) -> Arguments:
-    """Samples as one batch, with floats in a dtype."""
+def _stacked(parts: Sequence[Arguments], dtype: torch.dtype | None = None) -> Arguments:
+    """Samples as one batch, with floats in a dtype; in their own by default."""
     columns = [_leaves(each) for each in parts]
     place = iter(range(len(columns[0])))
 
@@ -162,7 +183,7 @@ def _stacked(parts: Sequence[Arguments], dtype: torch.dtype) -> Arguments:
         if not isinstance(first, Tensor) or not first.ndim:
             return first
         tensor = torch.cat([each[k] for each in columns])
-        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+        return tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor
 
     args, kwargs = mapped(parts[0], joined)
     return args, kwargs
@@ -172,31 +193,6 @@ def _leaves(tree: Any) -> list[Any]:
     found: list[Any] = []
     mapped(tree, found.append)
     return found
-
-
-def _each(arguments: Arguments, change: Callable[[Any], Any]) -> Arguments:
-    args, kwargs = mapped(arguments, change)
-    return args, kwargs
-
-
-def _copied(leaf: Any) -> Any:
-    """What a later batch cannot write into."""
-    if isinstance(leaf, Tensor):
-        return leaf.detach().clone()
-    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
-
-
-def _on_host(leaf: Any) -> Any:
-    return to_host(leaf) if isinstance(leaf, Tensor) else leaf
-
-
-def _has_classes(preds: Tensor) -> bool:
-    return preds.ndim == 2 and preds.shape[1] > 1 and preds.is_floating_point()
-
-
-def _margins(preds: Tensor) -> Tensor:
-    first, second = preds.topk(2, 1).values.unbind(1)
-    return first - second
 
 
 def expected_flips(margins: Tensor, changes: Tensor) -> float:
@@ -215,21 +211,38 @@ def expected_flips(margins: Tensor, changes: Tensor) -> float:
     return float((1 - below / len(sizes)).mean()) / 2
 
 
-def _sentences(sample: PredictionSample, first: Tensor, second: Tensor, dtype: str, values: Iterable[Value]) -> str:
-    count = len(first)
-    one, other = first.to(torch.float64), second.to(torch.float64)
-    equal = (one == other) | (one.isnan() & other.isnan())
-    largest = float(torch.where(equal, 0.0, (one - other).abs()).max())
+def note_of_repredictions(parts: Sequence[Repredictions], dtype: str, values: Iterable[Value]) -> str:
+    """What the report says: how far predictions are from those of a copy on the CPU, or why there is no copy.
+
+    Args:
+        parts: what each process found.
+        dtype: of the copies.
+        values: of the report; numerics are compared with the interval of accuracy.
+    """
+    reason = next((each.failure for each in parts if each.failure), "")
+    count = sum(each.count for each in parts)
+    if reason or not count:
+        return f"No predictions were made again on the CPU: {reason or 'no predictions that are tensors'}."
     text = f"{count:,} random samples were predicted again on the CPU in {dtype}, in batches of {_ROWS}: "
-    text += f"largest difference {largest:.3g}"
-    if not _has_classes(first) or not sample.margins:
+    text += f"largest difference {max(each.largest for each in parts):.3g}"
+    margins = [each.margins for each in parts if each.margins is not None]
+    changes = [each.changes for each in parts if each.changes is not None]
+    if not changes:
         return f"{text}."
-    flips = int((first.argmax(1) != second.argmax(1)).sum())
-    at = first.argmax(1, keepdim=True)  # the decision of the evaluation, and the best of the other classes
-    changes = _lead(other, at) - _lead(one, at)
-    share = expected_flips(to_host(torch.cat(sample.margins)), changes)
-    text += f"; {flips:,} of {count:,} decisions differ. By the margins of all {sample.seen:,} samples, numerics change"
-    return f"{text} about {share:.2g} of the decisions{_of_accuracy(values)}."
+    decisions = [decision for each in parts for decision in each.decisions]
+    share, seen = expected_flips(torch.cat(margins), torch.cat(changes)), sum(each.seen for each in parts)
+    text += f"; {len(decisions):,} of {count:,} decisions differ. By the margins of all {seen:,} samples, numerics"
+    text += f" change about {share:.2g} of the decisions{_of_accuracy(values)}."
+    return f"{text}{_listed(decisions)}"
+
+
+def _listed(decisions: Sequence[ChangedDecision]) -> str:
+    """The decisions that differ, by the first operator that does."""
+    by_operator: dict[str, list[str]] = {}
+    for each in decisions:
+        by_operator.setdefault(each.where, []).append(f"{each.id} ({each.decision}, on the CPU {each.again})")
+    parts = [f"{', '.join(ids)}{where and f': {where}'}" for where, ids in by_operator.items()]
+    return f" Ids of samples whose decisions differ: {'; '.join(parts)}." if parts else ""
 
 
 def _lead(scores: Tensor, at: Tensor) -> Tensor:

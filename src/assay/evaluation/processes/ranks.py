@@ -104,6 +104,12 @@ class Ranks:
         return self._store
 
     @property
+    def on_this_machine(self) -> int:
+        """How many of the processes are on this machine, as torchrun tells; all of them where it does not."""
+        number = os.environ.get("LOCAL_WORLD_SIZE", "")
+        return min(int(number), self.count) if number.isdigit() else self.count
+
+    @property
     def alone(self) -> bool:
         """Whether there is one process only."""
         return self.count == 1

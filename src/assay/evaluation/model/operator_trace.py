@@ -14,8 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from assay.devices.placement import to_host
-from assay.stability.model_state import every_module
-from assay.stability.output_gap import gap_between, spacing
+from assay.evaluation.model.every_module import every_module
+from assay.evaluation.model.output_gap import gap_between, spacing
 
 RANDOM = ("rand", "bernoulli", "normal", "uniform", "multinomial", "native_dropout", "exponential", "poisson", "rrelu")
 _UNINITIALIZED = ("empty", "new_empty", "empty_like", "empty_strided", "detach")
@@ -190,8 +190,17 @@ def traced(run: Callable[[Any], object], model: Any, arguments: Any, rows: int, 
     return trace
 
 
-def first_difference(one: OperatorTrace, other: OperatorTrace, most_ulps: float) -> FirstDifference | None:
-    """The first operator, or else the first module, whose results differ by more than so many ulps."""
+def first_difference(
+    one: OperatorTrace, other: OperatorTrace, most_ulps: float, *, dtypes: bool = True
+) -> FirstDifference | None:
+    """The first operator, or else the first module, whose results differ by more than so many ulps.
+
+    Args:
+        one: the trace of a run.
+        other: that of another run.
+        most_ulps: what is not called a difference.
+        dtypes: whether another dtype is a difference; else values are compared in ulps of the coarser dtype.
+    """
     ours, theirs = ([(each.name, each.module) for each in trace.operators] for trace in (one, other))
     branch: FirstDifference | None = None  # other operators, as long as nothing after them agrees
     for tag, low, high, first, last in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
@@ -200,10 +209,11 @@ def first_difference(one: OperatorTrace, other: OperatorTrace, most_ulps: float)
             branch = branch or _branch((steps or others)[0])
             continue
         for mine, its in zip(steps, others, strict=True):
-            if kind := _difference(mine, its, most_ulps):
+            if kind := _difference(mine, its, most_ulps, dtypes):
                 return branch or FirstDifference(mine.name, mine.module, kind)
             branch = None if _are_comparable(mine, its) else branch
-    return _first_module(one, other, most_ulps)
+    by_module = _first_module(one, other, most_ulps, dtypes)
+    return branch if by_module is not None and branch is not None else by_module
 
 
 def _branch(first: TracedOperator) -> FirstDifference:
@@ -215,20 +225,23 @@ def _are_comparable(one: TracedOperator, other: TracedOperator) -> bool:
     return one.value is not None and other.value is not None and one.value.shape == other.value.shape
 
 
-def _first_module(one: OperatorTrace, other: OperatorTrace, most_ulps: float) -> FirstDifference | None:
+def _first_module(one: OperatorTrace, other: OperatorTrace, most_ulps: float, dtypes: bool) -> FirstDifference | None:
     for key, first in one.modules.items():
-        if key in other.modules and (kind := _difference(first, other.modules[key], most_ulps)):
+        if key in other.modules and (kind := _difference(first, other.modules[key], most_ulps, dtypes)):
             return FirstDifference("", key[0], kind)
     return None
 
 
-def _difference(first: TracedOperator, second: TracedOperator, most_ulps: float) -> str:
-    if first.dtype != second.dtype:
+def _difference(first: TracedOperator, second: TracedOperator, most_ulps: float, dtypes: bool) -> str:
+    if dtypes and first.dtype != second.dtype:
         return "dtype"
     one, other = first.value, second.value
-    if one is None or other is None or one.shape != other.shape or torch.equal(one, other):
+    if one is None or other is None or one.shape != other.shape:
         return ""
-    eps = max(spacing(first.dtype), spacing(torch.float32)) if most_ulps else spacing(first.dtype)
+    if first.dtype == second.dtype and torch.equal(one, other):
+        return ""
+    eps = max(spacing(first.dtype), spacing(second.dtype))
+    eps = max(eps, spacing(torch.float32)) if most_ulps else eps
     gap = gap_between(one.reshape(1, -1), other.reshape(1, -1), eps)
     return "value" if gap.ulps > most_ulps else ""
 

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from assay.errors import ShapeError, describe
-from assay.stability.result import StabilityVerdict
 
 MOST_ULPS = 64.0
 """What is called rounding without a float64 run.
@@ -17,8 +16,6 @@ MOST_ULPS = 64.0
 The sound models of the tests, of up to 24 layers, differ by at most 19 ulps between batch sizes; those that depend on
 the batch by 6,500 and more.
 """
-REMOVED = 2.0**-20
-"""Of a difference that is rounding, float64 (29 bits more) leaves less than this share."""
 
 
 @dataclass(frozen=True)
@@ -86,19 +83,3 @@ def _flips(first: Tensor, second: Tensor) -> int | None:
 def spacing(dtype: torch.dtype) -> float:
     """The distance from 1 to the next number of a dtype; of integers as in float32, where any change is far beyond."""
     return torch.finfo(dtype).eps if dtype.is_floating_point else torch.finfo(torch.float32).eps
-
-
-def verdict_of(gap: OutputGap, in_float64: OutputGap | None) -> StabilityVerdict:
-    """Whether outputs have the same bits, differ by rounding, or depend on what was changed.
-
-    Args:
-        gap: the difference in the dtype of the model.
-        in_float64: the difference of a float64 copy for the same change; None where there is no such copy.
-    """
-    if gap.sample is None:
-        return "same bits"
-    if gap.ulps <= MOST_ULPS:
-        return "rounding"
-    is_finite = math.isfinite(gap.largest)  # NaN in small batches, such as a deviation of one sample, is no rounding
-    is_removed = is_finite and in_float64 is not None and in_float64.largest <= REMOVED * gap.largest
-    return "rounding" if is_removed else "depends"
