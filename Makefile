@@ -10,6 +10,7 @@
 # make test-regressions   the audit on old releases of other libraries, which it downloads
 # make test-cuda-build   pretend devices on torch's build for CUDA, which it downloads (gigabytes)
 # make test-torch TORCH=2.14.1   what every release of torch must pass, with that one, which it downloads
+# make verify-examples TORCH=2.14.1   reports of the examples, each verified on the other torch (OTHER= another Python)
 # make test-compat   every name of TorchMetrics and Ignite in assay.compat, with random calls, against theirs
 # make test-integrations   assay inside libraries that are heavy: Composer, lm-eval, MLflow, Ray, Weights & Biases
 
@@ -23,7 +24,7 @@ JOBS   ?= auto
 # Of the processes that tests start, the first compiles a module and the others read what it wrote.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-slow test-compat test-gpu test-regressions test-integrations test-cuda-build test-torch lint types bench bench-gpu docs screenshots wheel clean
+.PHONY: demo test test-all test-slow test-compat test-gpu test-regressions test-integrations test-cuda-build test-torch verify-examples lint types bench bench-gpu docs screenshots wheel clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/demo
@@ -52,6 +53,10 @@ test-cuda-build: $(STAMPS)/cuda-build
 
 test-torch: $(STAMPS)/torch-$(TORCH)
 	$(OTHER_TORCH)/bin/python -m pytest -q -m "not slow" $(TORCH_TESTS)
+
+# OTHER=path/to/python takes a Python that has assay's packages instead, such as one of another version.
+verify-examples: $(STAMPS)/test $(if $(OTHER),,$(STAMPS)/torch-$(TORCH))
+	$(BIN)/python -m benchmarks.examples_elsewhere --python $(or $(OTHER),$(OTHER_TORCH)/bin/python)
 
 test-compat: $(STAMPS)/test
 	$(BIN)/python -m pytest -q -n $(JOBS) tests/compat

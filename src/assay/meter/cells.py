@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from assay.devices.placement import to_host
 from assay.devices.policies import policy
 from assay.meter.arguments import COPIED_BYTES, Arguments
+from assay.meter.cell_checks import CellChecks
 from assay.meter.meter import Meter
 from assay.tally.base import Batch, State, Tally, merge
 from assay.tally.composite import components
@@ -58,6 +59,7 @@ class CellMeters:
         self._like = like
         self._tables = [tally for tally in like.tallies if tally.has_cells]
         self._tables_of: dict[torch.device, list[State]] = {}
+        self._checks: dict[torch.device, CellChecks] = {}
         found = {tally: tally.cell_states() for tally in like.tallies if not tally.has_cells}
         self._states = {tally: states for tally, states in found.items() if states is not None}
         others = {
@@ -94,7 +96,7 @@ class CellMeters:
             layout = tuple(None if each is None else each.shape for each in checked.tensors)
             if layout not in chunks:
                 chunks[layout] = list(_chunks(checked, self._tables))
-            self._count_chunks(chunks[layout], cells, size)
+            self._count_chunks(checked, chunks[layout], cells, size)
         if self._others is not None:
             self._stage(self._others, batch, cells)
 
@@ -121,17 +123,31 @@ class CellMeters:
                 self._meters[cell] = self._others.fresh()
             self._meters[cell].count(rows)
 
-    def _count_chunks(self, chunks: Sequence[Batch], cells: NDArray[np.int64], size: int) -> None:
+    def _count_chunks(self, batch: Arguments, chunks: Sequence[Batch], cells: NDArray[np.int64], size: int) -> None:
         device = chunks[0].preds.device
         tables, moved, start = self._room(device, size), torch.from_numpy(cells).to(device), 0
+        checks = self._checks_of(device)
+        if checks is not None:
+            checks.note(batch, np.bincount(cells, minlength=size))
         with torch.no_grad(), torch.autocast(device.type, enabled=False):
             for rows in chunks:
                 own = slice(start, start + len(rows.preds))
                 of_rows, start = RowCells(moved[own], size, cells[own]), own.stop
                 for tally, table in zip(self._tables, tables, strict=True):
                     tally.add_cells(table, rows, of_rows)
+                if checks is not None:
+                    checks.add(rows)
                 for states in self._states.values():
                     states.add(rows, of_rows)
+
+    def _checks_of(self, device: torch.device) -> CellChecks | None:
+        """What the tables of a device are checked by; None where the CPU itself counts."""
+        if device == policy(device).read_on.value or not self._tables:
+            return None
+        if device not in self._checks:
+            with torch.inference_mode(False):
+                self._checks[device] = CellChecks(self._tables, device, self._like.options.fingerprints)
+        return self._checks[device]
 
     def _room(self, device: torch.device, size: int) -> list[State]:
         """The tables on a device, with room for so many cells."""
@@ -177,18 +193,30 @@ class CellMeters:
         return whole
 
     def _host_tables(self) -> list[State]:
-        """For each tally that has tables those of all cells, on the CPU."""
+        """For each tally that has tables those of all cells, on the CPU.
+
+        Raises:
+            DeviceFaultError: those of a device break a conservation law, or have another fingerprint than its batches.
+        """
         if len(self._on_host) != len(self._tables):
-            cells = len(self._rows)
-            self._on_host = [self._host_table(k, tally, cells) for k, tally in enumerate(self._tables)]
+            parts = [self._tables_from(device) for device in self._tables_of]
+            self._on_host = [self._added(k, tally, parts) for k, tally in enumerate(self._tables)]
         return self._on_host
 
-    def _host_table(self, k: int, tally: Tally, cells: int) -> State:
-        parts = [states[k] for states in self._tables_of.values()]
+    def _tables_from(self, device: torch.device) -> list[State]:
+        """The tables of a device, on the CPU."""
+        cells = len(self._rows)
+        tables = [{name: to_host(each[:cells]) for name, each in state.items()} for state in self._tables_of[device]]
+        if device in self._checks:
+            self._checks[device].check(tables)
+        return tables
+
+    def _added(self, k: int, tally: Tally, parts: Sequence[Sequence[State]]) -> State:
+        """The tables of a tally, from those of all devices."""
         host = {}
         for name, zero in tally.zero(torch.device("cpu")).items():
-            tables = [to_host(part[name][:cells]) for part in parts]
-            host[name] = tables[0] if len(tables) == 1 else zero.new_zeros(cells, *zero.shape)
+            tables = [part[k][name] for part in parts]
+            host[name] = tables[0] if len(tables) == 1 else zero.new_zeros(len(self._rows), *zero.shape)
             for table in tables if len(tables) > 1 else ():
                 host[name][: len(table)] += table
         return host

@@ -46,7 +46,7 @@ class ReportOrigin(Record):
     """What made a report. It does not say where: paths are shortened to names of files, and passwords are left out.
 
     Args:
-        call: the function or command that made it: ``"evaluate"``, ``"score"``.
+        call: the function or command that made it: ``"evaluate"``, ``"score"``, or ``"merge"`` of parts of a table.
         command: the command line, where it was made by one.
         options: the options of the call as JSON, as far as they are plain values.
         commit: the git commit of the working directory; empty where there is no repository.

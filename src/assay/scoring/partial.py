@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from assay.data.tables.table_source import Fragment, TableSource
 from assay.errors import ConfigError, InputError, StateError, describe
 from assay.evaluation.arguments.preparation import meter_of
 from assay.evaluation.results.diagnostics import choose_diagnostics
+from assay.evaluation.results.provenance import file_digests, origin_of
 from assay.meter import Meter
 from assay.meter.arguments import Arguments
 from assay.meter.file import MeterDescription
@@ -238,7 +239,8 @@ class Partial:
         self.record.check_complete()
         self.check_rows()
         with reading_counts(self._is_of_files):
-            return table_report(self, table)
+            report = table_report(self, table)
+        return replace(report, origin=origin_of("merge", self.options, file_digests(None, self.record.contents)))
 
     def checked_report(self, table: TableSource | None = None) -> Report:
         """The report, unless rows are bad and that is to be an error; see `report`.

@@ -26,6 +26,8 @@ from assay.verify.result import Level, Outcome, VerificationCheck
 OF_A_RUN = ("Run", "Decisions")
 """Tables that say how a run went: no two runs have the same."""
 _PARTS = ("values", "counts", "slices", "resampling", "plots", "tables", "worst_queries", "samples")
+_OF_TABLES = ("score", "merge")
+"""The calls that count tables of predictions: at once, or in parts that are added up."""
 _SHOWN = 5
 _ROUNDED_ELSEWHERE = 1e-6
 """How near numbers are that other versions or another processor give: sums of floats may be rounded differently."""
@@ -75,7 +77,7 @@ def verify_recount(report: Report, data: Any, columns: Mapping[str, str] | None 
 def _options(report: Report, columns: Mapping[str, str]) -> ScoreOptions:
     """How the table was counted: the recorded options, of which a query of DuckDB is not run."""
     origin = report.origin
-    is_table = origin is not None and origin.call == "score"
+    is_table = origin is not None and origin.call in _OF_TABLES
     if not is_table and "preds" not in columns:
         got = "a report of another call" if origin is not None else "no record of its call"
         do = "Add --preds and --target, or verify with --model"

@@ -1,0 +1,1 @@
+"""Reports of the examples, verified by another Python or another torch."""
