@@ -15,6 +15,8 @@ from assay.selftest import CHECKS, SelfTestError
 
 needs_library = pytest.mark.skipif(library() is None, reason="assay has no compiled code here")
 
+WHOLE = compilation.LIBRARY
+
 
 @pytest.fixture
 def fresh_library():
@@ -98,6 +100,19 @@ def test_a_library_that_does_not_load_is_a_failure(without_library):
     without_library.write_bytes(b"for another machine")
     with pytest.raises(SelfTestError, match="another machine"):
         selftest.compiled_library()
+
+
+@pytest.mark.skipif(not WHOLE.exists() or sys.platform != "linux", reason="needs a library in ELF")
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.999])
+def test_a_library_that_was_cut_short_is_a_failure_and_not_loaded(without_library, share):
+    """Loading it would end the process with a bus error."""
+    whole = WHOLE.read_bytes()
+    without_library.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(SelfTestError, match="ends too early"):
+        selftest.compiled_library()
+    without_library.write_bytes(whole)
+    library.cache_clear()
+    assert selftest.compiled_library() == "loaded"
 
 
 def test_a_library_that_is_turned_off_is_reported(monkeypatch, fresh_library):

@@ -52,6 +52,7 @@ __all__ = [
     "ShapeError",
     "StateError",
     "SyncError",
+    "UnknownMetricError",
     "calling_frame",
     "describe",
     "warn",
@@ -100,6 +101,10 @@ class CapacityError(AssayError):
 
 class StateError(AssayError):
     """A stored or merged state cannot be used: cut short, of another version, or of another metric."""
+
+
+class UnknownMetricError(StateError):
+    """A file has a metric that cannot be made from its description: a class of the caller's, or one with a function."""
 
 
 class DeviceFaultError(StateError):

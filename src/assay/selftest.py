@@ -27,7 +27,7 @@ from assay.meter import Meter
 from assay.metrics import AUROC, Accuracy, BrierScore, CalibrationError, LogLoss
 from assay.metrics.samples import public_metrics
 from assay.native.compilation import LIBRARY
-from assay.native.library import in_torch, library
+from assay.native.library import in_torch, is_cut_short, library
 
 SCORES, TARGET, EXPECTED = torch.eye(3, device="cpu"), torch.tensor([0, 1, 1], device="cpu"), 2 / 3
 """Three samples, of which two are right."""
@@ -63,7 +63,8 @@ def compiled_library() -> str:
     if library() is not None:
         return "loaded"
     if LIBRARY.exists():
-        got = f"{LIBRARY}, which is for another machine or of other sources"
+        why = "ends too early" if is_cut_short(LIBRARY) else "is for another machine or of other sources"
+        got = f"{LIBRARY}, which {why}"
         raise SelfTestError(describe("the compiled library", got, "one that loads", INSTALL_AGAIN))
     if brings_library():
         raise SelfTestError(describe("the compiled library", "no file", str(LIBRARY), INSTALL_AGAIN))

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -17,9 +18,10 @@ from assay import AUROC, Accuracy, F1Score, Meter, evaluate, score
 from assay._records import encode, seal
 from assay.cli import app
 from assay.errors import AssayError, ConfigError, StateError
-from assay.metrics import BrierScore, PerSample
+from assay.metrics import BrierScore, MeanSquaredError, PerSample
 from assay.report import Report, Section, Value
 from assay.report.packed_array import PackedArray
+from assay.scoring import count, fragments_of, merge
 from assay.verify import Verification, verify_by_report, verify_file, verify_recount
 from evaluation.exact_products import classifier, sixteenths
 
@@ -271,6 +273,41 @@ def test_a_metric_of_a_function_cannot_be_made_from_its_description(tmp_path):
     place = evaluate(torch.nn.Identity(), data, {"error": metric}, device="cpu").save(tmp_path / "report.json")
     report, checks = verify_file(place)
     assert Verification.of(report.title, checks).outcome == "not enough evidence"
+
+
+def test_an_unknown_metric_is_no_contradiction_and_damaged_counts_are_one_whatever_they_are_called(tmp_path):
+    metric = PerSample(lambda preds, target: (preds - target).abs(), name="known")
+    data = torch.utils.data.TensorDataset(torch.rand(9), torch.rand(9))
+    report = evaluate(torch.nn.Identity(), data, {"known": metric, "mse": MeanSquaredError()}, device="cpu")
+    _, checks = verify_file(report.save(tmp_path / "report.json"))
+    assert next(each.outcome for each in checks if each.what == "counts") == "not checked"
+    report = evaluate(torch.nn.Identity(), data, {"the known error": MeanSquaredError()}, device="cpu")
+    text = json.loads(report.to_json())
+    counts = text["sections"][0]["counts"]
+    counts["packed"] = counts["packed"][:-8]
+    assert found(tmp_path, text) == "file"
+    counts["metrics"] = {"the known error": '{"class": "MeanSquaredError", "fields": {"known": 3}}'}
+    assert found(tmp_path, text) == "file"
+
+
+def test_a_report_of_merged_parts_says_what_made_it_and_is_verified(tmp_path):
+    file = tmp_path / "rows.parquet"
+    pyarrow.parquet.write_table(table(), file, row_group_size=20)
+    options = {"preds": "p0..p2", "target": "y", "slices": "g", "n_resamples": 50, "progress": False}
+    metrics = {"accuracy": Accuracy(num_classes=3), "auroc": AUROC(num_classes=3)}
+    parts = [count(file, metrics, [fragment], **options) for fragment in fragments_of(file)]
+    assert len(parts) == 3
+    paths = [part.to_file(tmp_path / f"{number}.safetensors") for number, part in enumerate(parts)]
+    report = merge(paths).report()
+    assert report.origin.call == "merge"
+    assert report.origin.call_options()["preds"] == "p0..p2"
+    assert report.origin.data.keys() == {"rows.parquet"}
+    assert found(tmp_path, report.to_json(), file) == ""
+    checks = verify_recount(report, file)
+    assert {each.outcome for each in checks} == {"pass"}
+    changed = tmp_path / "changed.parquet"
+    pyarrow.parquet.write_table(_rows(_flipped), changed)
+    assert "fail" in {each.outcome for each in verify_recount(report, changed)}
 
 
 def test_a_newer_report_is_refused_and_no_contradiction(stored, tmp_path):

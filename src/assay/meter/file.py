@@ -20,7 +20,7 @@ from torch import Tensor
 import assay.metrics
 from assay._atomic import Location, local_copy, location, write_whole
 from assay.devices.placement import to_host
-from assay.errors import AssayError, StateError, describe
+from assay.errors import AssayError, StateError, UnknownMetricError, describe
 from assay.meter.law_checks import READ_AGAIN, check_laws
 from assay.meter.options import RESERVED
 from assay.meter.tally_plan import TallyPlan
@@ -329,11 +329,11 @@ def _metric(saved: Any, own: _Known, where: str) -> Metric:
         name, fields = saved["class"], {key: _meant(value, own, where) for key, value in saved["fields"].items()}
         if name not in own.classes and name not in assay.metrics.__all__:
             do = "Pass it in known=, or read the file with the version of assay that wrote it"
-            raise StateError(describe(where, f"the metric {name!r}", "one that assay brings", do))
+            raise UnknownMetricError(describe(where, f"the metric {name!r}", "one that assay brings", do))
         kind = own.classes.get(name) or getattr(assay.metrics, name)
         if not all(field.compare for field in dataclasses.fields(kind)):  # type: ignore[arg-type]
             do = "Pass the metric itself, with its function, in known="
-            raise StateError(describe(where, f"the metric {name} {fields}", "one whose function is known", do))
+            raise UnknownMetricError(describe(where, f"the metric {name} {fields}", "one with its function", do))
         metric = kind(**fields)
         if not isinstance(metric, Metric):
             raise TypeError("not a metric")

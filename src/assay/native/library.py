@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,15 +22,37 @@ MISSING = "assay has no compiled code here; install it again where there is a C 
 @cache
 def library() -> ctypes.CDLL | None:
     """The compiled library, or None if it is missing or was made from other sources."""
-    if os.environ.get("ASSAY_NATIVE") == "0" or not compilation.LIBRARY.exists():
+    file = compilation.LIBRARY
+    if os.environ.get("ASSAY_NATIVE") == "0" or not file.exists() or is_cut_short(file):
         return None
     sources = compilation.digest().encode()
     try:
-        compiled = ctypes.CDLL(str(compilation.LIBRARY))
+        compiled = ctypes.CDLL(str(file))
         own = (ctypes.c_char * len(sources)).in_dll(compiled, "assay_sources").value
     except (OSError, ValueError):  # built for another machine, or without a digest
         return None
     return compiled if own == sources else None
+
+
+def is_cut_short(file: Path) -> bool:
+    """Whether a file ends before its segments do: loading it would end the process with a bus error.
+
+    Only ELF with 64 bits, as Linux has it, is looked into. Source: https://refspecs.linuxfoundation.org/elf/elf.pdf
+    """
+    size = file.stat().st_size
+    with file.open("rb") as opened:
+        head = opened.read(64)
+        if head[:6] != b"\x7fELF\x02\x01":  # 64 bits, little-endian
+            return False
+        if len(head) < 64:
+            return True
+        start, sections, _, _, width, count, of_section, number = struct.unpack_from("<QQIHHHHH", head, 32)
+        opened.seek(start)
+        table = opened.read(width * count)
+    if len(table) < width * count or width < 56 or sections + of_section * number > size:
+        return True
+    segments = (struct.unpack_from("<IIQQQQ", table, width * k) for k in range(count))
+    return any(kind == 1 and offset + stored > size for kind, _, offset, _, _, stored in segments)
 
 
 @contextmanager
