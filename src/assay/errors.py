@@ -11,6 +11,7 @@
     ├── ConfigError(ValueError)          an invalid description: unknown average, impossible class count
     ├── CapacityError                    a counter or a sum would leave the range in which it is exact
     ├── StateError                       a state that cannot be used: cut short, another version, another metric
+    │   ├── UnknownMetricError           a metric that cannot be made from its description in a file
     │   └── DeviceFaultError             counts that break a law of all sound counts: a device or a copy is at fault
     ├── SyncError                        ranks that do not agree, or a collective that failed
     └── MissingDependencyError(ImportError)   an optional package is absent; names the extra that brings it

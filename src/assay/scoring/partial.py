@@ -36,7 +36,7 @@ from assay.scoring.row_ids import RowIds
 from assay.scoring.row_selection import RowSelection
 from assay.scoring.row_trials import RowTrial, arguments_of
 from assay.scoring.rows import RowReader, TableRows, row_numbers
-from assay.scoring.table_report import table_report
+from assay.scoring.table_report import coverage_of, table_report
 from assay.scoring.where import parse_where
 from assay.stats.sampling import SampleDigest
 
@@ -238,6 +238,9 @@ class Partial:
         """
         self.record.check_complete()
         self.check_rows()
+        if self._is_of_files and (missed := coverage_of(self).missed):
+            got = f"counts of {self.meter.rows:,} rows, {abs(missed):,} {'fewer' if missed > 0 else 'more'} than fragments"
+            raise StateError(describe("report", got, "each row of the fragments once", COUNT_AGAIN))
         with reading_counts(self._is_of_files):
             report = table_report(self, table)
         return replace(report, origin=origin_of("merge", self.options, file_digests(None, self.record.contents)))

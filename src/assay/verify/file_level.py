@@ -163,14 +163,10 @@ def _samples(section: Section, samples: Samples, meter: Meter | None) -> Iterato
         wrong = np.flatnonzero(samples.column("correct").astype(bool) != (decision == target))
         faults += [f"sample {samples.ids.values[k]}: correct is not decision == target" for k in wrong[:_SHOWN]]
     counted = [] if meter is None else _of_decisions(meter)
-    for name in counted if meter is not None and decision.dtype.kind in "iub" and target.dtype.kind in "iub" else ():
+    for name in counted:
         assert meter is not None
-        part = meter.only(name)
-        again = part.fresh()
-        with suppress(AssayError):
-            again.update(_tensor(decision), _tensor(target))
-            if not _same_states(part, again):
-                faults.append(f"{name}: the decisions and targets do not add up to its counts")
+        if not _gives_counts(meter.only(name), decision, target):
+            faults.append(f"{name}: the decisions and targets do not add up to its counts")
     yield _verdict("decisions and targets", faults, f"they add up to the counts of {', '.join(counted) or 'no metric'}")
 
 
@@ -206,8 +202,26 @@ def _of_decisions(meter: Meter) -> list[str]:
     return found
 
 
+def _gives_counts(meter: Meter, decision: Array, target: Array) -> bool:
+    """Whether decisions and targets give the counts of a meter."""
+    again = meter.fresh()
+    try:
+        again.update(_tensor(decision), _tensor(target))
+    except (AssayError, ValueError):
+        return False
+    return _same_states(meter, again)
+
+
 def _tensor(array: Array) -> torch.Tensor:
-    return torch.from_numpy(np.ascontiguousarray(array.astype(np.int64)))
+    """Labels as a tensor.
+
+    Raises:
+        ValueError: they are no integers.
+    """
+    labels = array.astype(np.int64)
+    if not np.array_equal(labels, array):
+        raise ValueError("labels that are no integers")
+    return torch.from_numpy(np.ascontiguousarray(labels))
 
 
 def _same_states(one: Meter, other: Meter) -> bool:

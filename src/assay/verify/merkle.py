@@ -42,7 +42,9 @@ def merkle_path(entries: Iterable[bytes], index: int) -> list[bytes]:
 
 
 def root_of_path(entry: bytes, index: int, count: int, path: Sequence[bytes]) -> bytes | None:
-    """The root that a path gives for an entry at `index` of `count`; None where the path has another length."""
+    """The root that a path gives for an entry at `index` of `count`; None where there is no such place or path."""
+    if not 0 <= index < count:
+        return None
     found, rest = leaf_hash(entry), list(path)
     while count > 1:
         if index ^ 1 < count:
