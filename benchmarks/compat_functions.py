@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 import assay.metrics
-from assay.compat.drop_ins import OTHER_ARGUMENTS, QUERY_FUNCTIONS
+from assay.compat.drop_ins import QUERY_FUNCTIONS
 from assay.migrate.table import library
 from benchmarks.harness import Candidate, Cost, Table, measure, microseconds, save, titled
 
@@ -40,7 +40,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
     """Each function that assay counts: its name, that of TorchMetrics, and that in its place."""
     entries = library("torchmetrics").entries
     counted = {
-        name for name, each in entries.items() if each.function and not each.tasks and name not in OTHER_ARGUMENTS
+        name for name, each in entries.items() if each.function and not each.tasks
     }
     for family in FAMILIES:
         there = import_module(f"torchmetrics.functional.{family}")

@@ -15,15 +15,15 @@ from assay.compat.for_torchmetrics.batches import BatchFormat
 from assay.compat.for_torchmetrics.metric import CompatibleMetric
 from assay.compat.for_torchmetrics.values import placed
 from assay.devices.placement import can_read
-from assay.errors import ConfigError, describe
+from assay.errors import ConfigError, ShapeError, describe
 from assay.integrations.optional_packages import import_package
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.metrics.exact_arithmetic import result, sums_or_means
 from assay.migrate.table import Counterpart
-from assay.tally.base import Batch, BatchLayout, Tally, TensorLayout
-from assay.tally.rows.image_terms import MEAN_BITS
-from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals
+from assay.tally.base import Batch, BatchLayout, Tally, TensorLayout, shown
+from assay.tally.rows.image_terms import MEAN_BITS, UNDEFINED
+from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals, RowValues, SumShape
 
 _eer_compute: Any = import_package("torchmetrics.functional.classification.eer", "metrics of its names")._eer_compute
 
@@ -66,6 +66,8 @@ class Family:
         rows: for functions that give a number of each sample: makes these of the metric, the arguments, a batch in its
             format, and the arguments of the function that are data.
         dtype: that of values, where it is always the same.
+        construct: makes a metric in the place of the constructor of TorchMetrics, which needs a package that assay does
+            not.
     """
 
     assay: str
@@ -77,6 +79,7 @@ class Family:
     size: Callable[[Any, Arguments], int] = _columns
     rows: Callable[[Any, Arguments, Mapping[str, Any], Sequence[Any]], Any] | None = None
     dtype: torch.dtype | None = None
+    construct: Callable[..., None] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +112,57 @@ class OfRows(Metric):
         (value,) = sums_or_means(counts, self.reduction)
         unit = Fraction(1, 1 << MEAN_BITS) if getattr(self.term, "bounded", False) else 1
         return result([value if isinstance(value, float) else value * unit])
+
+
+@dataclass(frozen=True)
+class Columns(RowTerm):
+    """The numbers of each row `(N, width)`: floats; or integers in units of 2**-50, of which `UNDEFINED` is none."""
+
+    width: int
+
+    uses_target = False
+
+    @property
+    def sums(self) -> tuple[SumShape, ...]:
+        return (SumShape(self.width),)
+
+    @property
+    def invalid(self) -> tuple[str, ...]:
+        return ("rows have numbers that are not defined: of values that are NaN, infinite or too large",)
+
+    def check(self, layout: BatchLayout) -> None:
+        if layout.preds.tail != (self.width,):
+            do = "Give each batch the same number of channels or scores"
+            raise ShapeError(describe("rows", f"shape {shown(layout.preds.tail)}", f"(N, {self.width})", do))
+
+    def __call__(self, batch: Batch) -> RowValues:
+        fine = (batch.preds != UNDEFINED).all(1)  # of floats, all are
+        return RowValues(batch.preds, counted=fine, invalid=[~fine])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnSums(Metric):
+    """The mean, or the sum, of each column of numbers that rows give; float64 of shape `(width,)`.
+
+    Args:
+        width: how many columns there are.
+        reduction: "mean" or "sum".
+        fixed: whether the numbers are integers in units of 2**-50.
+    """
+
+    inputs = "vectors"
+
+    width: int = 1
+    reduction: Literal["mean", "sum"] = "mean"
+    fixed: bool = False
+
+    def tally(self, weighted: bool) -> Tally:
+        return RowSums(Columns(self.width), weighted)
+
+    def compute(self, counts: RowTotals) -> Tensor:
+        unit = Fraction(1, 1 << MEAN_BITS) if self.fixed else 1
+        values = sums_or_means(counts, self.reduction)
+        return result([value if isinstance(value, float) else value * unit for value in values])
 
 
 def reduced(metric: Metric, reduction: Any, kind: type[OfRows] = OfRows) -> OfRows:
@@ -146,6 +200,12 @@ class CompatibleFamily(CompatibleMetric):
         """The arguments with their defaults."""
         parameters = inspect.signature(cls.original).parameters.values()
         return {each.name: each.default for each in parameters if each.kind is not each.VAR_KEYWORD} | dict(arguments)
+
+    def _construct(self, *args: Any, **kwargs: Any) -> None:
+        if self.family.construct is None:
+            super()._construct(*args, **kwargs)
+        else:
+            self.family.construct(self, *args, **kwargs)
 
     @classmethod
     def _counterpart(cls, arguments: Mapping[str, Any]) -> Metric:

@@ -76,13 +76,17 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
             why, do = "an argument has no counterpart in assay", str(error).removesuffix(".")
             warn_of_others_own(kind.__name__, kind.original, why, do, 2)
             return
-        self.original.__init__(self, *args, **kwargs)
+        self._construct(*args, **kwargs)
         self._arguments = arguments
         self._average = arguments.get("average", getattr(metric, "average", None))
         self._take(self._meter_of(self._counted(metric)))
         self._update_signature = self.updates
         self._states_there = tuple(self._defaults)
         self._drop_states()
+
+    def _construct(self, *args: Any, **kwargs: Any) -> None:
+        """Check the arguments, and keep them as attributes, as the class of TorchMetrics does."""
+        self.original.__init__(self, *args, **kwargs)
 
     @classmethod
     def _given(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:

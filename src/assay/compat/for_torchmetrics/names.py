@@ -19,6 +19,7 @@ from torch import Tensor
 from assay.compat.drop_ins import EQUAL_ERROR_RATES, QUERY_FUNCTIONS
 from assay.compat.errors_of_others import error_as_there
 from assay.compat.for_torchmetrics.boxes import OF_BOXES
+from assay.compat.for_torchmetrics.columns import OF_COLUMNS
 from assay.compat.for_torchmetrics.dictionaries import OF_DICTIONARIES
 from assay.compat.for_torchmetrics.families import CompatibleEqualErrorRate, CompatibleFamily, Family, entry_of
 from assay.compat.for_torchmetrics.images import OF_IMAGES
@@ -47,7 +48,15 @@ _checks: Any = import_package("torchmetrics.utilities.checks", "metrics of its n
 ClassificationTask: Any = import_package("torchmetrics.utilities.enums", "metrics").ClassificationTask
 
 
-FAMILIES: Mapping[str, Family] = {**OF_IMAGES, **OF_MASKS, **OF_SIGNALS, **OF_POINTS, **OF_DICTIONARIES, **OF_BOXES}
+FAMILIES: Mapping[str, Family] = {
+    **OF_IMAGES,
+    **OF_COLUMNS,
+    **OF_MASKS,
+    **OF_SIGNALS,
+    **OF_POINTS,
+    **OF_DICTIONARIES,
+    **OF_BOXES,
+}
 """How assay counts classes whose arguments are others in assay."""
 
 _PLAIN = (bool, float, int, str, type(None))
@@ -167,6 +176,14 @@ _MEANT: Mapping[str, Mapping[str, Any]] = {
 """What functions mean that do not take it."""
 
 
+def _batch_in(given: Mapping[str, Any], data: Sequence[str]) -> list[Any]:
+    """What `update` takes, in the arguments of a function, which has the images in its dictionary one by one."""
+    if "ms" in given:
+        names = (name for name in ("ms", "pan", "pan_lr") if given[name] is not None)
+        return [given["preds"], {name: given[name] for name in names}]
+    return [given[each] for each in data]
+
+
 def _updated(kind: Any) -> list[str]:
     """The names of what `update` of a class takes."""
     return list(inspect.signature(kind.update).parameters)[1:]
@@ -194,11 +211,11 @@ def compatible_family_function(original: Callable[..., Any], name: str) -> Calla
         given = {**bound.arguments, **_MEANT.get(original.__name__, {})}
         if "num_groups" in settings and "num_groups" not in given:
             given["num_groups"] = len(given["groups"].unique())
-        unknown = any(given[each] != default for each, default in others.items() if each not in data)
+        unknown = any(given[each] != default for each, default in others.items() if each not in (*data, "ms", "pan", "pan_lr"))
         if unknown or (require_gradient(given.values()) and has_gradient(kind)):
             return original(*args, **kwargs)
         try:
-            found = _value_of(kind, given, [given[each] for each in data])
+            found = _value_of(kind, given, _batch_in(given, data))
         except InputError as error:
             raise error_as_there(error, lambda: original(*args, **kwargs)) from error
         return original(*args, **kwargs) if found is None else found

@@ -12,8 +12,10 @@ from torch import Tensor
 from assay.compat.for_torchmetrics.families import Arguments, Family
 from assay.errors import InvalidValuesError, describe
 from assay.integrations.optional_packages import import_package
+from assay.integrations.torchmetrics import torchmetrics
 from assay.metrics import (
     CalinskiHarabaszScore,
+    ClusterAccuracy,
     DaviesBouldinScore,
     DunnIndex,
     FleissKappa,
@@ -43,6 +45,14 @@ def _of_clusters(value: Tensor, arguments: Arguments) -> Tensor:
         do = "Check the labels"
         raise ClustersError(f"{what} {describe('labels', 'one cluster, or one point in each', 'several', do)}")
     return value
+
+
+def _construct_accuracy(metric: Any, num_classes: int, **options: Any) -> None:
+    """What the class of TorchMetrics does, but for its need of `torch_linear_assignment`."""
+    if not isinstance(num_classes, int) or num_classes <= 0:
+        raise ValueError("Argument `num_classes` should be a positive integer")
+    torchmetrics.Metric.__init__(metric, **options)
+    metric.num_classes = num_classes
 
 
 @dataclass(frozen=True)
@@ -85,6 +95,11 @@ OF_POINTS: Mapping[str, Family] = {
         lambda all: _clusters,
         _of_clusters,
         by_shape="num_features",
+    ),
+    "ClusterAccuracy": Family(
+        "ClusterAccuracy",
+        lambda all: ClusterAccuracy(num_classes=all["num_classes"]),
+        construct=_construct_accuracy,
     ),
     "DaviesBouldinScore": Family(
         "DaviesBouldinScore",

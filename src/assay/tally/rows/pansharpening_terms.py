@@ -38,7 +38,7 @@ def _qualities(x: Tensor, y: Tensor, middle: Tensor) -> Tensor:
     return fixed_mean(light.mul_(structure).flatten(0, 1), 1).view(x.shape[:2])
 
 
-def _of_pairs(x: Tensor) -> Tensor:
+def qualities_of_pairs(x: Tensor) -> Tensor:
     """The index of each pair of channels of an image."""
     pairs = ((x[:, k : k + 1].expand_as(x[:, k + 1 :]), x[:, k + 1 :]) for k in range(x.shape[1] - 1))
     return torch.cat([_qualities(*centred(*pair)) for pair in pairs], 1)
@@ -86,7 +86,7 @@ class SpectralDistortion(PansharpeningTerm):
         check_weights(layout.weights)
 
     def measure(self, preds: Tensor, target: Tensor) -> Tensor:
-        return _distortion(_of_pairs(preds), _of_pairs(target), self.p, _wide(preds, target))
+        return _distortion(qualities_of_pairs(preds), qualities_of_pairs(target), self.p, _wide(preds, target))
 
 
 def check_same_channels(name: str, column: TensorLayout, other: str, images: TensorLayout, smallest: int) -> None:
@@ -134,12 +134,16 @@ class SpatialDistortion(PansharpeningTerm):
         return batch.preds, *(batch.columns[name] for name in sorted(self.columns))
 
     def measure(self, preds: Tensor, ms: Tensor, pan: Tensor, pan_lr: Tensor | None = None) -> Tensor:
+        given = (preds, ms, pan) if pan_lr is None else (preds, ms, pan, pan_lr)
+        return _distortion(*self.qualities(*given), self.norm_order, _wide(*given))
+
+    def qualities(self, preds: Tensor, ms: Tensor, pan: Tensor, pan_lr: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The index of each channel beside the panchromatic image, `(N, C)`: in low and in high resolution."""
         high = _qualities(*centred(preds, pan))
         low, other, middle = centred(ms, pan if pan_lr is None else pan_lr)
         if self.window is not None:
             other = _reduced(self.window.means(_padded(other, self.window.size), range(2, other.ndim)), low.shape[2:])
-        given = (preds, ms, pan) if pan_lr is None else (preds, ms, pan, pan_lr)
-        return _distortion(_qualities(low, other.expand_as(low), middle), high, self.norm_order, _wide(*given))
+        return _qualities(low, other.expand_as(low), middle), high
 
 
 def _check_panchromatic(name: str, column: TensorLayout, like: tuple[str, int, tuple[int, ...]]) -> None:
@@ -185,6 +189,6 @@ class UnreferencedQuality(SpatialDistortion):
 
     def measure(self, preds: Tensor, ms: Tensor, pan: Tensor, pan_lr: Tensor | None = None) -> Tensor:
         spatial = super().measure(preds, ms, pan, pan_lr)
-        spectral = _distortion(_of_pairs(preds), _of_pairs(ms), self.norm_order, spatial.dtype)
+        spectral = _distortion(qualities_of_pairs(preds), qualities_of_pairs(ms), self.norm_order, spatial.dtype)
         details, colours = ((1 - each).clamp_(min=0) for each in (spatial, spectral))
         return power(colours, self.alpha) * power(details, self.beta)
