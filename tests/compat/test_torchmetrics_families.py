@@ -48,6 +48,14 @@ def alone(generator):
     return images(generator, alone=True)
 
 
+def channels(generator):
+    return images(generator, (2, 4, 14, 15))
+
+
+def gray(generator):
+    return images(generator, (3, 1, 24, 22))
+
+
 def indices(generator):
     return tuple(torch.randint(4, MASKS, generator=generator) for _ in range(2))
 
@@ -163,6 +171,11 @@ CASES = [
     ("image", "TotalVariation", {}, alone),
     ("image", "TotalVariation", {"reduction": "mean"}, alone),
     ("image", "VisualInformationFidelity", {}, large),
+    ("image", "SpectralDistortionIndex", {}, images),
+    ("image", "SpectralDistortionIndex", {"p": 3, "reduction": "sum"}, channels),
+    ("image", "SpectralDistortionIndex", {}, gray),
+    ("image", "PeakSignalNoiseRatioWithBlockedEffect", {"data_range": 1.0, "block_size": 4}, gray),
+    ("image", "PeakSignalNoiseRatioWithBlockedEffect", {"data_range": (0.2, 0.9)}, gray),
     *[
         ("segmentation", "DiceScore", {**options, "input_format": name, "include_background": name != "mixed"}, draw)
         for options in DICE

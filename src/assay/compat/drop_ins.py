@@ -8,30 +8,41 @@ from dataclasses import dataclass
 from assay.migrate.table import library
 
 FAMILIES = {
+    "ARNIQA": "",
     "BinaryFairness": "",
     "BinaryGroupStatRates": "binary_groups_stat_rates",
+    "CLIPScore": "",
     "CalinskiHarabaszScore": "calinski_harabasz_score",
     "ClusterAccuracy": "cluster_accuracy",
     "CompleteIntersectionOverUnion": "",
     "ComplexScaleInvariantSignalNoiseRatio": "complex_scale_invariant_signal_noise_ratio",
     "DaviesBouldinScore": "davies_bouldin_score",
+    "DeepImageStructureAndTextureSimilarity": "",
+    "DeepNoiseSuppressionMeanOpinionScore": "",
     "DiceScore": "dice_score",
     "DistanceIntersectionOverUnion": "",
     "DunnIndex": "dunn_index",
     "ErrorRelativeGlobalDimensionlessSynthesis": "error_relative_global_dimensionless_synthesis",
     "FleissKappa": "fleiss_kappa",
+    "FrechetInceptionDistance": "",
     "GeneralizedDiceScore": "generalized_dice_score",
     "GeneralizedIntersectionOverUnion": "",
     "HausdorffDistance": "hausdorff_distance",
+    "InceptionScore": "",
     "IntersectionOverUnion": "",
+    "KernelInceptionDistance": "",
+    "LearnedPerceptualImagePatchSimilarity": "",
     "LipVertexError": "lip_vertex_error",
     "MeanAveragePrecision": "",
     "MeanIoU": "mean_iou",
+    "MemorizationInformedFrechetInceptionDistance": "",
     "ModifiedPanopticQuality": "modified_panoptic_quality",
     "MultiScaleStructuralSimilarityIndexMeasure": "multiscale_structural_similarity_index_measure",
+    "NonIntrusiveSpeechQualityAssessment": "",
     "PanopticQuality": "panoptic_quality",
     "PeakSignalNoiseRatio": "peak_signal_noise_ratio",
     "PeakSignalNoiseRatioWithBlockedEffect": "peak_signal_noise_ratio_with_blocked_effect",
+    "PerceptualEvaluationSpeechQuality": "",
     "PermutationInvariantTraining": "",
     "ProcrustesDisparity": "procrustes_disparity",
     "QualityWithNoReference": "quality_with_no_reference",
@@ -41,6 +52,7 @@ FAMILIES = {
     "SQuAD": "squad",
     "ScaleInvariantSignalDistortionRatio": "scale_invariant_signal_distortion_ratio",
     "ScaleInvariantSignalNoiseRatio": "scale_invariant_signal_noise_ratio",
+    "ShortTimeObjectiveIntelligibility": "",
     "SignalDistortionRatio": "signal_distortion_ratio",
     "SignalNoiseRatio": "signal_noise_ratio",
     "SourceAggregatedSignalDistortionRatio": "source_aggregated_signal_distortion_ratio",
@@ -48,6 +60,7 @@ FAMILIES = {
     "SpatialDistortionIndex": "spatial_distortion_index",
     "SpectralAngleMapper": "spectral_angle_mapper",
     "SpectralDistortionIndex": "spectral_distortion_index",
+    "SpeechReverberationModulationEnergyRatio": "",
     "StructuralSimilarityIndexMeasure": "structural_similarity_index_measure",
     "TotalVariation": "total_variation",
     "UniversalImageQualityIndex": "universal_image_quality_index",
@@ -60,6 +73,16 @@ _OTHER_NAMES = {
     "BinaryGroupStatRates": "GroupStatRates",
     "DiceScore": "MeanDice",
     "EER": "ROC",
+    "FrechetInceptionDistance": "FrechetDistance",
+    **dict.fromkeys(
+        (
+            *("ARNIQA", "CLIPScore", "DeepImageStructureAndTextureSimilarity", "DeepNoiseSuppressionMeanOpinionScore"),
+            *("LearnedPerceptualImagePatchSimilarity", "NonIntrusiveSpeechQualityAssessment"),
+            *("PerceptualEvaluationSpeechQuality", "ShortTimeObjectiveIntelligibility"),
+            "SpeechReverberationModulationEnergyRatio",
+        ),
+        "PerSample",
+    ),
     **dict.fromkeys(("BinaryEER", "MulticlassEER", "MultilabelEER"), "ROC"),
 }
 """The metrics of assay that count classes of other names."""
@@ -77,6 +100,30 @@ FAMILY_FUNCTIONS = {function: name for name, function in FAMILIES.items() if fun
     "multilabel_eer": "MultilabelEER",
 }
 """The functions of TorchMetrics whose classes are in `FAMILIES` or `EQUAL_ERROR_RATES`, and these classes."""
+
+FUNCTIONS_ALONE = {
+    **dict.fromkeys(
+        (
+            *("arniqa", "clip_score", "deep_image_structure_and_texture_similarity"),
+            "learned_perceptual_image_patch_similarity",
+        ),
+        "PerSample",
+    ),
+    "complete_intersection_over_union": "CompleteIntersectionOverUnion",
+    "cramers_v_matrix": "CramersV",
+    "distance_intersection_over_union": "DistanceIntersectionOverUnion",
+    "generalized_intersection_over_union": "GeneralizedIntersectionOverUnion",
+    "intersection_over_union": "IntersectionOverUnion",
+    "mean_average_precision": "MeanAveragePrecision",
+    "pearsons_contingency_coefficient_matrix": "PearsonsContingencyCoefficient",
+    "permutation_invariant_training": "PermutationInvariantTraining",
+    "theils_u_matrix": "TheilsU",
+    "tschuprows_t_matrix": "TschuprowsT",
+}
+"""Functions of TorchMetrics that no class has, and the metric of assay whose numbers each gives."""
+
+RUNNING = {"RunningMean": "Mean", "RunningSum": "Sum"}
+"""Aggregates of TorchMetrics over the last updates, and what assay counts in each."""
 
 ADAPTED = ("MetricCollection", "Running")
 """Names of TorchMetrics that are no metrics of their own, and are changed for those on assay's counts."""
@@ -174,6 +221,7 @@ def _of_torchmetrics() -> dict[str, DropIn]:
     classes = dict.fromkeys([*FAMILIES, *EQUAL_ERROR_RATES])
     found |= {name: DropIn(name, _OTHER_NAMES.get(name, name)) for name in classes}
     found["EER"] = DropIn("EER", tasks=tuple(EQUAL_ERROR_RATES))
+    found |= {name: DropIn(name, assay) for name, assay in (FUNCTIONS_ALONE | RUNNING).items()}
     functions = FAMILY_FUNCTIONS.items()
     return found | {function: DropIn(function, _OTHER_NAMES.get(name, name)) for function, name in functions}
 

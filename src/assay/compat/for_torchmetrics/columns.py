@@ -13,6 +13,7 @@ from torch import Tensor
 from assay.compat.for_torchmetrics.families import Arguments, ColumnSums, Family
 from assay.compat.for_torchmetrics.images import ImageBatch
 from assay.integrations.optional_packages import import_package
+from assay.metrics.base import number
 from assay.tally.base import BatchLayout, TensorLayout
 from assay.tally.rows.image_terms import row_sum
 from assay.tally.rows.pansharpening_terms import SpatialDistortion, check_same_channels, qualities_of_pairs
@@ -83,13 +84,14 @@ def _gaps(qualities: Tensor) -> Tensor:
 
 
 def _spectral(gaps: Tensor, order: int) -> Tensor:
-    return (gaps**order).mean() ** (1 / order)
+    return torch.pow(torch.pow(gaps, order).mean(), 1 / order)
 
 
 def _spatial(gaps: Tensor, order: int, reduction: str) -> Tensor:
-    powers = gaps**order
-    reduced = {"elementwise_mean": powers.mean, "sum": powers.sum, "none": powers.clone}
-    return reduced[reduction]() ** (1 / order)
+    powers = torch.pow(gaps, order)
+    if reduction != "none":
+        powers = powers.sum() if reduction == "sum" else powers.mean()
+    return torch.pow(powers, 1 / order)
 
 
 def _without_reference(value: Tensor, arguments: Arguments) -> Tensor:
@@ -97,7 +99,7 @@ def _without_reference(value: Tensor, arguments: Arguments) -> Tensor:
     pairs = _pairs_among(len(value))
     colours = _spectral(_gaps(value[: 2 * pairs]), order)
     details = _spatial(_gaps(value[2 * pairs :]), order, arguments["reduction"])
-    return (1 - colours) ** arguments["alpha"] * (1 - details) ** arguments["beta"]
+    return torch.pow(1 - colours, arguments["alpha"]) * torch.pow(1 - details, arguments["beta"])
 
 
 def _pairs_among(columns: int) -> int:
@@ -132,8 +134,14 @@ def _block_batch(arguments: Arguments) -> BlockBatch:
 def _peak_ratio(value: Tensor, arguments: Arguments) -> Tensor:
     limits = arguments["data_range"]
     span = limits[1] - limits[0] if isinstance(limits, tuple) else limits
-    errors, effects, pixels = value
-    return 10 * (2 * math.log10(span) - (errors / pixels + effects).log10())
+    errors, effects, pixels = value.tolist()
+    error = errors / pixels + effects
+    return number(10 * (2 * math.log10(span) - math.log10(error)) if error else math.inf)
+
+
+def _construct_ratio(metric: Any, *args: Any, **kwargs: Any) -> None:
+    metric.original.__init__(metric, *args, **kwargs)
+    metric.clamping_fn = None  # which cannot be pickled, and batches are clamped before
 
 
 def _columns(name: str, batch: Any, value: Any) -> Family:
@@ -146,6 +154,7 @@ OF_COLUMNS: Mapping[str, Family] = {
         lambda all: ColumnSums(width=3, reduction="sum"),
         _block_batch,
         _peak_ratio,
+        construct=_construct_ratio,
     ),
     "QualityWithNoReference": _columns(
         "QualityWithNoReference", lambda all: FusedBatch(all["window_size"], True), _without_reference

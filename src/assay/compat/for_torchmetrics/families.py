@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from assay.compat.for_torchmetrics.batches import BatchFormat
-from assay.compat.for_torchmetrics.metric import CompatibleMetric
+from assay.compat.for_torchmetrics.metric import CompatibleMetric, has_gradient, require_gradient
 from assay.compat.for_torchmetrics.values import placed
 from assay.devices.placement import can_read
 from assay.errors import ConfigError, ShapeError, describe
 from assay.integrations.optional_packages import import_package
+from assay.integrations.torchmetrics import squeezed
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.metrics.exact_arithmetic import result, sums_or_means
@@ -68,6 +69,8 @@ class Family:
         dtype: that of values, where it is always the same.
         construct: makes a metric in the place of the constructor of TorchMetrics, which needs a package that assay does
             not.
+        run: the batch in assay's format, of the metric and the arguments of its `update`; in the place of `batch` where
+            a network or a program of TorchMetrics' class computes it.
     """
 
     assay: str
@@ -80,6 +83,7 @@ class Family:
     rows: Callable[[Any, Arguments, Mapping[str, Any], Sequence[Any]], Any] | None = None
     dtype: torch.dtype | None = None
     construct: Callable[..., None] | None = None
+    run: Callable[..., dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,17 +222,40 @@ class CompatibleFamily(CompatibleMetric):
         return Meter(weighted=self.family.weighted, value=metric)
 
     def _converted(self, value: Any) -> Any:
-        return placed(self.family.value(value, self._all), self.family.dtype or self._dtype, self._device)
+        value = squeezed(self.family.value(value, self._all))
+        return placed(value, self.family.dtype or self._dtype, self._device)
 
     def _batch(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        args, kwargs = self.first(*args), dict(zip(kwargs, self.first(*kwargs.values()), strict=True))
-        batch = self._format(*args, **kwargs)
+        if self._left is not None:
+            args, kwargs = self.first(*args), dict(zip(kwargs, self.first(*kwargs.values()), strict=True))
+        if self.family.run is None:
+            batch = self._format(*args, **kwargs)
+        else:
+            with torch.no_grad():
+                batch = self.family.run(self, *args, **kwargs)
         given = next((each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)), None)
         if given is not None:
             self.__dict__.update(_device=given.device)  # setattr of a module is slow
         if self.family.by_shape:
             self._follow(self._of_size(self.family.size(batch["preds"], self._all)))
         return batch
+
+    def takes(self) -> Hashable:
+        return super().takes() if self.family.run is None else id(self)
+
+    def _value(self, value: Any) -> Any:
+        """Without any sample, too: the class of TorchMetrics would make another network."""
+        return super()._value(value) if self.family.run is None else self._converted(value)
+
+    def _differentiable_value(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if self.family.run is None:
+            return super()._differentiable_value(args, kwargs)
+        if not (require_gradient((*args, *kwargs.values())) and has_gradient(self.original)):
+            return None
+        args, kwargs = self.first(*args), dict(zip(kwargs, self.first(*kwargs.values()), strict=True))
+        rows = self.family.run(self, *args, **kwargs)["preds"]
+        value = rows.sum(0) if self._metric.reduction == "sum" else rows.mean(0)
+        return squeezed(self.family.value(value, self._all))
 
     def value_of(self, *args: Any) -> Any:
         """The value of a batch alone, or of each of its samples, in the dtype of the batch; nothing is counted."""

@@ -34,6 +34,7 @@ from assay.compat.for_torchmetrics.metric import (
     has_gradient,
     require_gradient,
 )
+from assay.compat.for_torchmetrics.networks import OF_NETWORKS
 from assay.compat.for_torchmetrics.points import OF_POINTS
 from assay.compat.for_torchmetrics.retrieval import CompatibleRetrieval
 from assay.compat.for_torchmetrics.signals import OF_SIGNALS
@@ -56,6 +57,7 @@ FAMILIES: Mapping[str, Family] = {
     **OF_POINTS,
     **OF_DICTIONARIES,
     **OF_BOXES,
+    **OF_NETWORKS,
 }
 """How assay counts classes whose arguments are others in assay."""
 
@@ -75,6 +77,8 @@ def compatible_class(original: Any) -> type:
     else:
         entry = TABLE.entries[name] if family is None else entry_of(name, family)
     home = ".".join(original.__module__.split(".")[:2])
+    if not hasattr(import_module(home), original.__name__):  # a package that it needs is not installed
+        home = original.__module__
     body: dict[str, Any] = {"__doc__": original.__doc__, "__module__": f"assay.compat.{home}"}
     if entry.tasks:
         body |= {"__new__": _task_constructor(original), "__signature__": _signature_of_constructor(original)}
@@ -176,10 +180,14 @@ _MEANT: Mapping[str, Mapping[str, Any]] = {
 """What functions mean that do not take it."""
 
 
+_IMAGES = ("ms", "pan", "pan_lr")
+"""Arguments of functions of fused images, which `update` of their classes takes in a dictionary."""
+
+
 def _batch_in(given: Mapping[str, Any], data: Sequence[str]) -> list[Any]:
     """What `update` takes, in the arguments of a function, which has the images in its dictionary one by one."""
     if "ms" in given:
-        names = (name for name in ("ms", "pan", "pan_lr") if given[name] is not None)
+        names = (name for name in _IMAGES if given[name] is not None)
         return [given["preds"], {name: given[name] for name in names}]
     return [given[each] for each in data]
 
@@ -211,7 +219,9 @@ def compatible_family_function(original: Callable[..., Any], name: str) -> Calla
         given = {**bound.arguments, **_MEANT.get(original.__name__, {})}
         if "num_groups" in settings and "num_groups" not in given:
             given["num_groups"] = len(given["groups"].unique())
-        unknown = any(given[each] != default for each, default in others.items() if each not in (*data, "ms", "pan", "pan_lr"))
+        unknown = any(
+            given[each] != default for each, default in others.items() if each not in (*data, "ms", "pan", "pan_lr")
+        )
         if unknown or (require_gradient(given.values()) and has_gradient(kind)):
             return original(*args, **kwargs)
         try:

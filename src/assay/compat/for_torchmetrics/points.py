@@ -47,10 +47,15 @@ def _of_clusters(value: Tensor, arguments: Arguments) -> Tensor:
     return value
 
 
+def _cluster_accuracy(arguments: Arguments) -> ClusterAccuracy:
+    classes = arguments["num_classes"]
+    if not isinstance(classes, int) or classes <= 0:
+        raise ValueError("Argument `num_classes` should be a positive integer")
+    return ClusterAccuracy(num_classes=max(classes, 2))
+
+
 def _construct_accuracy(metric: Any, num_classes: int, **options: Any) -> None:
     """What the class of TorchMetrics does, but for its need of `torch_linear_assignment`."""
-    if not isinstance(num_classes, int) or num_classes <= 0:
-        raise ValueError("Argument `num_classes` should be a positive integer")
     torchmetrics.Metric.__init__(metric, **options)
     metric.num_classes = num_classes
 
@@ -98,7 +103,7 @@ OF_POINTS: Mapping[str, Family] = {
     ),
     "ClusterAccuracy": Family(
         "ClusterAccuracy",
-        lambda all: ClusterAccuracy(num_classes=all["num_classes"]),
+        _cluster_accuracy,
         construct=_construct_accuracy,
     ),
     "DaviesBouldinScore": Family(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
 
+from assay.compat.for_torchmetrics.names import compatible_class
 from assay.integrations.optional_packages import import_package
 from assay.integrations.torchmetrics import AssayMetric
 
+_aggregation: Any = import_package("torchmetrics.aggregation", "metrics of its names")
 _running: Any = import_package("torchmetrics.wrappers.running", "metrics of its names")
 
 
@@ -22,7 +26,7 @@ class CompatibleRunning(_running.Running):  # type: ignore[misc]
     _last: Sequence[Any]
 
     def __init__(self, base_metric: Any, window: int = 5) -> None:
-        super().__init__(base_metric, window)
+        _running.Running.__init__(self, base_metric, window)  # not that of a subclass, which makes the metric
         own = isinstance(base_metric, AssayMetric)
         self._last = nn.ModuleList(base_metric.clone() for _ in range(window if own else 0))  # type: ignore[assignment]
 
@@ -76,3 +80,16 @@ class CompatibleRunning(_running.Running):  # type: ignore[misc]
 
 CompatibleRunning.__name__ = CompatibleRunning.__qualname__ = "Running"  # by which a collection names it
 CompatibleRunning.__module__ = "assay.compat.torchmetrics.wrappers"
+
+
+@functools.cache
+def running_aggregate(original: Any) -> type:
+    """The class in the place of `RunningMean` or `RunningSum`, with the aggregate of assay's counts."""
+    name = original.__name__
+    kind = compatible_class(getattr(_aggregation, f"{name.removeprefix('Running')}Metric"))
+
+    def construct(self: Any, window: int = 5, nan_strategy: Any = "warn", **options: Any) -> None:
+        CompatibleRunning.__init__(self, kind(nan_strategy=nan_strategy, **options), window)
+
+    body = {"__init__": construct, "__signature__": inspect.signature(original), "__doc__": original.__doc__}
+    return type(name, (CompatibleRunning, original), {**body, "__module__": "assay.compat.torchmetrics.aggregation"})

@@ -10,8 +10,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from assay.compat.drop_ins import FAMILIES, FAMILY_FUNCTIONS, QUERY_FUNCTIONS, DropIn, drop_ins
+from assay.compat.drop_ins import (
+    FAMILIES,
+    FAMILY_FUNCTIONS,
+    FUNCTIONS_ALONE,
+    QUERY_FUNCTIONS,
+    RUNNING,
+    DropIn,
+    drop_ins,
+)
 from assay.compat.for_torchmetrics.collection import MetricCollection as CompatibleCollection
+from assay.compat.for_torchmetrics.functions import compatible_function_alone
 from assay.compat.for_torchmetrics.names import (
     compatible_class,
     compatible_family_function,
@@ -19,7 +28,7 @@ from assay.compat.for_torchmetrics.names import (
     compatible_query_function,
     with_defaults_of,
 )
-from assay.compat.for_torchmetrics.running import CompatibleRunning
+from assay.compat.for_torchmetrics.running import CompatibleRunning, running_aggregate
 from assay.compat.modules import others_own, stand_for
 from assay.integrations.optional_packages import import_package
 
@@ -40,6 +49,10 @@ def replace(original: Any) -> Any:
         if original is kind.__base__:
             return kind
     found = _DROP_INS.get(name, DropIn(name))
+    if name in RUNNING:
+        return running_aggregate(current)
+    if name in FUNCTIONS_ALONE:
+        return compatible_function_alone(current)
     if name in QUERY_FUNCTIONS:
         return compatible_query_function(current)
     if name in FAMILY_FUNCTIONS:

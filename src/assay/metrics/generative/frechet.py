@@ -152,20 +152,9 @@ class MemorizationInformedFrechetInceptionDistance(FeatureMetric):
             raise ConfigError(describe("cosine_distance_eps", self.cosine_distance_eps, "in (0, 1]", do))
 
     def compute(self, counts: tuple[PointArrays, PointArrays]) -> Tensor:
-        weights = [repetitions(self, each.weights, len(each.preds)) for each in counts]
-        sizes = [int(each.sum()) for each in weights]
-        if min(sizes) < 2:
+        distance, points, weights = distance_of_rows(self, counts)
+        if math.isnan(distance):
             return number(math.nan)
-        exponent = max(int(np.frexp(np.abs(each.preds).max(initial=0))[1]) for each in counts)
-        exponent = exponent if abs(exponent) > 400 else 0  # squares must fit float64
-        points = [np.ldexp(each.preds.astype(np.float64), -exponent) for each in counts]
-        means = [times @ rows / size for times, rows, size in zip(weights, points, sizes, strict=True)]
-        covariances = [
-            ((rows - mean).T * times) @ (rows - mean) / (size - 1)
-            for rows, times, mean, size in zip(points, weights, means, sizes, strict=True)
-        ]
-        apart = float(((means[0] - means[1]) ** 2).sum())
-        distance = rounded(Fraction(_distance(apart, *zip(covariances, sizes, strict=True))) * Fraction(4) ** exponent)
         if distance <= _NO_DISTANCE:
             return number(0.0)
         return number(distance / (self._penalty(points[0], points[1], weights[0]) + _LEAST_PENALTY))
@@ -178,6 +167,32 @@ class MemorizationInformedFrechetInceptionDistance(FeatureMetric):
         nearest = [1 - np.abs(generated[some] @ real.T).max(1) for some in chunks(len(generated), len(real))]
         mean = math.fsum((np.concatenate(nearest) * weights).tolist()) / float(weights.sum())
         return mean if mean < self.cosine_distance_eps else 1.0
+
+
+def distance_of_rows(
+    metric: FeatureMetric, counts: tuple[PointArrays, PointArrays]
+) -> tuple[float, list[np.ndarray], list[np.ndarray]]:
+    """The Fréchet distance of two groups of kept features; NaN where one has fewer than two.
+
+    Returns:
+        The distance; the features of each group, divided by one power of two where their squares would overflow; how
+        often each occurs.
+    """
+    weights = [repetitions(metric, each.weights, len(each.preds)) for each in counts]
+    sizes = [int(each.sum()) for each in weights]
+    if min(sizes) < 2:
+        return math.nan, [], weights
+    exponent = max(int(np.frexp(np.abs(each.preds).max(initial=0))[1]) for each in counts)
+    exponent = exponent if abs(exponent) > 400 else 0  # squares must fit float64
+    points = [np.ldexp(each.preds.astype(np.float64), -exponent) for each in counts]
+    means = [times @ rows / size for times, rows, size in zip(weights, points, sizes, strict=True)]
+    covariances = [
+        ((rows - mean).T * times) @ (rows - mean) / (size - 1)
+        for rows, times, mean, size in zip(points, weights, means, sizes, strict=True)
+    ]
+    apart = float(((means[0] - means[1]) ** 2).sum())
+    distance = rounded(Fraction(_distance(apart, *zip(covariances, sizes, strict=True))) * Fraction(4) ** exponent)
+    return distance, points, weights
 
 
 def _directions(rows: np.ndarray) -> np.ndarray:
