@@ -14,6 +14,7 @@ from torch import Tensor
 from assay.compat.counterparts import counterpart
 from assay.compat.errors_of_others import error_as_there
 from assay.compat.for_torchmetrics.batches import batch_format, sample_stats
+from assay.compat.for_torchmetrics.rates import rate, rate_of
 from assay.compat.for_torchmetrics.subclasses import CompatibleType, itself
 from assay.compat.for_torchmetrics.values import has_thresholds, operating_points, original_value, placed, reduced_later
 from assay.compat.modules import warn_of_others_own
@@ -385,7 +386,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
 
 
 class CompatibleRate(CompatibleMetric):
-    """A quotient of true and false positives and negatives: assay counts them, the class of TorchMetrics divides."""
+    """A quotient of true and false positives and negatives, divided and averaged as TorchMetrics does."""
 
     def _counted(self, metric: Any) -> Any:
         return _with_fields(StatScores, metric)
@@ -400,6 +401,9 @@ class CompatibleRate(CompatibleMetric):
             self._update_state(*sample_stats(self._metric, **batch))
 
     def _converted(self, value: Any) -> Any:
+        how = rate_of(self.entry.name)
+        if how is not None and not self._defaults:
+            return placed(rate(how, self, value[:4]), self._dtype, self._device)
         if not self._defaults:
             counts = (each.to(self._device) for each in value[:4])
             self.__dict__.update(zip(("tp", "fp", "tn", "fn"), counts, strict=True))  # setattr of a module is slow

@@ -6,7 +6,7 @@ import functools
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
@@ -148,9 +148,13 @@ def compatible_function(original: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(original)
     with suppress(ImportError):  # the classes of its family, of which `torchmetrics` imports some only
         import_module(f"torchmetrics.{original.__module__.split('.')[2]}")
+    entry = TABLE.entries[original.__name__]
+    calls = _Calls(signature, _data_of((entry.tasks or (entry.name,))[0]))
 
     @functools.wraps(original)
     def value(*args: Any, **kwargs: Any) -> Any:
+        if (known := calls.value(args, kwargs)) is not None:
+            return known
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         entry = TABLE.entries[original.__name__]
@@ -164,7 +168,7 @@ def compatible_function(original: Callable[..., Any]) -> Callable[..., Any]:
         if "num_outputs" in _parameters(kind) and "num_outputs" not in given and batch[0].ndim == 2:
             given = {**given, "num_outputs": batch[0].shape[1]}  # which these functions take from the shape
         try:
-            found = _value_of(kind, given, batch)
+            found = _value_of(kind, given, batch, calls.named(args, kwargs))
         except InputError as error:
             raise error_as_there(error, lambda: original(*args, **kwargs)) from error
         return original(*args, **kwargs) if found is None else found
@@ -211,9 +215,12 @@ def compatible_family_function(original: Callable[..., Any], name: str) -> Calla
     settings = _parameters(kind)
     data = ["preds", "target"] if "task" in settings and name == "EER" else _updated(kind)
     others = {each.name: each.default for each in signature.parameters.values() if each.name not in settings}
+    calls = _Calls(signature, () if "num_groups" in settings else data)
 
     @functools.wraps(original)
     def value(*args: Any, **kwargs: Any) -> Any:
+        if (known := calls.value(args, kwargs)) is not None:
+            return known
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = {**bound.arguments, **_MEANT.get(original.__name__, {})}
@@ -225,7 +232,7 @@ def compatible_family_function(original: Callable[..., Any], name: str) -> Calla
         if unknown or (require_gradient(given.values()) and has_gradient(kind)):
             return original(*args, **kwargs)
         try:
-            found = _value_of(kind, given, _batch_in(given, data))
+            found = _value_of(kind, given, _batch_in(given, data), calls.named(args, kwargs))
         except InputError as error:
             raise error_as_there(error, lambda: original(*args, **kwargs)) from error
         return original(*args, **kwargs) if found is None else found
@@ -260,8 +267,74 @@ _REUSED: Reused[str, CompatibleMetric] = Reused()
 """The metrics that functions of each thread make, of which none has counted anything."""
 
 
-def _value_of(kind: type, arguments: Mapping[str, Any], batch: Sequence[Any]) -> Any:
-    """The value of a batch; None without any sample, and where an argument has no counterpart."""
+class _Calls:
+    """The calls of a function that were made before with the same arguments beside the data, and their metrics.
+
+    Args:
+        signature: of the function.
+        data: the names of its first arguments, the data.
+    """
+
+    def __init__(self, signature: inspect.Signature, data: Sequence[str]) -> None:
+        first = list(signature.parameters)[: len(data)]
+        self._data = len(data) if data and first == list(data) else 0
+        self._keys: dict[Hashable, str] = {}
+
+    def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[[str], None] | None:
+        """What notes the key of the metric that answered a call; None where a call has more than plain arguments."""
+        settings = (*args[self._data :], *kwargs.values())
+        if not self._data or len(args) < self._data or not all(type(each) in _PLAIN for each in settings):
+            return None
+        return functools.partial(self._note, self._call(args, kwargs))
+
+    def _note(self, call: Hashable, key: str) -> None:
+        if len(self._keys) >= _MOST_CALLS:
+            self._keys.clear()
+        self._keys[call] = key
+
+    def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Hashable:
+        settings, first = args[self._data :], args[0]
+        width = first.shape[1:2] if isinstance(first, Tensor) else ()  # of which some functions take their outputs
+        types = (*map(type, settings), *map(type, kwargs.values()))
+        return settings, tuple(kwargs.items()), types, width, torch.get_default_dtype()
+
+    def value(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The value of a call; None where it must be looked at more closely."""
+        if len(args) < self._data or not self._keys:
+            return None
+        try:
+            key = self._keys.get(self._call(args, kwargs))
+        except TypeError:  # an argument has no hash
+            return None
+        batch = args[: self._data]
+        if key is None or not is_plain() or any(isinstance(each, Tensor) and each.requires_grad for each in batch):
+            return None
+        metric = _REUSED.take(key)
+        if metric is None:
+            return None
+        try:
+            found = metric.value_of(*batch)
+        except InputError:
+            return None  # it is raised again, with the text of TorchMetrics
+        _REUSED.put(key, metric)
+        return found
+
+
+_MOST_CALLS = 64
+"""So many ways to call a function are known."""
+
+
+def _value_of(
+    kind: type, arguments: Mapping[str, Any], batch: Sequence[Any], note: Callable[[str], None] | None = None
+) -> Any:
+    """The value of a batch; None without any sample, and where an argument has no counterpart.
+
+    Args:
+        kind: the class of TorchMetrics that measures it.
+        arguments: of the call.
+        batch: what `update` takes.
+        note: is given the key of the metric, where it answers later calls.
+    """
     settings = {name: value for name, value in arguments.items() if name in _parameters(kind) or name in _OPTIONS}
     key = f"{kind.__name__} {settings} {torch.get_default_dtype()}" if _are_plain(settings.values()) else ""
     reuses = bool(key) and is_plain()
@@ -279,6 +352,8 @@ def _value_of(kind: type, arguments: Mapping[str, Any], batch: Sequence[Any]) ->
     found = metric.value_of(*(each.detach() if isinstance(each, Tensor) else each for each in batch))
     if reuses and not (is_new and leaves_traces(metric.described(), metric.meter)):
         _REUSED.put(key, metric)
+        if note is not None:
+            note(key)
     return found
 
 
