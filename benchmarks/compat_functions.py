@@ -21,6 +21,7 @@ ROWS, CLASSES, LABELS = 256, 10, 5
 FAMILIES = ("classification", "regression", "retrieval", "text", "clustering", "nominal")
 GIVEN: dict[str, Any] = {"num_classes": CLASSES, "num_labels": LABELS, "beta": 2.0, "p": 3.0, "threshold": 0.5}
 GIVEN |= {f"min_{each}": 0.5 for each in ("precision", "recall", "sensitivity", "specificity")}
+NOMINAL = ("cramersv", "pearsonscontingencycoefficient", "theilsu", "tschuprowst")
 SHOWN = (
     *("multiclass_accuracy", "multiclass_f1_score", "multiclass_confusion_matrix", "multiclass_auroc"),
     *(
@@ -39,9 +40,7 @@ SHOWN = (
 def functions() -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
     """Each function that assay counts: its name, that of TorchMetrics, and that in its place."""
     entries = library("torchmetrics").entries
-    counted = {
-        name for name, each in entries.items() if each.function and not each.tasks
-    }
+    counted = {name for name, each in entries.items() if each.function and not each.tasks}
     for family in FAMILIES:
         there = import_module(f"torchmetrics.functional.{family}")
         here = import_module(f"assay.compat.torchmetrics.functional.{family}")
@@ -49,22 +48,23 @@ def functions() -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
             yield name, getattr(there, name), getattr(here, name)
 
 
-def batch(name: str) -> tuple[Any, ...]:
-    """A batch for a function."""
-    scores, targets = torch.rand(ROWS), torch.randint(2, (ROWS,))
-    if name in QUERY_FUNCTIONS or name.startswith("binary"):
+def batch(name: str, count: int = ROWS) -> tuple[Any, ...]:
+    """A batch of so many samples for a function or a class."""
+    scores, targets = torch.rand(count), torch.randint(2, (count,))
+    task = name.lower()
+    if name in QUERY_FUNCTIONS or task.startswith("binary"):
         return scores, targets
-    if name.startswith("multiclass"):
-        return torch.rand(ROWS, CLASSES).softmax(1), torch.randint(CLASSES, (ROWS,))
-    if name.startswith("multilabel"):
-        return torch.rand(ROWS, LABELS), torch.randint(2, (ROWS, LABELS))
-    return _of_inputs(str(getattr(assay.metrics, library("torchmetrics").entries[name].assay).inputs), name)
+    if task.startswith("multiclass"):
+        return torch.rand(count, CLASSES).softmax(1), torch.randint(CLASSES, (count,))
+    if task.startswith("multilabel"):
+        return torch.rand(count, LABELS), torch.randint(2, (count, LABELS))
+    return _of_inputs(str(getattr(assay.metrics, library("torchmetrics").entries[name].assay).inputs), name, count)
 
 
-def _of_inputs(inputs: str, name: str) -> tuple[Any, ...]:
-    classes, rows = (lambda: torch.randint(CLASSES, (ROWS,))), (lambda: torch.rand(ROWS, CLASSES).softmax(1))
-    text = [f"the {a} cat sat on a {b} mat" for a, b in torch.randint(5, (ROWS, 2)).tolist()]
-    other = [f"the {a} cat sat on a {b} mat" for a, b in torch.randint(5, (ROWS, 2)).tolist()]
+def _of_inputs(inputs: str, name: str, count: int) -> tuple[Any, ...]:
+    classes, rows = (lambda: torch.randint(CLASSES, (count,))), (lambda: torch.rand(count, CLASSES).softmax(1))
+    text = [f"the {a} cat sat on a {b} mat" for a, b in torch.randint(5, (count, 2)).tolist()]
+    other = [f"the {a} cat sat on a {b} mat" for a, b in torch.randint(5, (count, 2)).tolist()]
     made: dict[str, Callable[[], tuple[Any, ...]]] = {
         "clusters": lambda: (classes(), classes()),
         "classes": lambda: (classes(), classes()),
@@ -72,14 +72,14 @@ def _of_inputs(inputs: str, name: str) -> tuple[Any, ...]:
         "vectors": lambda: (rows(), rows()),
         "distributions": lambda: (rows(), rows()),
         "rows": lambda: (rows(), rows()),
-        "ensembles": lambda: (torch.rand(ROWS, CLASSES), torch.rand(ROWS)),
-        "tokens": lambda: (torch.rand(ROWS // 8, 8, CLASSES), torch.randint(CLASSES, (ROWS // 8, 8))),
+        "ensembles": lambda: (torch.rand(count, CLASSES), torch.rand(count)),
+        "tokens": lambda: (torch.rand(count // 8, 8, CLASSES), torch.randint(CLASSES, (count // 8, 8))),
         "strings": lambda: (text, other),
         "references": lambda: (text, [[each] for each in other]),
     }
-    if name in ("cramers_v", "pearsons_contingency_coefficient", "theils_u", "tschuprows_t"):
+    if name.replace("_", "").lower() in NOMINAL:
         inputs = "classes"
-    return made.get(inputs, lambda: (torch.rand(ROWS) + 0.1, torch.rand(ROWS) + 0.1))()
+    return made.get(inputs, lambda: (torch.rand(count) + 0.1, torch.rand(count) + 0.1))()
 
 
 def costs(there: Callable[..., Any], here: Callable[..., Any], name: str) -> dict[str, Cost] | None:
@@ -91,7 +91,7 @@ def costs(there: Callable[..., Any], here: Callable[..., Any], name: str) -> dic
     data = batch(name)
     try:
         there(*data, **given)
-    except (ImportError, TypeError, ValueError, RuntimeError):
+    except (ImportError, OSError, TypeError, ValueError, RuntimeError):
         return None
     calls = {"torchmetrics": there, "assay": here}
 

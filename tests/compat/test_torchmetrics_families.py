@@ -14,7 +14,7 @@ from assay.compat import torchmetrics
 from assay.compat.drop_ins import FAMILIES, drop_ins
 from assay.compat.for_torchmetrics.boxes import OF_BOXES, PairsAndMisses
 from assay.compat.for_torchmetrics.families import CompatibleFamily
-from assay.compat.for_torchmetrics.names import FAMILIES as COUNTED
+from assay.compat.for_torchmetrics.names import families
 from assay.errors import AssayWarning
 from assay.metrics import IntersectionOverUnion, RelativeAverageSpectralError, RootMeanSquaredErrorUsingSlidingWindow
 
@@ -313,8 +313,8 @@ def test_an_argument_without_counterpart_gives_the_metric_of_torchmetrics(family
 
 def test_declarations_and_families_name_the_same_metrics():
     declared = drop_ins("torchmetrics")
-    assert {name: declared[name].assay for name in FAMILIES} == {name: each.assay for name, each in COUNTED.items()}
-    assert all(hasattr(metrics, each.assay) for each in COUNTED.values())
+    assert {name: declared[name].assay for name in FAMILIES} == {name: each.assay for name, each in families().items()}
+    assert all(hasattr(metrics, each.assay) for each in families().values())
 
 
 def test_the_errors_are_those_of_torchmetrics():

@@ -16,14 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.compat.drop_ins import EQUAL_ERROR_RATES, QUERY_FUNCTIONS
+from assay.compat.drop_ins import EQUAL_ERROR_RATES, FAMILIES, QUERY_FUNCTIONS
 from assay.compat.errors_of_others import error_as_there
-from assay.compat.for_torchmetrics.boxes import OF_BOXES
-from assay.compat.for_torchmetrics.columns import OF_COLUMNS
-from assay.compat.for_torchmetrics.dictionaries import OF_DICTIONARIES
 from assay.compat.for_torchmetrics.families import CompatibleEqualErrorRate, CompatibleFamily, Family, entry_of
-from assay.compat.for_torchmetrics.images import OF_IMAGES
-from assay.compat.for_torchmetrics.masks import OF_MASKS
 from assay.compat.for_torchmetrics.metric import (
     TABLE,
     CompatibleAggregate,
@@ -34,10 +29,7 @@ from assay.compat.for_torchmetrics.metric import (
     has_gradient,
     require_gradient,
 )
-from assay.compat.for_torchmetrics.networks import OF_NETWORKS
-from assay.compat.for_torchmetrics.points import OF_POINTS
 from assay.compat.for_torchmetrics.retrieval import CompatibleRetrieval
-from assay.compat.for_torchmetrics.signals import OF_SIGNALS
 from assay.compat.modules import SignatureOfOwner
 from assay.errors import InputError
 from assay.integrations.optional_packages import import_package
@@ -49,17 +41,17 @@ _checks: Any = import_package("torchmetrics.utilities.checks", "metrics of its n
 ClassificationTask: Any = import_package("torchmetrics.utilities.enums", "metrics").ClassificationTask
 
 
-FAMILIES: Mapping[str, Family] = {
-    **OF_IMAGES,
-    **OF_COLUMNS,
-    **OF_MASKS,
-    **OF_SIGNALS,
-    **OF_POINTS,
-    **OF_DICTIONARIES,
-    **OF_BOXES,
-    **OF_NETWORKS,
-}
-"""How assay counts classes whose arguments are others in assay."""
+_HOMES = ("boxes", "columns", "dictionaries", "images", "masks", "networks", "points", "signals")
+"""The modules of families, which take long to import, and few programs need."""
+
+
+@functools.cache
+def families() -> Mapping[str, Family]:
+    """How assay counts classes whose arguments are others in assay."""
+    homes = (import_module(f"assay.compat.for_torchmetrics.{home}") for home in _HOMES)
+    of_home = (getattr(home, f"OF_{name.upper()}") for home, name in zip(homes, _HOMES, strict=True))
+    return {name: family for found in of_home for name, family in found.items()}
+
 
 _PLAIN = (bool, float, int, str, type(None))
 _OPTIONS = ("num_classes", "zero_division")
@@ -69,7 +61,8 @@ _OPTIONS = ("num_classes", "zero_division")
 @functools.cache
 def compatible_class(original: Any) -> type:
     """The class in the place of one of TorchMetrics that has a counterpart."""
-    name, family = original.__name__.removeprefix("_"), FAMILIES.get(original.__name__.removeprefix("_"))
+    name = original.__name__.removeprefix("_")
+    family = families()[name] if name in FAMILIES else None
     if name == "EER":
         entry = replace(TABLE.entries["ROC"], name=name, tasks=tuple(EQUAL_ERROR_RATES))
     elif name in EQUAL_ERROR_RATES:

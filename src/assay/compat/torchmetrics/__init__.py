@@ -20,7 +20,6 @@ from assay.compat.drop_ins import (
     drop_ins,
 )
 from assay.compat.for_torchmetrics.collection import MetricCollection as CompatibleCollection
-from assay.compat.for_torchmetrics.functions import compatible_function_alone
 from assay.compat.for_torchmetrics.names import (
     compatible_class,
     compatible_family_function,
@@ -52,7 +51,7 @@ def replace(original: Any) -> Any:
     if name in RUNNING:
         return running_aggregate(current)
     if name in FUNCTIONS_ALONE:
-        return compatible_function_alone(current)
+        return import_module("assay.compat.for_torchmetrics.functions").compatible_function_alone(current)
     if name in QUERY_FUNCTIONS:
         return compatible_query_function(current)
     if name in FAMILY_FUNCTIONS:
