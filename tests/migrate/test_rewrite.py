@@ -273,6 +273,30 @@ def test_a_class_of_ones_own_is_kept_and_nothing_is_left_to_do():
         assert (note.kind, after(code)) == ("kept", code)
 
 
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ("[MulticlassAccuracy(num_classes=3), MulticlassF1Score(num_classes=3)]", "kept"),
+        ('{"accuracy": MulticlassAccuracy(num_classes=3)}', "kept"),
+        ("[MulticlassAccuracy(num_classes=3), mine()]", "todo"),
+        ("[]", "todo"),
+        ("made()", "todo"),
+    ],
+)
+def test_a_collection_of_a_variable_counts_what_is_written_there(written, kind):
+    code = (
+        "from torchmetrics import MetricCollection\n"
+        "from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score\n"
+        f"metrics = {written}\n"
+        "collection = MetricCollection(metrics)\n"
+    )
+    found = rewrite(code)
+    assert [note.kind for note in found.notes if "MetricCollection" in note.reason] == [kind]
+    assert "MetricCollection(metrics)" in found.after
+    twice = rewrite(code.replace("collection =", "metrics = other()\ncollection ="))
+    assert [note.kind for note in twice.notes if "MetricCollection" in note.reason] == ["todo"]
+
+
 @pytest.mark.parametrize("use", ["IoU(cm)", "mIoU(cm, ignore_index=0)", "DiceCoefficient(cm=cm)"])
 def test_what_ignite_wants_of_its_own_classes_stays(use):
     name = use.partition("(")[0]

@@ -70,6 +70,8 @@ class Collection:
         return edits
 
 
+IN_VARIABLE = "its metrics are written out in a variable, and count in it"
+"""Why a collection stays as it is, with nothing to do: the metrics in the variable are changed by themselves."""
 OWN_METRICS = "it has metrics of your own, which count as before"
 """Why a collection stays as it is, with nothing to do."""
 
@@ -86,7 +88,7 @@ def collection_of(source: SourceText, call: ast.Call, names: Names) -> Collectio
         of_reader = all(names.mention(each) is None for each in staying)
         return OWN_METRICS if of_reader else "it has metrics that stay as they are"
     if not members:
-        return "its metrics are not written out"
+        return IN_VARIABLE if _written_before(source, arguments, names) else "its metrics are not written out"
     plain = not {"prefix", "postfix"} & set(options)
     return Collection(source, call, members, brackets, plain, _tidied(source, call, options))
 
@@ -118,6 +120,22 @@ def _members(source: SourceText, arguments: list[ast.expr]) -> tuple[list[Member
     members = [Member(each) for each in inner if isinstance(each, ast.Call)]
     bracketed = isinstance(first, ast.List) or (isinstance(first, ast.Tuple) and source.of(first).startswith("("))
     return members, _ends(source, first) if bracketed else None
+
+
+def _written_before(source: SourceText, arguments: list[ast.expr], names: Names) -> bool:
+    """Whether the metrics are those of a list or dictionary that a variable has got in one place of the file."""
+    if len(arguments) != 1 or not isinstance(arguments[0], ast.Name):
+        return False
+    name, given = arguments[0].id, []
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            given += [node.value for each in targets if isinstance(each, ast.Name) and each.id == name]
+    if len(given) != 1 or not isinstance(given[0], ast.List | ast.Tuple | ast.Dict):
+        return False
+    values = given[0].values if isinstance(given[0], ast.Dict) else given[0].elts
+    calls = [each for each in values if isinstance(each, ast.Call)]
+    return 0 < len(calls) == len(values) and not any(_stays(each.func, names) for each in calls)
 
 
 def _ends(source: SourceText, node: ast.expr) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from assay.migrate.calls import MetricCall, metric_call
-from assay.migrate.collection import OWN_METRICS, collection_of
+from assay.migrate.collection import IN_VARIABLE, OWN_METRICS, collection_of
 from assay.migrate.drop_in_imports import MODULES, drop_in_imports
 from assay.migrate.imports import Imports
 from assay.migrate.names import Variable, names_of, variable_of
@@ -324,7 +324,7 @@ def _collection(work: _Rewrite, call: ast.Call, of: LibraryTable) -> None:
     """Change a MetricCollection, with all its metrics or none of them."""
     collection = collection_of(work.source, call, work.imports.names)
     if isinstance(collection, str):
-        kind = "kept" if collection == OWN_METRICS else "todo"
+        kind = "kept" if collection in (OWN_METRICS, IN_VARIABLE) else "todo"
         work.note(call, kind, f"{of.title} MetricCollection: {collection}", "as_torchmetrics({name: metric, ...})")
         work.done |= {node.func for node in ast.walk(call) if isinstance(node, ast.Call)}
         return
