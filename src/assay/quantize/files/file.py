@@ -17,18 +17,18 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from assay.errors import AssayError, ConfigError, MissingDependencyError, StateError, describe
-from assay.quantize.files.container import TensorEntry, sha256
-from assay.quantize.files.description import FIELDS, KEY, FileDescription, WeightDescription, merged, tensors_of
-from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet, files_of
+from assay.errors import ConfigError, MissingDependencyError, describe
+from assay.quantize.files.container import TensorEntry
+from assay.quantize.files.description import KEY, FileDescription, WeightDescription, tensors_of
+from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet
 from assay.quantize.files.meta_models import from_config
 from assay.quantize.files.model_loader import ModelLoader
+from assay.quantize.files.quantized_files import QuantizedFiles
 from assay.quantize.files.transformers_registration import mark
 from assay.quantize.layers import QUANTIZED
 from assay.quantize.packed_weight import PackedWeight
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
-_AGAIN = "Copy all files of the model again, or save it again"
 
 
 @dataclass
@@ -167,7 +167,7 @@ def describe_file(path: PathLike) -> FileDescription:
     Raises:
         StateError: as :func:`load`, but for the bytes of the tensors.
     """
-    return _described(Path(path))[0]
+    return QuantizedFiles(Path(path)).description
 
 
 def is_quantized(path: PathLike) -> bool:
@@ -182,51 +182,9 @@ def is_quantized(path: PathLike) -> bool:
 
 def _read(path: PathLike) -> tuple[FileDescription, dict[str, PackedWeight], dict[str, Tensor]]:
     """A quantized model, on the CPU, after its checksums were found to be right: its weights, and its other tensors."""
-    whole, parts = _described(Path(path))
-    tensors: dict[str, Tensor] = {}
-    for file, part in parts.items():
-        with safe_open(file, framework="pt") as handle:
-            for name, checksum in part.tensors.items():
-                tensors[name] = handle.get_tensor(name).clone()  # a mapping of the file would change when the file does
-                if sha256(tensors[name]) != checksum:
-                    raise StateError(describe(str(file), f"other bytes of {name}", "those of its checksum", _AGAIN))
-    weights = {}
-    for name, weight in whole.weights.items():
-        packed, scales, zeros = (tensors.get(f"{name}.{part}") for part in FIELDS)
-        assert packed is not None
-        assert scales is not None
-        try:
-            weights[name] = PackedWeight(packed, scales, zeros, weight.scheme, weight.shape).check(name)
-        except AssayError as error:
-            raise StateError(describe(f"{path}, {name}", str(error), "a weight of its scheme", _AGAIN)) from error
-    return whole, weights, {name: tensors[name] for name in whole.unquantized()}
-
-
-def _described(path: Path) -> tuple[FileDescription, dict[Path, FileDescription]]:
-    """What all files of a model say together, and what each says."""
-    parts = {file: _header(file) for file in files_of(path)}
-    whole = merged(parts.values())
-    for file, part in parts.items():
-        if part.whole != whole.whole:
-            got = f"{file.name} of another model than the rest" if len(parts) > 1 else "one file of several"
-            raise StateError(describe(str(path), got, "all files of one model", _AGAIN))
-    return whole, parts
-
-
-def _header(file: Path) -> FileDescription:
-    try:
-        with safe_open(file, framework="pt") as handle:
-            metadata, names = handle.metadata(), set(handle.keys())
-    except (SafetensorError, OSError) as error:
-        got = f"no whole safetensors file ({error})"
-        raise StateError(describe(str(file), got, "what assay.quantize.save wrote", _AGAIN)) from error
-    description = FileDescription.from_metadata(metadata, str(file))
-    expected = set(description.tensors)
-    if names != expected:
-        different = sorted(names ^ expected)[0]
-        got = f"{'no' if different in expected else 'also'} {different}"
-        raise StateError(describe(str(file), got, "the tensors that it describes", _AGAIN))
-    return description
+    files = QuantizedFiles(Path(path))
+    weights = {name: files.weight(name) for name in files.description.weights}
+    return files.description, weights, {name: files.tensor(name) for name in files.description.unquantized()}
 
 
 def _of_integers(packed_weights: Mapping[str, PackedWeight]) -> _Contents:
