@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -13,6 +14,7 @@ from torch import nn
 from assay.cli.loaders.models import model_of
 from assay.cli.options import QuantizeCommand
 from assay.cli.output import print_as, print_path
+from assay.cli.quantize_formats import check_plan, show_export, write_in_format
 from assay.cli.quantize_plan import (
     calibration_of,
     check_calibration,
@@ -21,13 +23,15 @@ from assay.cli.quantize_plan import (
     is_folder_of_shards,
     make_plan,
     module_of,
+    stream,
     write_model,
 )
 from assay.devices.policies import default_device
 from assay.errors import AssayWarning, ConfigError, describe
+from assay.quantize.files.file import is_quantized
 from assay.quantize.files.meta_models import from_config
+from assay.quantize.formats.export import export
 from assay.quantize.planning.matrix import markdown
-from assay.quantize.streaming.job import quantize_shards
 from assay.quantize.streaming.tensor_source import TensorSource, from_names
 from assay.quantize.tuning import DTYPES, SCHEMES, show, tune
 from assay.quantize.tuning_records import file_for
@@ -60,6 +64,9 @@ def _quantize(options: QuantizeCommand) -> None:
         do = "Name --out FOLDER, or ask for --plan alone"
         raise ConfigError(describe("assay quantize", "no --out", "where to write the model", do))
     folder = Path(options.model)
+    if options.format and options.out is not None and is_quantized(folder):
+        show_export(export(folder, options.out, options.format))
+        return
     check_floats(folder)
     if not options.plan:
         check_calibration_text(options)
@@ -67,6 +74,7 @@ def _quantize(options: QuantizeCommand) -> None:
     named = None if is_streamed else model_of(options)
     model = skeleton_of(folder) if named is None else module_of(named)
     plan = make_plan(model, options)
+    check_plan(plan, model, folder if named is None else named.folder, options.format, options.out)
     print_as(plan, options)
     sys.stdout.flush()
     if options.plan:
@@ -74,10 +82,10 @@ def _quantize(options: QuantizeCommand) -> None:
     assert options.out is not None
     check_calibration(plan.method, options)
     if named is None:
-        print_path(quantize_shards(folder, options.out, plan).target)
+        write_in_format(options.out, options.format, partial(stream, folder, plan))
     else:
         plan.apply(model, calibration=calibration_of(named, options, plan))
-        write_model(model, named.folder, options.out)
+        write_in_format(options.out, options.format, partial(write_model, model, named.folder))
 
 
 def _tune(options: QuantizeCommand) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from assay.cli.loaders.models import model_of
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.texts import read_text, tokenizer_of
 from assay.cli.options import EvaluateCommand, QuantizeCommand
-from assay.cli.output import print_as, print_path, write_report, write_then_show
+from assay.cli.output import print_as, write_report, write_then_show
+from assay.cli.quantize_formats import check_plan, write_in_format
 from assay.cli.quantize_plan import (
     calibration_of,
     check_calibration,
@@ -24,6 +26,7 @@ from assay.cli.quantize_plan import (
     is_folder_of_shards,
     make_plan,
     module_of,
+    stream,
     write_model,
 )
 from assay.errors import ConfigError, describe
@@ -32,7 +35,6 @@ from assay.quantize.analysis import DataSpec, measure, recipe_for_budget, sensit
 from assay.quantize.analysis.budget import SCHEMES
 from assay.quantize.planning.apply import WITHOUT_INPUTS
 from assay.quantize.planning.plan import Plan
-from assay.quantize.streaming.job import quantize_shards
 from assay.report import Report
 
 TEXTS = (".txt", ".md", ".rst", ".py", ".tex")
@@ -71,6 +73,9 @@ def _check(options: QuantizeCommand) -> None:
     if len(kinds) > 1:
         got = " and ".join(f"--{name}" for name in kinds)
         raise ConfigError(describe("assay quantize", got, "one of them", "Run them one after the other"))
+    if kinds and options.format:
+        do = "Leave --format out, or measure before and after"
+        raise ConfigError(describe("--format", f"a format with --{kinds[0]}", "none: no model is written", do))
     if kinds and options.metrics:
         do = "Leave --metrics out, or measure before and after"
         raise ConfigError(describe("--metrics", f"metrics with --{kinds[0]}", "none: KL divergence ranks", do))
@@ -83,6 +88,7 @@ def _before_after(model: Model, data: Any, reading: DataSpec, options: QuantizeC
     plan = make_plan(after, options)
     if not options.json:
         plan.show()
+    check_plan(plan, after, model.folder, options.format, options.out)
     check_calibration(plan.method, options)
     plan.apply(after, calibration=calibration_of(model, options, plan))
     report = measure(
@@ -102,9 +108,9 @@ def _before_after(model: Model, data: Any, reading: DataSpec, options: QuantizeC
 def _write(model: Model, after: nn.Module, plan: Plan, options: QuantizeCommand, out: Path) -> None:
     """Write the quantized model; of a folder as Hugging Face writes it a folder like it, with all that is beside."""
     if options.calibration or model.folder is None or not is_folder_of_shards(model.folder):
-        write_model(after, model.folder, out)
+        write_in_format(out, options.format, partial(write_model, after, model.folder))
     else:
-        print_path(quantize_shards(model.folder, out, plan).target)
+        write_in_format(out, options.format, partial(stream, model.folder, plan))
 
 
 def _layers(model: Model, data: Any, reading: DataSpec, options: QuantizeCommand) -> Report:
@@ -152,7 +158,7 @@ def _reading(model: Model, options: QuantizeCommand) -> tuple[Any, DataSpec]:
 
 def _folder(out: Path) -> Path:
     """The folder of the report: the one that was named, or that of the file."""
-    folder = out.parent if out.suffix == ".safetensors" else out
+    folder = out.parent if out.suffix in (".safetensors", ".gguf") else out
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -9,7 +9,6 @@ from torch import nn
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.texts import read_text, tokenizer_of
 from assay.cli.options import QuantizeCommand
-from assay.cli.output import print_path
 from assay.errors import ConfigError, describe
 from assay.quantize.calibration import calibrate
 from assay.quantize.files.file import is_quantized, save
@@ -17,7 +16,7 @@ from assay.quantize.planning.apply import GPTQ
 from assay.quantize.planning.plan import Plan
 from assay.quantize.planning.plan_builder import plan
 from assay.quantize.rounding import Calibration
-from assay.quantize.streaming.job import copy_beside
+from assay.quantize.streaming.job import copy_beside, quantize_shards
 from assay.quantize.streaming.tensor_source import CONFIG, FILE, INDEX, TensorSource, config_of
 
 
@@ -93,8 +92,14 @@ def calibration_of(model: Model, options: QuantizeCommand, plan: Plan | None = N
     return calibrate(module, text, names, tokenizer=tokenizer_of(model), window=options.window)
 
 
-def write_model(model: nn.Module, folder: Path | None, out: Path) -> None:
+def stream(folder: Path, plan: Plan, out: Path) -> Path:
+    """Quantize a Hugging Face folder tensor by tensor; returns where the result is."""
+    return quantize_shards(folder, out, plan).target
+
+
+def write_model(model: nn.Module, folder: Path | None, out: Path) -> Path:
     """Write a quantized model; one of a Hugging Face folder as a folder like it, with all that is beside."""
-    print_path(save(model, out))
+    save(model, out)
     if folder is not None and is_folder_of_shards(folder) and out.is_dir():
         copy_beside(TensorSource(folder), out)
+    return out

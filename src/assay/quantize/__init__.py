@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from assay.quantize.calibration import calibrate
     from assay.quantize.files.file import load, load_folder, save
     from assay.quantize.files.transformers_registration import register_with_transformers
+    from assay.quantize.formats.export import export
     from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
     from assay.quantize.packed_weight import PackedWeight
     from assay.quantize.planning.plan import LayerPlan, Plan
@@ -30,6 +31,7 @@ __all__ = [
     "Recipe",
     "Scheme",
     "calibrate",
+    "export",
     "load",
     "load_folder",
     "measure",
@@ -48,6 +50,7 @@ _HOMES = {
     "calibration": ("calibrate",),
     "files.file": ("load", "load_folder", "save"),
     "files.transformers_registration": ("register_with_transformers",),
+    "formats.export": ("export",),
     "packed_weight": ("PackedWeight",),
     "layers": ("QuantizedEmbedding", "QuantizedLinear"),
     "analysis": ("recipe_for_budget", "measure", "sensitivity", "sweep"),

@@ -29,6 +29,9 @@ class QuantizeCommand(ModelOptions, OutputOptions):
     plan: bool = flag("Print the plan and do nothing.")
     apply: Path | None = option("Apply the plan in this file, as --plan --json prints it.")
     out: Path | None = option("Write the model into this folder or .safetensors file.")
+    format: str = string(
+        "Write --out in this format, which others read: transformers (floats), compressed-tensors, torchao or gguf."
+    )
     eval: str = string(
         "Measure before and after on this data: a text file, or data as assay evaluate names them.",
         panel=MEASURED,

@@ -43,6 +43,7 @@ NAMES: Mapping[torch.dtype, str] = {
     torch.uint8: "U8",
     torch.bool: "BOOL",
 }
+DTYPES = {name: dtype for dtype, name in NAMES.items()}
 ALIGNMENT = 8
 
 Metadata: TypeAlias = dict[str, str]

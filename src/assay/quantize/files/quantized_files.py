@@ -8,7 +8,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from assay.errors import AssayError, StateError, describe
-from assay.quantize.files.container import sha256
+from assay.quantize.files.container import DTYPES, TensorEntry, sha256
 from assay.quantize.files.description import FIELDS, FileDescription, merged
 from assay.quantize.files.fileset import files_of
 from assay.quantize.packed_weight import PackedWeight
@@ -39,6 +39,12 @@ class QuantizedFiles:
                 raise StateError(describe(str(path), got, "all files of one model", _AGAIN))
         self._home = {name: file for file, part in parts.items() for name in part.tensors}
 
+    def entry(self, name: str) -> TensorEntry:
+        """The dtype and the shape of one tensor; its values are not read."""
+        with safe_open(self._home[name], framework="pt") as handle:
+            part = handle.get_slice(name)
+            return TensorEntry(name, DTYPES[part.get_dtype()], tuple(part.get_shape()))
+
     def tensor(self, name: str) -> Tensor:
         """One tensor, on the CPU.
 
@@ -47,7 +53,7 @@ class QuantizedFiles:
         """
         file = self._home[name]
         with safe_open(file, framework="pt") as handle:
-            tensor = handle.get_tensor(name).clone()  # a mapping of the file would change when the file does
+            tensor: Tensor = handle.get_tensor(name).clone()  # a mapping of the file would change when the file does
         if sha256(tensor) != self.description.tensors[name]:
             raise StateError(describe(str(file), f"other bytes of {name}", "those of its checksum", _AGAIN))
         return tensor

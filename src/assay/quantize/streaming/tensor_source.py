@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from assay.errors import ConfigError, StateError, describe
-from assay.quantize.files.container import NAMES
+from assay.quantize.files.container import DTYPES
 from assay.quantize.files.description import KEY
 from assay.quantize.files.fileset import indexed_files
 
@@ -25,7 +25,6 @@ CONFIG = "config.json"
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack", ".gguf", ".onnx", ".ot")
 EMBEDDINGS = re.compile(r"embed|(^|[._])(emb|wte|wpe|tok|pos)([._]|$)|position", re.IGNORECASE)
 HANDLE_BYTES = 16 << 20  # read through one mapping of a file, before its pages are given back
-_DTYPES = {name: dtype for dtype, name in NAMES.items()}
 
 
 @dataclass(frozen=True)
@@ -122,10 +121,10 @@ def _tensors_of(file: Path) -> Iterator[Stored]:
         raise ConfigError(describe(str(file), "a quantized model", "one of floats", "Load it with assay.quantize.load"))
     for name in sorted(handle.keys(), key=_in_order):
         piece = handle.get_slice(name)
-        dtype = _DTYPES.get(piece.get_dtype())
+        dtype = DTYPES.get(piece.get_dtype())
         if dtype is None:
             got = f"{name} of dtype {piece.get_dtype()}"
-            raise ConfigError(describe(str(file), got, f"one of {', '.join(_DTYPES)}", "Convert the model before"))
+            raise ConfigError(describe(str(file), got, f"one of {', '.join(DTYPES)}", "Convert the model before"))
         yield Stored(name, dtype, tuple(piece.get_shape()), file)
 
 
