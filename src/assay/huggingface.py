@@ -10,11 +10,20 @@ from typing import Any
 import torch
 from torch import nn
 
-from assay.errors import ConfigError, InvalidValuesWarning, MissingDependencyError, StateError, describe, warn
+from assay.errors import (
+    AssayError,
+    ConfigError,
+    InvalidValuesWarning,
+    MissingDependencyError,
+    StateError,
+    describe,
+    warn,
+)
 from assay.language.conversation import Message
 from assay.language.tokens import Tokenizer
 from assay.quantize.files.file import is_quantized, load_folder
 from assay.quantize.files.transformers_registration import register_with_transformers
+from assay.quantize.formats.foreign import has_tokenizer, is_foreign, load_foreign
 
 CONFIG = "config.json"
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "spiece.model")
@@ -73,11 +82,12 @@ def is_model_folder(path: str | os.PathLike[str]) -> bool:
 
 
 def open_model(path: str | os.PathLike[str], *, dtype: str = "auto") -> tuple[nn.Module, Tokenizer | None]:
-    """Read a causal language model and its tokenizer from a local folder; its weights may be quantized by assay.
+    """Read a causal language model and its tokenizer from a local folder; its weights may be quantized.
 
     Args:
         path: a folder with `config.json`, weights as safetensors, and mostly a tokenizer: what `save_pretrained`,
-            `assay quantize` or `assay.quantize.quantize_shards` wrote.
+            `assay quantize` or `assay.quantize.quantize_shards` wrote. Weights of GPTQ, AWQ, compressed-tensors and
+            torchao, and those of a file that ends in `.gguf`, are read as the floats that they stand for.
         dtype: of the weights that are floats; "auto" as they are stored.
 
     Returns:
@@ -89,6 +99,11 @@ def open_model(path: str | os.PathLike[str], *, dtype: str = "auto") -> tuple[nn
         MissingDependencyError: without `assay[hf]`.
     """
     folder = Path(path)
+    if is_gguf(folder):
+        package = transformers()
+        model, loaded = read_foreign(folder, package.AutoModelForCausalLM, dtype)
+        _check_whole(folder, loaded)
+        return model, _tokenizer(folder, package)
     if not folder.is_dir():
         do = "Check the path; models are not downloaded"
         raise ConfigError(describe("MODEL", f"{folder}, which is no folder", "a local folder with config.json", do))
@@ -105,23 +120,47 @@ def open_model(path: str | os.PathLike[str], *, dtype: str = "auto") -> tuple[nn
                 raise ConfigError(describe("dtype", repr(dtype), expected, "Pass one of them"))
             model.to(floats)
         return model, _tokenizer(folder, package)
+    model, loaded = _loaded(folder, package.AutoModelForCausalLM, dtype)
+    _check_whole(folder, loaded)
+    model.eval()
+    return model, _tokenizer(folder, package)
+
+
+def _loaded(folder: Path, cls: Any, dtype: str) -> tuple[nn.Module, Any]:
+    """The model of a folder, and what Transformers says of its loading."""
+    if is_foreign(folder):
+        return read_foreign(folder, cls, dtype)
     register_with_transformers()
     try:
-        model, loaded = package.AutoModelForCausalLM.from_pretrained(
+        model, loaded = cls.from_pretrained(
             folder,
             local_files_only=True,
             trust_remote_code=False,
             dtype=dtype,
             use_safetensors=True,
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # they are refused below, by name
+            ignore_mismatched_sizes=True,  # they are refused by name
         )
     except Exception as error:
         do = "Check that the folder holds a causal language model with all of its safetensors files"
         raise StateError(describe(str(folder), _short(error), "a model that can be read", do)) from error
-    _check_whole(folder, loaded)
-    model.eval()
-    return model, _tokenizer(folder, package)
+    return model, loaded
+
+
+def read_foreign(path: Path, cls: Any, dtype: str = "auto") -> tuple[nn.Module, Any]:
+    """A model that another program quantized."""
+    try:
+        return load_foreign(path, cls, dtype=dtype)
+    except AssayError:
+        raise
+    except Exception as error:
+        do = "Check that it is whole, and that the package of its format is installed"
+        raise StateError(describe(str(path), _short(error), "a model that can be read", do)) from error
+
+
+def is_gguf(path: Path) -> bool:
+    """Whether a path is a file of llama.cpp."""
+    return path.suffix == ".gguf" and path.is_file()
 
 
 def _check_whole(folder: Path, loaded: Any) -> None:
@@ -157,16 +196,20 @@ def open_tokenizer(path: str | os.PathLike[str]) -> Tokenizer | None:
     return _tokenizer(Path(path), transformers())
 
 
-def _tokenizer(folder: Path, package: Any) -> Tokenizer | None:
-    if not any((folder / name).is_file() for name in _TOKENIZERS):
+def _tokenizer(path: Path, package: Any) -> Tokenizer | None:
+    """The tokenizer of a folder, or of a GGUF file: that in the file, else that beside it."""
+    folder, more = (path.parent, {"gguf_file": path.name}) if is_gguf(path) else (path, {})
+    has_own = bool(more) and has_tokenizer(path)
+    if not has_own and not any((folder / name).is_file() for name in _TOKENIZERS):
         return None
+    more = more if has_own else {}
     try:
         return FolderTokenizer(
-            package.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            package.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False, **more)
         )
     except Exception as error:
         expected = "a tokenizer that can be read"
-        raise StateError(describe(str(folder), _short(error), expected, "Save it again")) from error
+        raise StateError(describe(str(path), _short(error), expected, "Save it again")) from error
 
 
 def _short(error: Exception) -> str:

@@ -23,7 +23,7 @@ def floats(tmp_path_factory):
 
 def invoke(*arguments):
     done = CliRunner().invoke(app, ["quantize", *map(str, arguments)], catch_exceptions=True)
-    return done.exit_code, f"{done.output}{done.exception or str()}"
+    return done.exit_code, f"{done.output}{done.exception or ''}"
 
 
 def method(folder):
@@ -80,7 +80,9 @@ def test_it_is_refused_before_the_work(floats, tmp_path, options, message):
 
 
 def test_a_model_of_code_has_no_such_format(tmp_path, monkeypatch):
-    (tmp_path / "coded.py").write_text("from torch import nn\n\n\ndef net():\n    return nn.Linear(64, 8)\n")
+    (tmp_path / "coded.py").write_text(
+        "from torch import nn\n\n\ndef net():\n    return nn.Sequential(nn.Linear(64, 8))\n"
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     code, output = invoke("coded:net", "--scheme", "int8", "--format", "torchao", "--out", "out")

@@ -8,8 +8,9 @@ from typing import Any
 
 from assay.cli.loaders.named_model import Model
 from assay.errors import ConfigError, StateError, describe
-from assay.huggingface import tell_unused, transformers
+from assay.huggingface import read_foreign, tell_unused, transformers
 from assay.quantize.files.transformers_registration import register_with_transformers
+from assay.quantize.formats.foreign import is_foreign, method_of
 
 
 def open_folder(path: Path, allow_code: bool = False) -> Model:
@@ -27,6 +28,11 @@ def open_folder(path: Path, allow_code: bool = False) -> Model:
         raise ConfigError(describe(f"{path}/config.json", got, "a class of transformers", do))
     package.utils.logging.disable_progress_bar()
     register_with_transformers()
+    if is_foreign(path):
+        model, loaded = read_foreign(path, kind)
+        _check(path, name, loaded)
+        what = f"{name} of a folder, {method_of(path)} weights as floats"
+        return Model(path.resolve().name, what, model, _classes(model.config), path)
     try:
         model, loaded = kind.from_pretrained(
             path, local_files_only=True, use_safetensors=None if allow_code else True, output_loading_info=True
@@ -37,6 +43,15 @@ def open_folder(path: Path, allow_code: bool = False) -> Model:
         raise StateError(describe(str(path), reason, f"weights of {name} as safetensors", do)) from error
     _check(path, name, loaded)
     return Model(path.resolve().name, f"{name} of a folder", model, _classes(model.config), path)
+
+
+def open_gguf(path: Path) -> Model:
+    """The causal language model in a file of llama.cpp, with its weights as floats."""
+    package = transformers(f"files such as {path.name}")
+    package.utils.logging.disable_progress_bar()
+    model, loaded = read_foreign(path, package.AutoModelForCausalLM)
+    _check(path, type(model).__name__, loaded)
+    return Model(path.name, f"{type(model).__name__} of a GGUF file, weights as floats", model, folder=path)
 
 
 def _architecture(path: Path) -> str:

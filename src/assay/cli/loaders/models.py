@@ -29,7 +29,7 @@ from assay.evaluation.model.exported_models import as_model
 
 _PICKLE = b"\x80"  # how pickles begin
 IDENTITY = "identity"
-FILES = (".pt", ".pth", ".pt2", ".ts", ".bin", ".ckpt", ".safetensors")
+FILES = (".pt", ".pth", ".pt2", ".ts", ".bin", ".ckpt", ".safetensors", ".gguf")
 _ALLOW = "or add --allow-code if you would run code from whoever made the file"
 
 
@@ -65,6 +65,10 @@ def open_model(named: str, *, factory: str = "", allow_code: bool = False, seed:
         from assay.cli.loaders.huggingface import open_folder
 
         return open_folder(path, allow_code)
+    if path.suffix == ".gguf" and path.is_file():
+        from assay.cli.loaders.huggingface import open_gguf
+
+        return open_gguf(path)
     if path.suffix == ".py":
         do = f"Name the function in it that makes the model, as in {path.stem}:net"
         raise ConfigError(describe("MODEL", f"{named}, a Python file", "package.module:function", do))
