@@ -17,6 +17,7 @@ from assay.pretend import pretend
 from assay.quantize.analysis.data_spec import DataSpec
 from assay.quantize.analysis.divergence import (
     AGREES,
+    CHANGE,
     ERROR,
     KL,
     LOSS_AFTER,
@@ -78,7 +79,7 @@ def test_losses_are_those_of_the_target_and_ignored_ones_do_not_count():
     before, after = random(3, 4, 7), random(3, 4, 7, seed=1)
     target = torch.tensor([[0, 1, 2, -100], [3, -100, 4, 5], [6, 6, 6, 6]])
     names, rows, counted = divergence(before, after, target, LOGITS)
-    assert names == (KL, AGREES, LOSS_BEFORE, LOSS_AFTER)
+    assert names == (KL, AGREES, LOSS_BEFORE, LOSS_AFTER, CHANGE)
     assert counted.tolist() == (target != -100).tolist()
     for k, logits in ((2, before), (3, after)):
         expected = nn.functional.cross_entropy(logits.flatten(0, 1).double(), target.flatten(), reduction="none")

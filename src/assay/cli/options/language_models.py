@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.cli.declaration import DATA, RUN, flag, option, several, string
+from assay.cli.declaration import DATA, MEASURED, RUN, flag, option, several, string
 from assay.cli.options.base import (
     JsonOptions,
     MeasurementOptions,
@@ -26,6 +26,11 @@ class PerplexityCommand(MeasurementOptions):
     batch_size: int | None = option("Compute this many windows at once; 8 by default.", panel=DATA)
     window: int | None = window_option()
     stride: int | None = stride_option()
+    save_base: Path | None = option("Store the logits in this file, for --base with other models.", panel=RUN)
+    base: Path | None = option(
+        "Compare with the logits that --save-base stored: KL divergence with percentiles, top-1 agreement.",
+        panel=MEASURED,
+    )
 
 
 @dataclass(frozen=True)

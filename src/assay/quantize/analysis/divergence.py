@@ -15,6 +15,7 @@ from assay.quantize.analysis.data_spec import DataSpec, Outputs
 from assay.tally.sums.float_terms import as_float
 
 KL, AGREES, LOSS_BEFORE, LOSS_AFTER = "KL divergence", "agreement", "loss before", "loss after"
+CHANGE = "probability change"
 ERROR, SIZE = "squared error", "squared size"
 _SMALL = 0.25
 
@@ -46,7 +47,7 @@ def divergence(
     shape = before.movedim(class_dim, -1).shape
     rows = [each.movedim(class_dim, -1).reshape(-1, shape[-1]) for each in (before, after)]
     classes = _classes(target, shape[:-1])
-    names = (KL, AGREES) if classes is None else (KL, AGREES, LOSS_BEFORE, LOSS_AFTER)
+    names = (KL, AGREES) if classes is None else (KL, AGREES, LOSS_BEFORE, LOSS_AFTER, CHANGE)
     size = max(1, policy(before.device).chunk_elements.value // shape[-1])
     parts = []
     for k in range(0, len(rows[0]), size):
@@ -98,6 +99,7 @@ def _compared(log_p: Tensor, log_q: Tensor, classes: Tensor | None) -> Tensor:
         known = classes.clamp(0, log_p.shape[1] - 1)
         losses = (-each.gather(1, known[:, None])[:, 0] for each in (log_p, log_q))
         columns += [each.masked_fill(torch.ne(known, classes), math.nan) for each in losses]  # which raises at the end
+        columns.append((-columns[3]).exp() - (-columns[2]).exp())
     return torch.stack(columns, 1)
 
 

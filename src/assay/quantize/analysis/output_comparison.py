@@ -24,8 +24,9 @@ from assay.language.scoring import BATCH_SIZE
 from assay.language.windows import sizes
 from assay.metrics import Mean
 from assay.quantize.analysis.data_spec import DataSpec
-from assay.quantize.analysis.divergence import AGREES, ERROR, KL, SIZE, divergence
+from assay.quantize.analysis.divergence import AGREES, CHANGE, ERROR, KL, SIZE, divergence
 from assay.quantize.analysis.indexed_batches import BATCH, NUMBER, indexed_batches
+from assay.quantize.analysis.stored_outputs import StoredOutputs
 from assay.report import Report
 
 Floats = NDArray[np.float64]
@@ -40,12 +41,14 @@ class OutputComparison:
         counts: how many predictions each had.
         columns: what each added up to, in float64, by name.
         by_prediction: the KL divergence of each prediction, or its squared error.
+        changes: of each prediction, how much more probable the right class became; None without right classes.
     """
 
     ids: NDArray[np.int64]
     counts: Floats
     columns: dict[str, Floats]
     by_prediction: Floats
+    changes: Floats | None = None
 
     def mean(self, name: str) -> float:
         """The mean over all predictions: sums in float64, rounded once."""
@@ -116,7 +119,9 @@ class _SideBySide(nn.Module):
 
     def forward(self, number: Tensor, batch: Any) -> Tensor:
         (args, options), target, _ = self.reader.read(batch)
-        before = self.reader.preds(self.before(*args, **options))
+        stored = isinstance(self.before, StoredOutputs)
+        outputs = self.before.of(number, target) if stored else self.before(*args, **options)  # type: ignore[attr-defined]
+        before = self.reader.preds(outputs)
         classes = target if isinstance(target, Tensor) else None
         result: dict[str, tuple[Tensor, Tensor]] = {}
         for name, other in self.others.items():
@@ -140,7 +145,8 @@ class _SideBySide(nn.Module):
         columns = {column: sums_BK[:, k] for k, column in enumerate(self.names)}
         _check_values(columns, name)
         counts = counted_BP.sum(1)[order].astype(np.float64)
-        return OutputComparison(ids[order], counts, columns, values_BPK[..., 0][counted_BP])
+        changes = values_BPK[..., self.names.index(CHANGE)][counted_BP] if CHANGE in self.names else None
+        return OutputComparison(ids[order], counts, columns, values_BPK[..., 0][counted_BP], changes)
 
 
 def compare_outputs(

@@ -10,7 +10,7 @@ import numpy as np
 
 from assay._records import CellValue
 from assay.language.scoring import derived_value, exp_or_inf
-from assay.quantize.analysis.divergence import AGREES, ERROR, KL, LOSS_AFTER, LOSS_BEFORE, SIZE
+from assay.quantize.analysis.divergence import AGREES, CHANGE, ERROR, KL, LOSS_AFTER, LOSS_BEFORE, SIZE
 from assay.quantize.analysis.output_comparison import Floats, OutputComparison
 from assay.report import Distribution, Plot, Samples, Section, Table, Value
 from assay.report.inference import interval_of
@@ -19,7 +19,7 @@ from assay.report.measured_value import MeasuredValue
 AGREEMENT, LOSS_CHANGE, PREDICTIONS = "top-1 agreement", "loss change", "predictions"
 RELATIVE_ERROR = "relative squared error"
 _PERPLEXITY = {LOSS_BEFORE: "perplexity before", LOSS_AFTER: "perplexity after", LOSS_CHANGE: "perplexity ratio"}
-_QUANTILES = (0.5, 0.9, 0.99, 0.999)
+_QUANTILES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 
 
 def section(
@@ -33,7 +33,7 @@ def section(
     """What was measured as a section of a report, with `worst` samples, in words where `sample_text` gives them."""
     samples = _samples(outcome)
     values = [_with_interval(value, samples, confidence_level) for value in _values(outcome)]
-    tables = [_spread(outcome), _worst(outcome, worst, sample_text)]
+    tables = [*_spreads(outcome), _worst(outcome, worst, sample_text)]
     note = f"{int(outcome.counts.sum()):,} predictions of {len(outcome.ids):,} samples."
     if not (outcome.counts == 1).all():  # else a sample is a text, or this is no language model
         losses = [each for each in values if each.name in _PERPLEXITY]
@@ -96,15 +96,24 @@ def _with_interval(value: Value, samples: Samples, confidence_level: float) -> V
     return replace(value, lower=result.lower, upper=result.upper, confidence_level=confidence_level, note=note)
 
 
-def _spread(outcome: OutputComparison) -> Table:
+def _spreads(outcome: OutputComparison) -> list[Table]:
     """Quantiles over predictions: a mean may hide a few that went wrong."""
     what = KL if KL in outcome.columns else ERROR
-    result = outcome.by_prediction
-    levels = [quantile for quantile in _QUANTILES if len(result) * (1 - quantile) >= 1]
+    tables = [Table(f"{what} of single predictions", ("predictions", what), tuple(_quantiles(outcome.by_prediction)))]
+    if outcome.changes is not None and np.isfinite(outcome.changes).all():
+        root = math.sqrt(math.fsum(outcome.changes**2) / len(outcome.changes))
+        rows = (*_quantiles(outcome.changes), ("root mean square", root))
+        note = "The probability of the right class after, minus that before."
+        tables.append(Table(f"{CHANGE} of single predictions", ("predictions", CHANGE), rows, note=note))
+    return tables
+
+
+def _quantiles(numbers: Floats) -> list[tuple[str, float]]:
+    """The smallest, the quantiles that have a number below and above them, and the largest."""
+    levels = [quantile for quantile in _QUANTILES if len(numbers) * min(quantile, 1 - quantile) >= 1]
     with np.errstate(invalid="ignore"):  # between two infinities
-        rows = [(f"{100 * quantile:g} % are below", float(np.quantile(result, quantile))) for quantile in levels]
-    rows.append(("largest", float(result.max())))
-    return Table(f"{what} of single predictions", ("predictions", what), tuple(rows))
+        rows = [(f"{100 * quantile:g} % are below", float(np.quantile(numbers, quantile))) for quantile in levels]
+    return [("smallest", float(numbers.min())), *rows, ("largest", float(numbers.max()))]
 
 
 def _worst(outcome: OutputComparison, count: int, sample_text: Callable[[int], str] | None) -> Table:
