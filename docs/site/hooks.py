@@ -17,6 +17,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 sys.path.insert(0, str(Path(__file__).parent))
+import languages
 import metric_pages
 import pictures
 import reference
@@ -78,6 +79,20 @@ def on_page_content(content: str, **_: Any) -> str:
         return convert(html.unescape(match[2]), display="block" if match[1] == "div" else "inline")
 
     return re.sub(r'<(div|span) class="arithmatex">\\[\[(](.*?)\\[\])]</\1>', mathml, content, flags=re.DOTALL)
+
+
+def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> Any:
+    """The page in its language: the words of the theme, the navigation, and a switch to the other language."""
+    here = page.file.src_path
+    urls = {each.file.src_path: each.url for each in nav.pages}
+    config.theme["language"] = languages.language(here)
+    config.extra["alternate"] = languages.alternates(here, urls)
+    context["nav"] = languages.navigation(nav, here)
+    for neighbour in ("previous_page", "next_page"):
+        other = getattr(page, neighbour)
+        if other and languages.language(other.file.src_path) != languages.language(here):
+            setattr(page, neighbour, None)
+    return context
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
