@@ -19,11 +19,22 @@ import pytest
 import torch
 from differences import wrong_numbers
 
+from navigation import section
+
 ROOT = Path(__file__).parents[1]
-JOBS = ("metrics", "evaluation", "quantization", "devices", "audit")
 DOCS = ROOT / "docs"
-IN_CHINESE = ("overview.md", "quickstart.md", *(f"tutorials/{job}.md" for job in JOBS))
-CHINESE = {DOCS / "zh" / page: DOCS / page for page in IN_CHINESE} | {ROOT / "README.zh-CN.md": ROOT / "README.md"}
+GUIDES = ("Tutorials", "How-to", "I come from")
+"""The sections of the navigation whose pages are in Chinese, too."""
+ENGLISH_ONLY = {
+    *("audit_rules.md", "coverage.md", "differences.md", "meshes.md", "migrate.md", "wrong_numbers_elsewhere.md")
+}
+"""Pages of these sections that programs write."""
+
+
+GUIDES_ELSEWHERE = ("overview.md", "quickstart.md", "own_metrics.md", "extending.md")
+IN_CHINESE = {*GUIDES_ELSEWHERE, *(page for title in GUIDES for page in section(title))} - ENGLISH_ONLY
+CHINESE = {DOCS / "zh" / page: DOCS / page for page in sorted(IN_CHINESE)}
+CHINESE |= {ROOT / "README.zh-CN.md": ROOT / "README.md"}
 """Each page in Chinese with the one in English."""
 SECONDS = ("audit.md", "quantize_analysis.md")
 """Pages whose code takes seconds."""
@@ -32,6 +43,10 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 def blocks(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+
+
+def generated(page: Path) -> list[str]:
+    return re.findall(r"^<!-- .*? -->.*?^<!-- .*? -->", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
 
 
 def runs(page: Path) -> bool:
@@ -56,6 +71,14 @@ def test_examples_run_and_print_what_the_page_shows(page: Path) -> None:
         assert not output or printed.getvalue() == output
 
 
+def test_each_guide_has_a_page_in_chinese() -> None:
+    assert not [str(page) for page in CHINESE if not page.exists()], "translate it, or add it to ENGLISH_ONLY"
+    listed = (DOCS / "zh" / "english.md").read_text("utf-8")
+    assert not [page for page in ENGLISH_ONLY if f"](../{page})" not in listed]
+    others = {DOCS / "zh" / "english.md", *CHINESE}
+    assert {*(DOCS / "zh").rglob("*.md")} <= others
+
+
 @pytest.mark.parametrize("page", CHINESE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_chinese_pages_have_the_headings_and_the_code_of_the_english_ones(page: Path) -> None:
     def outline(page: Path) -> list[str]:
@@ -66,6 +89,7 @@ def test_chinese_pages_have_the_headings_and_the_code_of_the_english_ones(page: 
 
     assert outline(page) == outline(CHINESE[page])
     assert code(page) == code(CHINESE[page])
+    assert generated(page) == ([] if page.name == "README.zh-CN.md" else generated(CHINESE[page]))
 
 
 @pytest.mark.parametrize("page", CHINESE, ids=lambda page: str(page.relative_to(ROOT)))
@@ -74,7 +98,7 @@ def test_chinese_pages_have_the_links_and_the_figures_of_the_english_ones(page: 
     in_chinese = {english: chinese for chinese, english in CHINESE.items()}
 
     def targets(page: Path) -> set[Path]:
-        links = re.findall(r"\]\(([^)#:]+)[^)]*\)", without_code(page))
+        links = re.findall(r"\]\((?!\w+://)([^)#]+)[^)]*\)", without_code(page))
         return {page.parent.joinpath(link).resolve() for link in links}
 
     def figures(page: Path) -> list[str]:

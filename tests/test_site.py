@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 import runpy
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 import yaml
@@ -16,12 +16,15 @@ import assay.metrics
 from assay.metrics.catalogue import public_metrics
 from assay.metrics.documentation import sections
 from assay.metrics.parsing import SHORT
+from navigation import navigation
+from navigation import pages as navigation_pages
 from pages import Page
 from thinning import TURNS, one_of_each
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = runpy.run_path(str(ROOT / "docs" / "site" / "reference.py"))
 METRIC_PAGES = runpy.run_path(str(ROOT / "docs" / "site" / "metric_pages.py"))
+LANGUAGES = runpy.run_path(str(ROOT / "docs" / "site" / "languages.py"))
 PICTURES = str(ROOT / "docs" / "site" / "pictures.py")
 picture = runpy.run_path(PICTURES)["picture"]
 WITHOUT_PICTURE = {
@@ -45,13 +48,13 @@ GENERATED = {"index.md", "index.zh-CN.md", "changelog.md", "contributing.md", "c
 """What `docs/site/hooks.py` makes beside the reference."""
 
 
-def entries(nav: Any) -> Iterator[str]:
-    """The pages of a navigation, however deep."""
-    if isinstance(nav, str):
-        yield nav
-        return
-    for each in nav.values() if isinstance(nav, dict) else nav:
-        yield from entries(each)
+class Entry(NamedTuple):
+    """An entry of a navigation, as mkdocs has it."""
+
+    title: str
+    children: Sequence[Entry] = ()
+    items: Sequence[Entry] = ()
+    homepage: Entry | None = None
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +68,7 @@ def metric_page(name: str) -> str:
 
 
 def test_the_navigation_has_every_page_once() -> None:
-    nav = list(entries(yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]))
+    nav = [*navigation_pages(navigation())]
     written = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     assert sorted(nav) == sorted({*nav})
     assert {*nav} - {"Reference"} == written | GENERATED, "add the page to `nav` in mkdocs.yml"
@@ -84,8 +87,8 @@ def test_every_public_name_is_in_the_reference(reference: dict[str, str]) -> Non
 
 
 def test_the_navigation_of_the_reference_has_all_of_its_pages(reference: dict[str, str]) -> None:
-    pages = [*reference, METRIC_PAGES["INDEX"]]
-    assert sorted(entries(REFERENCE["navigation"](pages))) == sorted(pages)
+    listed = [*reference, METRIC_PAGES["INDEX"]]
+    assert sorted(navigation_pages(REFERENCE["navigation"](listed))) == sorted(listed)
 
 
 def test_drop_in_names_have_what_counts_them_and_links_to_differences(reference: dict[str, str]) -> None:
@@ -263,3 +266,23 @@ def test_search_of_pages_that_are_files_loads_nothing_from_the_network() -> None
     # the plugin leaves out its own script, which is elsewhere, if the name of one of ours has this word
     assert [script for script in config["extra"]["polyfills"] if "iframe-worker" in script] == ["site/iframe-worker.js"]
     assert (ROOT / "docs" / "site" / "iframe-worker.js").exists()
+
+
+def test_each_page_has_a_switch_to_the_same_page_in_the_other_language() -> None:
+    urls = {page: page.replace(".md", ".html") for page in navigation_pages(navigation())}
+    for page in ("score.md", "zh/score.md"):
+        switch = {each["lang"]: each["link"] for each in LANGUAGES["alternates"](page, urls)}
+        assert switch == {"en": "score.html", "zh": "zh/score.html"}
+    switch = {each["lang"]: each["link"] for each in LANGUAGES["alternates"]("coverage.md", urls)}
+    assert switch == {"en": "coverage.html", "zh": "index.zh-CN.html"}
+
+
+def test_pages_show_the_navigation_of_their_language() -> None:
+    home = Entry("Home")
+    chinese = Entry(LANGUAGES["CHINESE"], [Entry("首页"), Entry("概览")])
+    whole = Entry("", [], [home, Entry("How-to"), chinese], home)
+    assert [each.title for each in LANGUAGES["navigation"](whole, "score.md").items] == ["Home", "How-to"]
+    shown = LANGUAGES["navigation"](whole, "zh/score.md")
+    assert [each.title for each in shown.items] == ["首页", "概览"]
+    assert shown.homepage.title == "首页"
+    assert LANGUAGES["CHINESE"] in [title for entry in navigation() if isinstance(entry, dict) for title in entry]
