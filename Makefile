@@ -172,4 +172,4 @@ $(STAMPS)/torch-$(TORCH): $(STAMPS)/test
 	@touch $@
 
 clean:
-	rm -rf $(VENV) assay-demo dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) assay-demo build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

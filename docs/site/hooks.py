@@ -17,6 +17,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 sys.path.insert(0, str(Path(__file__).parent))
+import gallery
 import languages
 import metric_pages
 import pictures
@@ -44,10 +45,12 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the reference, the catalogue, files of the root, and one page for each file of the repository with a link."""
+    """Add the reference, the catalogue, the gallery, files of the root, and a page for each linked file elsewhere."""
     texts = {page: _from_root((ROOT / name).read_text("utf-8")) for name, page in PAGES.items()}
     picture = cache(pictures.picture)
     texts |= reference.pages() | {"catalogue.md": reference.catalogue_page(picture)} | metric_pages.pages(picture)
+    reports = gallery.built()
+    texts |= gallery.pages(each.name for each in reports)
     written = {page.src_path: page.content_string for page in files.documentation_pages()}
     for name, text in (written | texts).items():
         for link in OUTSIDE.findall(text):
@@ -56,6 +59,8 @@ def on_files(files: Any, config: Any) -> Any:
     for name, text in texts.items():
         files.append(File.generated(config, name, content=text))
     files.append(File.generated(config, "site/inks.css", content=_inks()))
+    for report in reports:
+        files.append(File.generated(config, f"gallery/reports/{report.name}", abs_src_path=str(report)))
     return files
 
 
@@ -84,7 +89,7 @@ def on_page_content(content: str, **_: Any) -> str:
 def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> Any:
     """The page in its language: the words of the theme, the navigation, and a switch to the other language."""
     here = page.file.src_path
-    urls = {each.file.src_path: each.url for each in nav.pages}
+    urls = {each.file.src_path: each.url for each in [*nav.pages, page]}  # a page of a metric is not in `nav`
     config.theme["language"] = languages.language(here)
     config.extra["alternate"] = languages.alternates(here, urls)
     context["nav"] = languages.navigation(nav, here)

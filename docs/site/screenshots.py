@@ -19,6 +19,11 @@ SCHEMES = {"report.png": 1, "report-dark.png": 0}
 SIZE = "1200,1300"
 
 
+def browser() -> str | None:
+    """The program of Chromium, or None."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
 def take(browser: str, page: Path, scheme: int, path: Path) -> None:
     """Write the upper part of a page as a PNG of 256 colours."""
     with tempfile.TemporaryDirectory() as folder:
@@ -31,8 +36,8 @@ def take(browser: str, page: Path, scheme: int, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if browser is None:
+    program = browser()
+    if program is None:
         sys.exit("screenshots.py: got no Chromium, expected chromium or google-chrome on PATH. Install it.")
     for name, scheme in SCHEMES.items():
-        take(browser, Path(sys.argv[1]), scheme, IMAGES / name)
+        take(program, Path(sys.argv[1]), scheme, IMAGES / name)

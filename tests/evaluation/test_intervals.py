@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 from assay import AUROC, Accuracy, F1Score, MeanSquaredError, R2Score
 from assay.errors import ConfigError
 from assay.evaluation import evaluate
-from assay.metrics import LogLoss, MatthewsCorrCoef, Mean, PearsonCorrCoef, Recall
+from assay.metrics import LogLoss, MatthewsCorrCoef, Mean, PearsonCorrCoef, Recall, RecallAtFixedPrecision
 from assay.stats.sampling import groups_of
 from thinning import every_third
 
@@ -189,3 +189,17 @@ def test_options_that_cannot_be_are_told(more):
     (name,) = more
     with pytest.raises(ConfigError, match=f"^{name}: got {more[name]!r}, expected "):
         values(TensorDataset(SCORES, Y), **more)
+
+
+def test_the_interval_of_a_part_of_a_value_ends_where_that_part_does():
+    """A recall near 1, whose replicates are skewed: its interval went up to 1.01."""
+    generator = torch.Generator().manual_seed(3)
+    target = torch.arange(300) % 3 // 2
+    scores = (torch.randn(300, generator=generator) + 4.5 * target - 1.5).sigmoid()
+    metric = {"point": RecallAtFixedPrecision(min_precision=0.95)}
+    report = evaluate(torch.nn.Identity(), TensorDataset(scores, target), metric, device="cpu", progress=False)
+    recall, threshold = report.sections[0].values
+    assert recall.name == "point value"
+    assert 0.9 < recall.lower < recall.value < 1
+    assert recall.upper == 1
+    assert threshold.lower < threshold.value < threshold.upper

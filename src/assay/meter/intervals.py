@@ -334,8 +334,12 @@ def bootstrap(
 
 def range_of(name: str, metrics: Mapping[str, Metric]) -> tuple[float, float]:
     """The range of a number by its name: that of a metric, or of a part of its value, `"name part"`."""
-    own = metrics.get(name) or next((each for whole, each in metrics.items() if name.startswith(f"{whole} ")), None)
-    return ANY_NUMBER if own is None else own.value_range
+    if name in metrics:
+        return metrics[name].value_range
+    whole = next((each for each in metrics if name.startswith(f"{each} ")), None)
+    if whole is None:
+        return ANY_NUMBER
+    return metrics[whole].part_ranges.get(name.removeprefix(f"{whole} "), metrics[whole].value_range)
 
 
 def scale_of(name: str, metrics: Mapping[str, Metric]) -> str:

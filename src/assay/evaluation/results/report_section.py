@@ -17,7 +17,7 @@ from assay.evaluation.results.missing_intervals import MissingInterval, missing_
 from assay.evaluation.results.provenance import counts_of
 from assay.evaluation.results.report_values import IntervalSources, rest_of, values_of
 from assay.meter import Meter
-from assay.meter.intervals import intervals_or_reasons
+from assay.meter.intervals import intervals_or_reasons, range_of
 from assay.meter.replicates import ConfidenceInterval
 from assay.meter.resample import READ_ELEMENTS
 from assay.metrics.base import Metric
@@ -109,7 +109,7 @@ def _values(
     """Values with their intervals; those without one are added to `missing`."""
     values = []
     for name, number in values_of(results, metrics, rows, signatures):
-        value = sources.with_interval(number, metrics[name].value_range)
+        value = sources.with_interval(number, range_of(number.name, metrics))
         if reason := sources.refusal(value, name, metrics[name]):
             missing.append(MissingInterval(value.name, reason, slice_name))
         values.append(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import vector
+from assay.metrics.base import SHARE, vector
 from assay.metrics.classification.ranking import RankingMetric, Rankings, first_number, roc_points
 from assay.tally.scores import curves
 from assay.tally.scores.curves import Array, Ranking
@@ -44,6 +44,7 @@ class OperatingPointMetric(RankingMetric):
     """
 
     higher_is_better = True
+    part_ranges: ClassVar[Mapping[str, tuple[float, float]]] = {"value": SHARE}
 
     @property
     def minimum(self) -> float:
