@@ -239,7 +239,8 @@ class Partial:
         self.record.check_complete()
         self.check_rows()
         if self._is_of_files and (missed := coverage_of(self).missed):
-            got = f"counts of {self.meter.rows:,} rows, {abs(missed):,} {'fewer' if missed > 0 else 'more'} than fragments"
+            apart = f"{abs(missed):,} {'fewer' if missed > 0 else 'more'}"
+            got = f"counts of {self.meter.rows:,} rows, {apart} than fragments"
             raise StateError(describe("report", got, "each row of the fragments once", COUNT_AGAIN))
         with reading_counts(self._is_of_files):
             report = table_report(self, table)
