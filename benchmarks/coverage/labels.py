@@ -73,6 +73,8 @@ def averages(classes: int) -> dict[str, LabelMetric]:
         **{f"{name}, macro": metric for name, metric in macro.items()},
         "Specificity, macro": m.Specificity(average="macro", **of),
         "F1Score, weighted": m.F1Score(average="weighted", **of),
+        "JaccardIndex, micro": m.JaccardIndex(average="micro", **of),
+        "Specificity, micro": m.Specificity(average="micro", **of),
         "FBetaScore, macro, beta = 2": m.FBetaScore(beta=2, average="macro", **of),
         "BalancedAccuracy": m.BalancedAccuracy(**of),
         "CohenKappa": m.CohenKappa(**of),

@@ -16,11 +16,12 @@ from assay import score
 from assay.meter import Meter
 from assay.meter.intervals import bootstrap
 from assay.metrics.base import Metric
-from assay.report import Samples, Section, Value
+from assay.report import Samples, Section, Value, controlled
 from assay.report.inference import interval_of
 from assay.report.measured_value import MeasuredValue
 from assay.stats.intervals import Array
 from assay.stats.sampling import groups_of
+from benchmarks.coverage.gate_reports import mean_report
 from benchmarks.coverage.rows import SIZES, Found, Random, Row
 from benchmarks.coverage.scores import area, normal_scores
 
@@ -195,7 +196,7 @@ def resampled_rows() -> Iterator[Row]:
 
     def make() -> dict[str, Metric]:
         return {
-            "AUROC, macro, resampled": m.AUROC(num_classes=4, logits=True),
+            "AveragePrecision, macro, resampled": m.AveragePrecision(num_classes=4, logits=True),
             "LogLoss": m.LogLoss(num_classes=4, logits=True),
         }
 
@@ -205,6 +206,26 @@ def resampled_rows() -> Iterator[Row]:
     yield Row("4 classes, resampled", partial(of_groups, make, scores_of_classes), truth, (100,), 20)
 
 
+def controlled_mean(yes_or_no: bool, random: Random, n: int) -> Found:
+    """A model that was measured on a random tenth of the samples of the baseline."""
+    hard = random.random(10 * n)
+    new = random.random(10 * n) < 0.9 - 0.4 * hard if yes_or_no else hard * random.exponential(size=10 * n)
+    old = random.random(10 * n) < 0.9 - 0.5 * hard if yes_or_no else hard * random.exponential(size=10 * n)
+    baseline = mean_report(old.astype(float) if not yes_or_no else old)
+    value = controlled(mean_report(new[:n]), "x", baseline)
+    return {CONTROLLED: None if value.lower is None or value.upper is None else (value.lower, value.upper)}
+
+
+CONTROLLED = "a mean, controlled by a baseline"
+
+
+def adjusted_rows() -> Iterator[Row]:
+    draw = partial(controlled_mean, True)
+    yield Row("yes or no, n of 10 n samples of the baseline", draw, {CONTROLLED: 0.7}, (100, 1_000), 4)
+    draw = partial(controlled_mean, False)
+    yield Row("losses with a long tail, likewise", draw, {CONTROLLED: 0.5}, (100, 1_000), 4)
+
+
 def rows() -> Iterator[Row]:
-    for each in (mean_rows, weighted_rows, clustered_rows, sliced_rows, resampled_rows):
+    for each in (mean_rows, weighted_rows, adjusted_rows, clustered_rows, sliced_rows, resampled_rows):
         yield from each()

@@ -64,6 +64,27 @@ def score_rows() -> Iterator[Row]:
         yield Row(about, partial(of_meter, meter, partial(normal_scores, *scores)), truth, sizes, 4)
 
 
+def of_classes(shares: tuple[float, ...], random: Random, size: int) -> tuple[Array, ...]:
+    """Logits of classes, and the class of each sample."""
+    target = random.choice(len(shares), size, p=shares)
+    return 1.4 * np.eye(len(shares))[target] + random.normal(size=(size, len(shares))), target
+
+
+def class_rows() -> Iterator[Row]:
+    for shares in ((0.25, 0.25, 0.25, 0.25), (0.4, 0.3, 0.2, 0.1), (0.85, 0.05, 0.05, 0.05)):
+        kinds = {a: m.AUROC(average=a, num_classes=len(shares), logits=True) for a in ("macro", "weighted")}  # type: ignore[arg-type]
+        meter = Meter(**kinds)
+        meter.update(*(torch.from_numpy(each) for each in of_classes(shares, np.random.default_rng(1), 1_000_000)))
+        truth = {f"AUROC, {name}": float(value) for name, value in meter.compute().items()}
+
+        def draw(random: Random, size: int, meter: Meter = meter, shares: tuple[float, ...] = shares) -> Found:
+            found = of_meter(meter, partial(of_classes, shares), random, size)
+            return {f"AUROC, {name}": ends for name, ends in found.items()}
+
+        about = f"classes of {', '.join(f'{share:g}' for share in shares)}"
+        yield Row(about, draw, truth, SIZES[1:3], 8)
+
+
 def calibrated(gap: float, random: Random, size: int) -> tuple[Array, ...]:
     p = random.random(size)
     return p, (random.random(size) < np.clip(p + gap * np.sin(6 * p), 0, 1)).astype(int)
@@ -215,5 +236,5 @@ def event_rows() -> Iterator[Row]:
 
 
 def rows() -> Iterator[Row]:
-    for each in (score_rows, calibration_rows, correlation_rows, quantile_rows, retrieval_rows, event_rows):
+    for each in (score_rows, class_rows, calibration_rows, correlation_rows, quantile_rows, retrieval_rows, event_rows):
         yield from each()

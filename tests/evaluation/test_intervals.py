@@ -10,7 +10,15 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 from assay import AUROC, Accuracy, F1Score, MeanSquaredError, R2Score
 from assay.errors import ConfigError
 from assay.evaluation import evaluate
-from assay.metrics import LogLoss, MatthewsCorrCoef, Mean, PearsonCorrCoef, Recall, RecallAtFixedPrecision
+from assay.metrics import (
+    LogLoss,
+    MatthewsCorrCoef,
+    Mean,
+    MeanAbsoluteError,
+    PearsonCorrCoef,
+    Recall,
+    RecallAtFixedPrecision,
+)
 from assay.stats.sampling import groups_of
 from thinning import every_third
 
@@ -137,6 +145,16 @@ def test_weighted_samples_have_intervals_that_know_the_weights():
 def test_few_samples_or_a_high_level_are_no_error(count, confidence_level):
     for each in values(TensorDataset(SCORES[:count], Y[:count]), confidence_level=confidence_level).values():
         assert each.lower is None or each.lower <= each.value <= each.upper
+
+
+def test_a_value_says_that_its_interval_is_of_few_samples_of_a_kind():
+    """Also of a mean that nothing but its samples show: of a long tail, the end that is not trusted."""
+    right = (torch.arange(40) < 38).float()
+    found = values(TensorDataset(torch.stack([1 - right, right], 1), torch.ones(40, dtype=torch.int64)))["acc"]
+    assert found.note == "Wilson's interval; fewer than 5 of one kind: it may hold the true value less often"
+    errors = torch.where(torch.arange(40) == 7, 100.0, torch.rand(40, generator=GENERATOR))
+    (loss,) = values(TensorDataset(errors, torch.zeros(40)), MeanAbsoluteError()).values()
+    assert loss.note.endswith("few samples for such a long tail: the upper end may miss more often")
 
 
 def test_slices_have_intervals_too():

@@ -17,7 +17,9 @@ from assay.metrics import (
     AUROC,
     Accuracy,
     AveragePrecision,
+    BalancedAccuracy,
     CalibrationError,
+    CohenKappa,
     CriticalSuccessIndex,
     DiceScore,
     ExactMatch,
@@ -26,6 +28,7 @@ from assay.metrics import (
     HammingDistance,
     JaccardIndex,
     KendallRankCorrCoef,
+    MatthewsCorrCoef,
     MedianAbsoluteError,
     NegativePredictiveValue,
     PearsonCorrCoef,
@@ -40,6 +43,7 @@ from assay.stats.intervals import (
     area_interval,
     clopper_pearson,
     delong_error,
+    few_of_a_kind,
     fisher_z,
     on_logit_scale,
     order_statistics,
@@ -383,3 +387,26 @@ def test_values_that_cannot_be_have_no_interval():
     meter = Meter(Accuracy(num_classes=CLASSES))
     meter.update(torch.tensor([1, 2, 9]), torch.tensor([1, 2, 3]))
     assert closed_forms(meter) == {}
+
+
+@pytest.mark.parametrize(("wrong", "cautions"), [(4, True), (5, False), (55, False), (56, True)])
+def test_an_interval_of_few_samples_of_a_kind_has_a_caution(wrong, cautions):
+    target = torch.ones(60, dtype=torch.int64)
+    preds = torch.where(torch.arange(60) < wrong, 0, 1)
+    metrics = {"acc": Accuracy(), "hamming": HammingDistance(), "recall": Recall(), "f1": F1Score()}
+    meter = Meter(**metrics)
+    meter.update(preds, target)
+    for name, found in closed_forms(meter).items():
+        assert (found.caution != "") == cautions, name
+        assert found.caution in ("", few_of_a_kind(0, 60))
+
+
+@pytest.mark.parametrize(("wrong", "cautions"), [(9, True), (10, False)])
+def test_an_average_over_classes_with_few_mistakes_has_a_caution(wrong, cautions):
+    target = torch.arange(90) % 3
+    preds = torch.where(torch.arange(90) < wrong, (target + 1) % 3, target)
+    metrics = (F1Score, BalancedAccuracy, CohenKappa, MatthewsCorrCoef)
+    meter = Meter(**{kind.__name__: kind(num_classes=3) for kind in metrics})
+    meter.update(preds, target)
+    found = closed_forms(meter)
+    assert [each.caution != "" for each in found.values()] == [cautions] * 4

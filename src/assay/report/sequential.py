@@ -100,7 +100,10 @@ class SequentialIntervals:
         if not measured.has_terms():
             return f"{name} is no mean over kept samples, and of others none is known that holds at any number of looks"
         if are_clustered(measured):
-            return "samples are in clusters, and none is known for these that holds at any number of looks"
+            return (
+                "samples are in clusters, some of which may be incomplete yet, and of unknown largest size: no interval "
+                "of these is known that holds at any number of looks"
+            )
         return f"{name} is a function of a mean without bounds" if measured.value.scale else ""
 
     def _bounded(self, measured: MeasuredValue) -> tuple[float, float, Array] | str:
