@@ -229,6 +229,20 @@ def looked_rise(random: Random, n: int) -> Arrays:
     return np.clip(before + 0.001 * random.normal(size=n), 0, 1) + (random.random(n) < 0.02), before
 
 
+def looked_clusters(random: Random, clusters: int) -> bool:
+    """Whether a true drop passes at one of 20 looks at up to so many clusters, which come one after another."""
+    codes = codes_of(clusters, "uneven", random)
+    which = shared(codes, lambda n: random.choice(3, n, p=[0.07, 0.05, 0.88]), random)
+    before, after = (which == 0) | (which == 2), which > 0
+    baseline = mean_report(before, codes)
+    for count in range(clusters // LOOKS, clusters + 1, clusters // LOOKS):
+        seen = codes < count
+        report = mean_report(after[seen], codes[seen])
+        if gate(report, {"max-drop": {"x": 0.02 - HAIR}}, baseline, sequential=True).outcome == "pass":
+            return True
+    return False
+
+
 def sequential_rules() -> Iterator[Rule]:
     sizes = (100, 1_000)
     for p in (0.5, 0.95):
@@ -236,6 +250,8 @@ def sequential_rules() -> Iterator[Rule]:
         yield Rule("--min, --sequential", f"accuracy of {p:g}, 20 looks", passes, sizes, 8)
     passes = partial(looked, "max-drop", 0.02 - HAIR, 0.0, looked_drop)
     yield Rule("--max-drop, --sequential", "accuracy, a drop of 0.02, 20 looks", passes, sizes, 8)
+    about = "accuracy, n uneven clusters, a drop of 0.02, 20 looks"
+    yield Rule("--max-drop, --sequential, --cluster", about, looked_clusters, (100,), 8)
     draw, truth = NUMBERS["1 % are 1, others 0.1 at most"]
     passes = partial(looked, "max", truth - HAIR, 1.0, lambda random, n: (draw(random, n), None))
     yield Rule("--max, --sequential, --range", "mean, 1 % are 1, others 0.1 at most, 20 looks", passes, sizes, 8)

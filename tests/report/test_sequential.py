@@ -7,6 +7,7 @@ import pytest
 
 from assay.errors import ConfigError
 from assay.report import Gate, Report, Samples, Section, Slice, Value, gate
+from assay.report.stopping import StopWhen
 from assay.stats.betting import betting_interval
 
 
@@ -59,10 +60,32 @@ def test_numbers_take_their_range():
     assert (found.lower, found.upper) == betting_interval(values - values[::-1], -4, 4)
 
 
+def test_clusters_are_the_observations_of_a_change():
+    """Three copies of each sample as a cluster say as much as one each; the baseline knows which clusters are whole."""
+    random = np.random.default_rng(6)
+    before, after = random.random(80) < 0.7, random.random(80) < 0.8
+    codes, copies = np.repeat(np.arange(80), 3), {"cluster": "passage"}
+    baseline = run(np.repeat(before, 3), clusters=codes, **copies)
+    half = slice(0, 121)  # of the last cluster one sample is there
+    found = check(run(np.repeat(after, 3)[half], clusters=codes[half], **copies), "max-drop", 0.5, baseline)
+    expected = betting_interval(after[:40].astype(float) - before[:40], -1, 1)
+    assert (found.lower, found.upper) == pytest.approx(expected)
+    mixed = np.arange(240) % 3 < 2
+    ids = np.flatnonzero(mixed)
+    mixed = run(np.repeat(after, 3)[ids], ids, clusters=codes[ids], **copies)
+    assert "80 clusters are incomplete" in check(mixed, "max-drop", 0.5, baseline).reason
+    alone = run(np.repeat(after, 3)[half])
+    assert "one side only" in check(alone, "max-drop", 0.5, baseline).reason
+    others = run(np.repeat(after, 3)[half], clusters=codes[half] + 100, **copies)
+    assert "in other clusters" in check(others, "max-drop", 0.5, baseline).reason
+
+
 def test_what_has_no_such_interval_is_refused_by_name():
     right = np.random.default_rng(5).random(60) < 0.8
     clustered = run(right, clusters=np.arange(60) // 3, cluster="passage")
-    assert "clusters" in check(clustered, "min", 0.1).reason
+    assert "bound the change against a baseline" in check(clustered, "min", 0.1).reason
+    with pytest.raises(ConfigError, match="stop_when: got samples in clusters"):
+        StopWhen({"min": {"x": 0.1}}).outcome(clustered)
     stored = Report("run", [Section("test", [Value("x", 0.9, 0.8, 0.95, confidence_level=0.95, count=100)])])
     assert "no mean over kept samples" in check(stored, "min", 0.1).reason
     others = run(right[:40], np.arange(40) + 30)

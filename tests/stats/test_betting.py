@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from assay.stats import betting
-from assay.stats.betting import FRACTIONS, betting_interval, log_wealth
+from assay.stats.betting import FRACTIONS, betting_interval, clustered_betting_interval, log_wealth
 
 
 def wealth(samples: list[Fraction], low: Fraction, bound: Fraction) -> float:
@@ -64,3 +64,24 @@ def test_twenty_looks_miss_no_more_often_than_the_level() -> None:
         ]
         missed += any(not lower <= 0.9 <= upper for lower, upper in ends)
     assert missed <= 5
+
+
+def test_clusters_of_one_sample_are_samples_and_small_ones_bet_less():
+    values = np.random.default_rng(8).random(60)
+    ones = np.ones(60)
+    assert clustered_betting_interval(values, ones, 1, 0.0, 1.0) == pytest.approx(betting_interval(values, 0.0, 1.0))
+    wider = clustered_betting_interval(values, ones, 5, 0.0, 1.0)  # a cluster of five may come yet
+    assert wider[0] < betting_interval(values, 0.0, 1.0)[0]
+    assert wider[1] > betting_interval(values, 0.0, 1.0)[1]
+    assert clustered_betting_interval(np.zeros(0), np.zeros(0), 5, -1.0, 1.0) == (-1.0, 1.0)
+
+
+def test_bets_on_clusters_rarely_win_against_the_truth():
+    """Of clusters of 1 to 9 samples that are all right or all wrong, at each of 40 looks."""
+    random, missed = np.random.default_rng(9), 0
+    for _ in range(200):
+        sizes = random.integers(1, 10, 40)
+        sums = sizes * (random.random(40) < 0.7)
+        ends = [clustered_betting_interval(sums[:n] * 1.0, sizes[:n] * 1.0, 9, 0.0, 1.0) for n in range(4, 41, 6)]
+        missed += any(lower > 0.7 or upper < 0.7 for lower, upper in ends)
+    assert missed <= 15

@@ -11,17 +11,21 @@ import numpy as np
 
 from assay.errors import ConfigError, describe
 from assay.report.aligned_chunks import are_in_order
-from assay.report.clusters import are_clustered
+from assay.report.clusters import ClusterCodes, are_clustered
 from assay.report.evidence import Evidence, shares_of
 from assay.report.measured_value import MeasuredValue
 from assay.report.packed_array import Array
 from assay.report.samples import Samples, align, is_known_to_be_the_same
-from assay.stats.betting import betting_interval
+from assay.stats.betting import betting_interval, clustered_betting_interval
 
 Ranges: TypeAlias = Mapping[str, tuple[float, float]]
 """By the names of metrics, the least and the largest number that a sample can contribute."""
 
 METHOD = "betting interval, at any number of looks"
+OF_CLUSTERS = (
+    "samples are in clusters, the largest of which must be known before any is seen: bound the change against a "
+    "baseline that has all samples"
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,8 @@ class SequentialIntervals:
         """The interval of one value, or why it has none."""
         if why := self._why_not(measured):
             return Evidence(note=why)
+        if are_clustered(measured):
+            return Evidence(note=OF_CLUSTERS)
         if (share := measured.share()) is not None:
             yes, among = share
             if not among.any():
@@ -76,7 +82,14 @@ class SequentialIntervals:
             return Evidence(note=pairs)
         low, high, first, second = pairs
         least, most = sorted((a.factor * low, a.factor * high))
-        ends = betting_interval(second - a.factor * first, low - most, high - least, self.confidence_level)
+        bounds = low - most, high - least, self.confidence_level
+        if are_clustered(a) or are_clustered(b):
+            clusters = _whole_clusters(a, same[1], second - a.factor * first)
+            if isinstance(clusters, str):
+                return Evidence(note=clusters)
+            ends = clustered_betting_interval(*clusters, *bounds)
+        else:
+            ends = betting_interval(second - a.factor * first, *bounds)
         samples = [each.samples for each in same if each.samples is not None]
         note = "" if is_known_to_be_the_same(*samples) else "paired by ids alone: no targets, no name of the data"
         return Evidence(*ends, method=METHOD, paired=True, note=note)
@@ -99,11 +112,6 @@ class SequentialIntervals:
         name = measured.value.name
         if not measured.has_terms():
             return f"{name} is no mean over kept samples, and of others none is known that holds at any number of looks"
-        if are_clustered(measured):
-            return (
-                "samples are in clusters, some of which may be incomplete yet, and of unknown largest size: no interval "
-                "of these is known that holds at any number of looks"
-            )
         return f"{name} is a function of a mean without bounds" if measured.value.scale else ""
 
     def _bounded(self, measured: MeasuredValue) -> tuple[float, float, Array] | str:
@@ -120,6 +128,27 @@ class SequentialIntervals:
         if not (low <= terms.min() and terms.max() <= high):
             return f"samples of {name} are beyond the range from {low:g} to {high:g} that was given"
         return low, high, terms
+
+
+def _whole_clusters(all_samples: MeasuredValue, so_far: MeasuredValue, terms: Array) -> tuple[Array, Array, int] | str:
+    """The sums of terms over whole clusters, their sizes and the largest one; or why they are not known.
+
+    Which clusters are whole is known by the baseline, which has all samples.
+    """
+    if not (are_clustered(all_samples) and are_clustered(so_far)):
+        return "clusters are known of one side only: evaluate both with the same cluster="
+    if so_far.value.denominator:
+        return f"{so_far.value.name} is a quotient, of which none is known for clusters at any number of looks"
+    every, present = ClusterCodes.of(all_samples), ClusterCodes.of(so_far)
+    places = np.minimum(np.searchsorted(every.numbers, present.numbers), len(every.numbers) - 1)
+    if not np.array_equal(every.numbers[places], present.numbers):
+        return f"samples are in other clusters in the two ({every}, {present})"
+    known = np.bincount(every.codes)
+    sizes = np.bincount(present.codes)
+    is_whole = sizes == known[places]
+    if (~is_whole).sum() > 1:
+        return f"{int((~is_whole).sum()):,} clusters are incomplete: measure all samples of a cluster one after another"
+    return present.sums([terms])[is_whole], sizes[is_whole].astype(np.float64), int(known.max())
 
 
 def on_the_same_samples(a: MeasuredValue, b: MeasuredValue) -> tuple[MeasuredValue, MeasuredValue] | str:

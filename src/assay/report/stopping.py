@@ -58,6 +58,10 @@ class StopWhen:
         Raises:
             ConfigError: no number of samples decides a rule: a metric is missing, or has no such interval.
         """
+        if any(section.samples is not None and section.samples.clusters is not None for section in report.sections):
+            got = "samples in clusters, which a random order of samples leaves incomplete"
+            do = "Leave cluster= or stop_when= out, or gate reports of whole clusters with --sequential"
+            raise ConfigError(describe("stop_when", got, "independent samples", do))
         found = gate(
             report,
             self.rules,

@@ -73,6 +73,47 @@ def betting_interval(
     return lower, upper
 
 
+def clustered_betting_interval(
+    sums: Array, sizes: Array, largest: float, low: float, high: float, confidence_level: float = 0.95
+) -> Ends:
+    """The same for bounded samples in clusters, which may depend on each other within a cluster.
+
+    The sum S over the n samples of a whole cluster is one observation: its bet against a mean of at most m wins
+    ``f (S - m n) / ((m - low) N)`` of the wealth, with the size N of the largest cluster, which must be known before
+    any is seen. The mean is that of all samples, ``E S / E n``.
+
+    Args:
+        sums: of whole clusters.
+        sizes: how many samples each has.
+        largest: the most that a cluster can have.
+        low: the least number that a sample can have.
+        high: the largest one.
+        confidence_level: between 0 and 1.
+
+    Example:
+        >>> sums = np.array([0.0] * 5 + [4.0] * 95)
+        >>> tuple(round(end, 3) for end in clustered_betting_interval(sums, np.full(100, 4.0), 4, 0.0, 1.0))
+        (0.838, 0.992)
+    """
+    lower = _lower_of_clusters(sums, sizes, largest, low, confidence_level)
+    upper = -_lower_of_clusters(-sums, sizes, largest, -high, confidence_level)
+    return max(low, lower), min(high, upper)
+
+
+def _lower_of_clusters(sums: Array, sizes: Array, largest: float, low: float, confidence_level: float) -> float:
+    wanted = math.log(2 / (1 - confidence_level))
+
+    def have_won(bound: float) -> bool:
+        if bound <= low:
+            return bool((sums > low * sizes).any())
+        odds = (sums - bound * sizes) / ((bound - low) * largest)
+        logs = np.log1p(FRACTIONS[:, None] * odds).sum(1)
+        return bool(np.logaddexp.reduce(logs) - math.log(len(FRACTIONS)) >= wanted)
+
+    total = float(sizes.sum())
+    return _last_where(have_won, low, float(sums.sum()) / total if total else low)
+
+
 def _lower_end(values: Array, counts: Array, low: float, confidence_level: float) -> float:
     wanted = math.log(2 / (1 - confidence_level))
     total = float(counts.sum())
