@@ -13,6 +13,7 @@ from scipy import stats
 
 import assay.metrics as m
 from assay import score
+from assay.errors import ConfigError
 from assay.meter import Meter
 from assay.meter.intervals import bootstrap
 from assay.metrics.base import Metric
@@ -211,8 +212,11 @@ def controlled_mean(yes_or_no: bool, random: Random, n: int) -> Found:
     hard = random.random(10 * n)
     new = random.random(10 * n) < 0.9 - 0.4 * hard if yes_or_no else hard * random.exponential(size=10 * n)
     old = random.random(10 * n) < 0.9 - 0.5 * hard if yes_or_no else hard * random.exponential(size=10 * n)
-    baseline = mean_report(old.astype(float) if not yes_or_no else old)
-    value = controlled(mean_report(new[:n]), "x", baseline)
+    baseline = mean_report(old)
+    try:
+        value = controlled(mean_report(new[:n]), "x", baseline)
+    except ConfigError:  # too few samples for how skewed they are
+        return {CONTROLLED: None}
     return {CONTROLLED: None if value.lower is None or value.upper is None else (value.lower, value.upper)}
 
 
