@@ -137,6 +137,17 @@ def test_a_part_whose_numbers_of_rows_are_no_counts_is_refused(table, tmp_path, 
         Partial.from_file(path)
 
 
+@pytest.mark.parametrize(("entry", "by"), [("fragments", 1), ("fragments", -1), ("filtered", 1)])
+def test_parts_whose_counts_are_of_other_rows_than_their_fragments_are_refused(table, entry, by):
+    about, tensors = unpacked(counted(table, "accuracy")[0].to_bytes(), "part")
+    about.pop("schema")
+    changed = {NAMES[0]: ROWS + by} if entry == "fragments" else by
+    part = Partial.from_bytes(packed({**about, entry: changed}, tensors))
+    expected = ROWS + (by if entry == "fragments" else -by)
+    with pytest.raises(StateError, match=rf"no rows give \({ROWS} rows, {expected} in the fragments\)"):
+        part.report()
+
+
 def test_sparse_tables_are_those_that_were_packed():
     """Integers of kept samples, which may be mostly 0, and tables of which every count is there come back as well."""
     rows = 1 << 13

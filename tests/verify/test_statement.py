@@ -100,6 +100,21 @@ def test_a_threshold_is_a_decimal_string_with_the_digits_of_the_value(measured):
     assert [each["threshold"] for each in statement["predicate"]["claims"]] == ["0.000000125"] * 2
 
 
+def test_a_proof_of_another_sample_or_place_does_not_hold(measured):
+    samples = measured[0].sections[0].samples
+    root, proof, other = root_of_samples(samples), prove_sample(samples, 3), prove_sample(samples, 4)
+    assert proof.holds(root)
+    assert not replace(proof, entry=other.entry).holds(root)
+    assert not replace(proof, path=other.path).holds(root)
+    assert not replace(proof, index=other.index).holds(root)
+    assert not replace(proof, path=proof.path[:-1]).holds(root)
+    assert not replace(proof, path=(*proof.path, proof.path[0])).holds(root)
+    one = Samples.pack(["a"], {"correct": [True]})
+    alone = prove_sample(one, "a")
+    assert alone.holds(root_of_samples(one))
+    assert not any(replace(alone, index=index).holds(root_of_samples(one)) for index in (-1, 1, 5))
+
+
 def test_each_sample_is_in_the_root(measured):
     report, path = measured
     samples = report.sections[0].samples

@@ -108,6 +108,17 @@ def _flip_all(section):
     node["values"] = packed(np.where(np.arange(ROWS) == 7, ~values.astype(bool), values.astype(bool)))
 
 
+def _other_dtype(section):
+    """Decisions as floats, of which one is another label: they add up to other counts all the same."""
+    node, values = _array(section, "decision")
+    node["decision"] = packed(np.where(np.arange(ROWS) == 7, (values + 1) % 3, values).astype(np.float64))
+
+
+def _half(section):
+    node, values = _array(section, "target")
+    node["target"] = packed(values + np.where(np.arange(ROWS) == 7, 0.5, 0.0))
+
+
 def _scale_column(section):
     index = next(k for k, each in enumerate(section["samples"]["columns"]) if each["name"] == "log loss")
     node, values = _array(section, "columns", index, "values")
@@ -139,6 +150,8 @@ BY_FILE = {
     "the lower end of Wilson's interval": _set(("values", 0, "lower"), None, lambda x: x + 0.015),
     "the upper end": _set(("values", 3, "upper"), None, lambda x: x - 0.001),
     "a decision": _flip("decision"),
+    "a decision among floats": _other_dtype,
+    "half a target": _half,
     "a target": _flip("target"),
     "a decision with its column": _flip_all,
     "a per-sample loss": _scale_column,

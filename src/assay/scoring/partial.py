@@ -238,11 +238,9 @@ class Partial:
         """
         self.record.check_complete()
         self.check_rows()
-        if self._is_of_files and (missed := coverage_of(self).missed):
-            apart = f"{abs(missed):,} {'fewer' if missed > 0 else 'more'}"
-            got = f"counts of {self.meter.rows:,} rows, {apart} than fragments"
-            raise StateError(describe("report", got, "each row of the fragments once", COUNT_AGAIN))
         with reading_counts(self._is_of_files):
+            if self._is_of_files and (missed := coverage_of(self).missed):
+                raise ValueError(f"{self.meter.rows:,} rows, {self.meter.rows + missed:,} in the fragments")
             report = table_report(self, table)
         return replace(report, origin=origin_of("merge", self.options, file_digests(None, self.record.contents)))
 
