@@ -46,7 +46,7 @@ test-regressions: $(STAMPS)/old-releases
 	ASSAY_OLD_RELEASES=$(OLD_RELEASES) $(BIN)/python -m pytest -q tests/regressions/test_releases.py
 
 test-integrations: $(STAMPS)/hosts
-	ASSAY_OLD_RELEASES=$(OLD_RELEASES) $(HOSTS)/bin/python -m pytest -q -n $(JOBS) tests/integrations tests/scoring tests/evaluation/test_streams_of_libraries.py tests/test_examples.py
+	ASSAY_OLD_RELEASES=$(OLD_RELEASES) $(HOSTS)/bin/python -m pytest -q -n $(JOBS) tests/integrations tests/scoring tests/evaluation/test_streams_of_libraries.py tests/cli/test_stable.py tests/test_examples.py
 
 test-cuda-build: $(STAMPS)/cuda-build
 	ASSAY_CUDA_BUILD=$(abspath $(CUDA_BUILD))/bin/python $(BIN)/python -m pytest -q tests/pretend/test_cuda_build.py
@@ -137,7 +137,7 @@ $(STAMPS)/backends: $(STAMPS)/test
 
 # They lie in an environment that sees the other one, so that nothing installed there changes.
 HOSTS := $(VENV)/hosts
-HEAVY := lm-eval mlflow-skinny wandb "ray[data]" duckdb polars webdataset
+HEAVY := lm-eval mlflow-skinny wandb "ray[data]" duckdb polars webdataset onnxruntime onnxscript
 
 $(STAMPS)/hosts: $(STAMPS)/test $(STAMPS)/old-releases
 	@echo "installing $(HEAVY)"

@@ -3,7 +3,8 @@
 `python -m benchmarks.examples_elsewhere --python OTHER/bin/python` runs each example twice. A report is verified by its
 file (`assay verify`), and compared with the one that the same example gave on the other side, as a second run.
 An example that does not run there, such as one whose packages need another torch, is named; what it gave here is
-verified there all the same. Exit code 1: a report is contradicted, an example does not run here, or there were no reports.
+verified there all the same. Exit code 1: a report is contradicted, an example does not run here, or there were no
+reports.
 """
 
 from __future__ import annotations

@@ -99,6 +99,23 @@ def test_an_onnx_file_is_run_by_onnx_runtime_where_it_is_installed(monkeypatch):
     assert torch.equal(program(torch.tensor([3.0]), b=torch.tensor([1.0])), torch.tensor([2.0]))
 
 
+def test_onnx_runtime_itself_is_compared_with_the_model(recwarn):
+    """Where ONNX Runtime and PyTorch's exporter are installed."""
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.GELU(), torch.nn.LayerNorm(32), torch.nn.Linear(32, 4))
+    sizes = {"dynamo": True, "dynamic_shapes": ({0: torch.export.Dim("batch")},), "verbose": False}
+    torch.onnx.export(model.eval(), (torch.randn(3, 8),), "net.onnx", **sizes)
+    samples, sound = torch.randn(40, 8), OnnxProgram("net.onnx")
+    (row,) = [each for each in check_stability(model, samples, against={"net.onnx": sound}).checks if "onnx" in each.what]
+    assert row.verdict in ("rounding", "same bits")
+    with torch.no_grad():
+        model[3].bias[1] += 0.3
+    (row,) = [each for each in check_stability(model, samples, against={"net.onnx": sound}).checks if "onnx" in each.what]
+    assert (row.verdict, row.cause) == ("depends", "net.onnx computes something else")
+
+
 def test_without_onnx_runtime_an_onnx_file_is_not_checked(monkeypatch):
     with open("net.onnx", "wb"):
         pass

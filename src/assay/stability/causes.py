@@ -84,7 +84,7 @@ def _of_random_numbers(seen: Observed) -> str:
         return ""
     if seen.place is not None and seen.place.is_random:
         return f"random numbers without a seed: {seen.place.name} {_in(seen.place.module)}"
-    others = [each for each in seen.drawn if each != "torch"]
+    others = [each for each in seen.drawn if each != "torch" or seen.place is None]
     return f"random numbers without a seed: {others[0]}" if others else ""
 
 
