@@ -10,7 +10,7 @@ import torch
 
 from assay import decide, selftest
 from assay.native import compilation, labels
-from assay.native.library import library
+from assay.native.library import is_cut_short, library
 from assay.selftest import CHECKS, SelfTestError
 
 needs_library = pytest.mark.skipif(library() is None, reason="assay has no compiled code here")
@@ -113,6 +113,18 @@ def test_a_library_that_was_cut_short_is_a_failure_and_not_loaded(without_librar
     without_library.write_bytes(whole)
     library.cache_clear()
     assert selftest.compiled_library() == "loaded"
+
+
+@pytest.mark.skipif(not WHOLE.exists() or sys.platform != "linux", reason="needs a library in ELF")
+def test_a_library_without_a_table_of_sections_ends_where_its_segments_end(tmp_path):
+    """As `strip` and others leave it."""
+    whole = bytearray(WHOLE.read_bytes())
+    whole[40:48], whole[60:62] = bytes(8), bytes(2)  # where that table is, and how many entries it has
+    file = tmp_path / "library.so"
+    file.write_bytes(whole)
+    assert not is_cut_short(file)
+    file.write_bytes(whole[: len(whole) // 2])
+    assert is_cut_short(file)
 
 
 def test_a_library_that_is_turned_off_is_reported(monkeypatch, fresh_library):

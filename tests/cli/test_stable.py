@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from assay.cli import app
 from assay.cli.loaders.onnx_programs import OnnxProgram
 from assay.errors import ConfigError
+from assay.stability import check_stability
 
 MODELS = """
 import torch
@@ -108,11 +109,15 @@ def test_onnx_runtime_itself_is_compared_with_the_model(recwarn):
     sizes = {"dynamo": True, "dynamic_shapes": ({0: torch.export.Dim("batch")},), "verbose": False}
     torch.onnx.export(model.eval(), (torch.randn(3, 8),), "net.onnx", **sizes)
     samples, sound = torch.randn(40, 8), OnnxProgram("net.onnx")
-    (row,) = [each for each in check_stability(model, samples, against={"net.onnx": sound}).checks if "onnx" in each.what]
+    (row,) = [
+        each for each in check_stability(model, samples, against={"net.onnx": sound}).checks if "onnx" in each.what
+    ]
     assert row.verdict in ("rounding", "same bits")
     with torch.no_grad():
         model[3].bias[1] += 0.3
-    (row,) = [each for each in check_stability(model, samples, against={"net.onnx": sound}).checks if "onnx" in each.what]
+    (row,) = [
+        each for each in check_stability(model, samples, against={"net.onnx": sound}).checks if "onnx" in each.what
+    ]
     assert (row.verdict, row.cause) == ("depends", "net.onnx computes something else")
 
 
