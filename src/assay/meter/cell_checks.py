@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from assay.meter.arguments import Arguments
-from assay.meter.law_checks import check_fingerprints, check_laws, no_fingerprints, of_batch, of_rows
+from assay.meter.law_checks import check_fingerprints, check_laws, elements_of_row, no_fingerprints, of_rows
 from assay.tally.base import Batch, State, Tally
 
 
@@ -30,8 +30,7 @@ class CellChecks:
 
     def note(self, batch: Arguments, rows: NDArray[np.int64]) -> None:
         """Note a batch with so many rows for each cell."""
-        given = of_batch(batch)
-        of_row = tuple(None if each is None else each // given.rows for each in (given.preds, given.targets))
+        of_row = elements_of_row(batch)
         self._of_row = of_row if self._of_row in (None, of_row) else (None, None)
         before, self._rows = self._rows, rows.copy()
         self._rows[: len(before)] += before

@@ -37,8 +37,7 @@ class HostCounter:
     def expect(self, batch: Arguments, rows: int) -> None:
         """Rows are as those of this batch from now on; so many were counted before."""
         self._settle(rows)
-        preds, target, *_ = batch.tensors
-        of_row = _elements_of_row(preds), _elements_of_row(target)
+        of_row = elements_of_row(batch)
         self._is_mixed = self._is_mixed or (bool(rows) and of_row != self._of_row)
         self._of_row = of_row
 
@@ -66,12 +65,16 @@ def of_rows(rows: int, of_row: tuple[int | None, int | None]) -> HostCount:
 
 def of_batch(batch: Arguments) -> HostCount:
     """The count of one batch."""
+    return of_rows(len(batch.preds), elements_of_row(batch))
+
+
+def elements_of_row(batch: Arguments) -> tuple[int | None, int | None]:
+    """How many elements a row has of `preds` and of `target`; None without any, as tallies may leave such rows out."""
     preds, target, *_ = batch.tensors
-    return of_rows(len(batch.preds), (_elements_of_row(preds), _elements_of_row(target)))
+    return _elements(preds), _elements(target)
 
 
-def _elements_of_row(tensor: Tensor | None) -> int | None:
-    """How many elements a row has; None without any, as tallies may leave such rows out."""
+def _elements(tensor: Tensor | None) -> int | None:
     return None if tensor is None else math.prod(tensor.shape[1:]) or None
 
 
