@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from assay._cache import cache_folder
 
-TRIED = ("2.6", "2.13", "2.14")
+TRIED = ("2.6", "2.9", "2.13", "2.14", "2.15")
 """Releases with which ``make test-torch`` passed; CONTRIBUTING.md says on which builds."""
 
 
