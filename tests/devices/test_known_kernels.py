@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from assay.devices.capabilities import fact_file
 from assay.devices.kinds import ACCELERATORS as DEVICES
+from assay.devices.operators import rules as rules_module
 from assay.devices.operators.overloads import overloads
 from assay.devices.operators.rules import rules
 from assay.pretend import pretend
@@ -18,9 +21,20 @@ def test_what_is_said_to_run_on_the_cpu_has_no_kernel(device):
     assert {*rules(device).on_cpu()} & own == set()
 
 
+def test_what_a_newer_torch_lists_does_not_run_on_the_cpu(monkeypatch):
+    """A release without a list of its own takes over the one before: torch 2.15 has kernels that 2.14 lacked."""
+    assert "aten::linalg_qr.out" in rules_module._quietly("xpu", {})
+    newer = dict(overloads())
+    newer["aten::linalg_qr.out"] = replace(newer["aten::linalg_qr.out"], kernels=("CPU", "CUDA", "XPU"))
+    monkeypatch.setattr(rules_module, "overloads", lambda: newer)
+    quietly = rules_module._quietly("xpu", {})
+    assert "aten::linalg_qr.out" not in quietly
+    assert "aten::linalg_eig" in quietly
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_facts_name_operators_that_some_release_has(device):
-    """A name without an overload stands for all; one that no torch has is a mistake in spelling. 2.14 has no cholesky."""
+    """A name without an overload stands for all; one that no torch has is a mistake. There is no cholesky since 2.14."""
     facts, shorts = fact_file(f"operators_{device}"), {name.partition(".")[0] for name in overloads()}
     listed = [name for topic in ("waits", "nondeterministic", "dtypes", "refused") for fact in facts.get(topic, ())
               for name in fact["operators"]]  # fmt: skip

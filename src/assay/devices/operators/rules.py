@@ -221,7 +221,8 @@ def _quietly(device: str, facts: dict[str, Any]) -> frozenset[str]:
     """
     file = KINDS[device].kernels
     if file and "on_cpu" in fact_file(file):
-        return _of_release(file, "on_cpu")
+        listed = _of_release(file, "on_cpu")
+        return frozenset(name for name in listed if not _is_listed(device, name.removeprefix("aten::")))
     table = facts.get("on_cpu", {})
     lacking = (name for name, worker in table.get("without_kernel", {}).items() if not _is_listed(device, worker))
     return frozenset(f"aten::{name}" for name in (*table.get("operators", ()), *lacking))
