@@ -129,7 +129,8 @@ def _one_process(clone: Path, files: Sequence[str], only: Sequence[str], device:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", __package__ + ".outcomes"]
     command += ["--device", device, "--dtype", "float32", f"--timeout={SECONDS}", *files]
     command += ["--assay-pretend", device] if device != "cpu" else []
-    path = os.pathsep.join([str(clone), str(Path.cwd()), os.environ.get("PYTHONPATH", "")])
+    here = (os.path.abspath(folder) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder)
+    path = os.pathsep.join([str(clone), str(Path.cwd()), *here])
     settings = {"OUTCOMES": str(part), "ONLY": str(chosen) if only else "", "PYTHONPATH": path, **SETTINGS}
     said = subprocess.run(command, cwd=clone, env=os.environ | settings, capture_output=True, text=True)
     if said.returncode not in (0, 1, 5):  # all passed, some failed, no tests
