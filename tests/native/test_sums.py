@@ -12,9 +12,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.metrics import MeanAbsoluteError
+from assay import Meter
+from assay.metrics import BrierScore, CalinskiHarabaszScore, HingeLoss, LogLoss, MeanAbsoluteError
+from assay.native import library as compiled_library
 from assay.native.library import MISSING, library, takes
-from assay.native.sums import ProductSums
+from assay.native.sums import ProductSums, larger_and_smaller
 from assay.tally.sums import exact
 from thinning import every_third
 
@@ -246,3 +248,67 @@ def test_products_of_float64_are_exact_however_far_they_spread(spread: int, rows
     sums.run()
     expected = sum(Fraction(a) * Fraction(b) for a, b in zip(x[:, 0].tolist(), y[:, 0].tolist(), strict=True))
     assert exact.fractions(limbs, 2) == [expected]
+
+
+@needs_library
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_larger_and_the_smaller_of_two_numbers(dtype):
+    numbers = [0.0, -0.0, 1.5, -1.5, 2.0**-149, math.inf, -math.inf, math.nan, 3e38]
+    a, b = (torch.tensor(each, dtype=dtype) for each in zip(*product(numbers, numbers), strict=True))
+    larger, smaller = larger_and_smaller(a, b)
+    for x, y, above, below in zip(*(each.tolist() for each in (a, b, larger, smaller)), strict=True):
+        assert (above, below) == ((max(x, y), -min(x, y)) if x < y or x > y else (0, 0))
+
+
+@needs_library
+@every_third
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kinds", [("normal", "offset"), ("any bits", "denormal"), ("cancelling", "cancelling")])
+@pytest.mark.parametrize("dtypes", [(torch.float32, torch.float32), (torch.float32, torch.float64)])
+def test_absolute_errors_have_the_bits_of_torch(kinds, dtypes, weighted):
+    rows = [
+        drawn(kind, 3_000, seed)[:, 0].to(dtype) for seed, (kind, dtype) in enumerate(zip(kinds, dtypes, strict=True))
+    ]
+    rows[0][5] = rows[0][9] = math.nan
+    rows[1][9] = rows[0][17] = rows[1][17] = math.inf
+    assert same_states(MeanAbsoluteError(), *rows, **({"weights": torch.rand(3_000)} if weighted else {}))
+
+
+def same_states(metric, *batch, **weights):
+    """Whether compiled code and torch's operators count the same."""
+
+    def counted():
+        meter = Meter(value=metric, stage_bytes=0, weighted=bool(weights))
+        meter.update(*batch, **weights)
+        return [state.items() for state in meter.counts.canonical()[0]]
+
+    ours = counted()
+    with compiled_library.in_torch():
+        theirs = counted()
+    return all(
+        name == other and torch.equal(each, its)
+        for of_ours, of_theirs in zip(ours, theirs, strict=True)
+        for (name, each), (other, its) in zip(sorted(of_ours), sorted(of_theirs), strict=True)
+    )
+
+
+@needs_library
+@pytest.mark.parametrize("metric", [BrierScore, LogLoss, HingeLoss])
+@pytest.mark.parametrize("ignore_index", [None, -1, 1])
+@pytest.mark.parametrize("wrong", ["nothing", "a target", "a score"])
+def test_binary_losses_have_the_bits_of_torch(metric, ignore_index, wrong):
+    scores, target = torch.rand(2_000), torch.randint(0, 2, (2_000,))
+    if ignore_index == -1:
+        target[::7] = -1
+    target[5], scores[5] = (7 if wrong == "a target" else 0), (1.5 if wrong == "a score" else 1.0)
+    assert same_states(metric(ignore_index=ignore_index), scores, target)
+
+
+@needs_library
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sums_of_clusters_have_the_bits_of_torch(dtype, weighted):
+    points, clusters = torch.randn(500, 3, dtype=dtype), torch.randint(-1, 5, (500,))
+    points[3, 1] = math.inf
+    metric = CalinskiHarabaszScore(num_features=3, num_classes=4)
+    assert same_states(metric, points, clusters, **({"weights": torch.rand(500)} if weighted else {}))

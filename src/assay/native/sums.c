@@ -562,3 +562,18 @@ void assay_order_cells(int64_t rows, const int64_t *cell, int64_t cells, int64_t
         starts[k] = starts[k - 1];
     starts[0] = 0;
 }
+
+/* The larger of two numbers, and the smaller one with the other sign; 0 where they are equal or one is NaN. */
+#define LARGER_AND_SMALLER(type)                                                                                        \
+    VECTORISED void assay_larger_and_smaller_##type(const type *restrict a, const type *restrict b, int64_t rows,       \
+                                                    type *restrict larger, type *restrict smaller)                      \
+    {                                                                                                                   \
+        for (int64_t i = 0; i < rows; i++) {                                                                            \
+            type x = a[i], y = b[i], above = x > y ? x : x < y ? y : 0, below = x > y ? y : x < y ? x : 0;              \
+            larger[i] = above;                                                                                          \
+            smaller[i] = -below;                                                                                        \
+        }                                                                                                               \
+    }
+
+LARGER_AND_SMALLER(float)
+LARGER_AND_SMALLER(double)

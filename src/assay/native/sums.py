@@ -138,6 +138,16 @@ def order_cells(cells: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return starts, order
 
 
+def larger_and_smaller(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """The larger of two numbers, and the smaller one with the other sign; 0 where they are equal or one is NaN.
+
+    Both are contiguous, of one shape, and float32 or float64.
+    """
+    larger, smaller = torch.empty_like(a), torch.empty_like(a)
+    call(f"larger_and_smaller_{'double' if a.dtype == torch.float64 else 'float'}", a, b, a.numel(), larger, smaller)
+    return larger, smaller
+
+
 def _packed(numbers: Sequence[int]) -> bytes:
     """An array of int64; made so it takes a tenth of the time that one of ctypes does."""
     return struct.pack(f"{len(numbers)}q", *numbers)

@@ -12,9 +12,12 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
+from assay.native.library import takes
+from assay.native.sums import DTYPES
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights, shown
 from assay.tally.conservation import BrokenLaw, HostCount, Laws, between, no_sum_without_counts, not_negative
 from assay.tally.layout_checks import check_real, check_weights
+from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact
 from assay.tally.sums.fingerprints import (
     Fingerprint,
@@ -28,6 +31,7 @@ from assay.tally.sums.fingerprints import (
     residues_at,
     times,
 )
+from assay.tally.sums.row_sums import add_products
 
 NOT_FINITE = "points are NaN or infinite"
 
@@ -66,15 +70,24 @@ def _squared(values: Sequence[int]) -> Fraction:
 
 
 class _Terms(NamedTuple):
-    """Points as they are counted: clusters, 1 where they count, places of features, what is summed, and weights."""
+    """Points as they are counted: clusters, 1 where they count, what is summed, weights, and how many are invalid."""
 
     cluster: Tensor
     counted: Tensor
-    channel: Tensor
-    values: exact.Parts
-    weights: exact.Parts | None
-    weights_of_values: exact.Parts | None
+    points: Tensor
+    weights: Tensor | None
     invalid: Tensor
+
+    @property
+    def factors(self) -> list[Tensor]:
+        """What is multiplied and summed: each number of each point, and its weight."""
+        weights = [] if self.weights is None else [self.weights[:, None].expand_as(self.points).contiguous()]
+        return [self.points, *weights]
+
+    def channel(self) -> Tensor:
+        """The place of each number of each point among the features of all clusters."""
+        features = self.points.shape[1]
+        return self.cluster[:, None] * features + torch.arange(features, device=self.points.device)
 
 
 @dataclass(frozen=True)
@@ -119,15 +132,25 @@ class ClusterSums(Tally):
 
     def add(self, state: State, batch: Batch) -> None:
         of_rows = batch.memoize(self, self._terms)
-        cluster, sums, values = of_rows.cluster, state["sums"], of_rows.values
-        if of_rows.weights is not None:
-            exact.add_to(state["weights"], of_rows.weights, cluster)
         state["invalid"] += of_rows.invalid
-        state["count"].scatter_add_(0, cluster, of_rows.counted)
-        if of_rows.weights_of_values is not None:
-            values = exact.product(values, of_rows.weights_of_values)
-        exact.add_to(sums.view(-1, sums.shape[-1]), values, of_rows.channel)
-        exact.add_to(state["squares"], exact.product(values, of_rows.values), torch.zeros_like(of_rows.channel))
+        state["count"].scatter_add_(0, of_rows.cluster, of_rows.counted)
+        if batch.compiled and takes(*of_rows.factors, dtypes=DTYPES):
+            self._add_compiled(state, batch, of_rows)
+            return
+        if of_rows.weights is not None:
+            exact.add_to(state["weights"], exact.parts(of_rows.weights), of_rows.cluster)
+        points, *weights = map(exact.parts, of_rows.factors)
+        values, channel = exact.product(points, weights[0]) if weights else points, of_rows.channel()
+        exact.add_to(state["sums"].view(-1, state["sums"].shape[-1]), values, channel)
+        exact.add_to(state["squares"], exact.product(values, points), torch.zeros_like(channel))
+
+    def _add_compiled(self, state: State, batch: Batch, of_rows: _Terms) -> None:
+        cells, factors = RowCells(of_rows.cluster, self.num_classes), of_rows.factors
+        add_products(state["sums"], batch, factors, cells=cells)
+        numbers, *weights = (each.reshape(-1, 1) for each in factors)
+        add_products(state["squares"][None], batch, [numbers, numbers, *weights])
+        if of_rows.weights is not None:
+            add_products(state["weights"][:, None], batch, [of_rows.weights[:, None]], cells=cells)
 
     @property
     def fingerprint_size(self) -> FingerprintSize | None:
@@ -135,10 +158,10 @@ class ClusterSums(Tally):
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
         of_rows = batch.memoize(self, self._terms)
-        factors = [reduced(residues(each)) for each in (of_rows.values, of_rows.weights_of_values) if each is not None]
-        found = [residues_at(times(*factors), of_rows.channel), times(*factors, factors[0]).sum()]
+        factors = [reduced(residues(exact.parts(each))) for each in of_rows.factors]
+        found = [residues_at(times(*factors), of_rows.channel()), times(*factors, factors[0]).sum()]
         if of_rows.weights is not None:
-            found.append(residues_at(residues(of_rows.weights), of_rows.cluster))
+            found.append(residues_at(residues(exact.parts(of_rows.weights)), of_rows.cluster))
         return Fingerprint(of_places(of_rows.cluster, of_rows.counted), torch.stack(found))
 
     def fingerprint_of(self, state: State) -> Fingerprint:
@@ -152,16 +175,13 @@ class ClusterSums(Tally):
         cluster = labels.clamp(0, self.num_classes - 1)
         outside, infinite = labels != cluster, ~finite_rows(points)
         counted, bad = ~(outside | infinite), torch.zeros_like(outside)
-        weights, of_values = None, None
+        weights = None
         if self.weighted and batch.weights is not None:
             bad = bad_weights(batch.weights)
             counted = counted & ~bad & (batch.weights != 0)
-            weight = torch.where(counted, batch.weights, 0)
-            weights, of_values = exact.parts(weight), exact.parts(weight[:, None].expand_as(points).contiguous())
-        values = exact.parts(torch.where(counted[:, None], points, 0))
-        channel = cluster[:, None] * self.num_features + torch.arange(self.num_features, device=points.device)
+            weights = torch.where(counted, batch.weights, 0)
         invalid = torch.stack([infinite.sum(), outside.sum(), bad.sum()])
-        return _Terms(cluster, counted.to(torch.int64), channel, values, weights, of_values, invalid)
+        return _Terms(cluster, counted.to(torch.int64), torch.where(counted[:, None], points, 0), weights, invalid)
 
     def canonicalize(self, state: State, rows: int) -> State:
         limbs = ("sums", "squares", *["weights"] * self.weighted)

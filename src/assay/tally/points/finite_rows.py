@@ -113,5 +113,8 @@ def totals_of_points(points: PointArrays) -> Iterator[ClusterTotals]:
         tally = ClusterSums(clusters, some.shape[1], weighted)
         step = max(1, (1 << 20) // some.shape[1])
         parts = (slice(first, first + step) for first in range(0, len(some), step))
-        batches = (Batch(some[rows], cluster[rows], None if weights is None else weights[rows]) for rows in parts)
+        batches = (
+            Batch(some[rows], cluster[rows], None if weights is None else weights[rows], compiled=True)
+            for rows in parts
+        )
         yield compute_batches(tally, *batches)

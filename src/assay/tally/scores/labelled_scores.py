@@ -137,6 +137,11 @@ class ScoreSpec:
         self.copy_simple(invalid, scores.data_ptr(), target.data_ptr(), scores.numel(), known.data_ptr())
         return known
 
+    def valid_classes(self, batch: Batch) -> Tensor | None:
+        """The known classes as int8 `(rows,)` of a batch that `is_simple` and has nothing invalid; None of others."""
+        known = self.add_known(invalid := torch.zeros(len(KINDS), dtype=torch.int64, device="cpu"), batch)
+        return None if known is None or invalid.any() else known
+
     def add_invalid(self, invalid: Tensor, rows: ScoreRows, compiled: bool = False) -> None:
         """Add to `invalid` how many targets, scores and weights should not be there, without those that are ignored."""
         if compiled and rows.weights is None:

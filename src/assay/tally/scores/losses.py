@@ -14,6 +14,7 @@ from torch import Tensor
 
 from assay.decide import first_largest
 from assay.tally.base import Batch, BatchLayout
+from assay.tally.labels.labels import scores
 from assay.tally.scores.labelled_scores import ScoreRows, ScoreSpec, probabilities
 from assay.tally.sums.row_sums import RowTerm, RowValues, SumShape, sum_each_row
 
@@ -41,6 +42,10 @@ class Loss(ScoreTerm):
     """A loss of scores and labels: positive infinity is a value, and NaN comes from invalid scores."""
 
     def __call__(self, batch: Batch) -> RowValues:
+        if not self.data.logits and (valid := self.data.valid_classes(batch)) is not None:
+            counted = None if self.data.labels.ignore_index is None else valid >= 0
+            classes = (valid if counted is None else valid.clamp(min=0))[:, None]
+            return RowValues(*self.values(scores(batch, False)[:, None], classes), counted=counted)
         rows = self.data.rows(batch)
         classes = self.data.known(rows)
         counted = classes[:, 0] >= 0
@@ -57,7 +62,7 @@ class Loss(ScoreTerm):
 
         Args:
             scores: float32 or float64 of shape `(rows, groups)`.
-            classes: int64 of shape `(rows, 1)`; any class where the row will be left out.
+            classes: integers of shape `(rows, 1)`; any class where the row will be left out.
         """
 
 
@@ -94,7 +99,7 @@ class LogLossAndTarget(NegativeLogLikelihood):
         return (SumShape(), SumShape())
 
     def values(self, scores: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
-        return (*super().values(scores, classes), classes)
+        return (*super().values(scores, classes), classes.to(torch.int64))
 
 
 def _cross_entropy(logits: Tensor, target: Tensor) -> Tensor:

@@ -455,6 +455,10 @@ def canonical(store: SampleStore) -> SampleStore:
     values = {name: store.column(name) for name in store.columns}
     if not store.rows:
         return store.replaced(values)
+    if [each.numel() for each in values.values()] == [store.rows]:  # one number a row, which its bits are
+        ((name, only),) = values.items()
+        keys = torch.from_numpy(np.sort(_bits(only.reshape(-1))))
+        return store.replaced({name: keys.view(only.dtype).view(only.shape)})
     order = torch.from_numpy(canonical_order(list(values.values())))
     return store.replaced({name: value[order] for name, value in values.items()})
 

@@ -47,7 +47,7 @@ class RowValues:
             float32, float64 or integers.
         counted: bool of shape `(rows,)`: the rows that count; None for all. The values of the others may be any.
         invalid: for each text in the `invalid` of the term a tensor of shape `(rows, ...)` or `(samples, ...)` that is
-            not 0 where something is invalid.
+            not 0 where something is invalid; none where nothing is.
     """
 
     def __init__(self, *values: Tensor, counted: Tensor | None = None, invalid: Sequence[Tensor] = ()) -> None:
@@ -188,10 +188,10 @@ class RowSums(Tally):
         weights = self._weights(batch, rows)
         if weights is not None and batch.weights is not None:
             _add_counts(state["bad_weights"], self._bad(batch.weights, rows), cells)
-            _add_products(state["weight"], batch, [weights[:, None]], cells=cells)
+            add_products(state["weight"], batch, [weights[:, None]], cells=cells)
         for k, factors in enumerate(self._factors(rows, weights)):
             special = state[f"special{k}"] if factors[0].dtype.is_floating_point else None
-            _add_products(state[f"sum{k}"], batch, factors, special, cells)
+            add_products(state[f"sum{k}"], batch, factors, special, cells)
 
     def _values(self, batch: Batch) -> RowValues:
         """What the rows give, computed once for all that ask."""
@@ -235,7 +235,9 @@ class RowSums(Tally):
         together = torch.cat(found)
         count = len(rows.values[0])
         counts = [together.new_full((), count) if rows.counted is None else torch.count_nonzero(rows.counted)]
-        counts += [torch.ne(each, 0).sum() for each in rows.invalid]
+        counts += [torch.ne(each, 0).sum() for each in rows.invalid] or [together.new_zeros(())] * len(
+            self.term.invalid
+        )
         if self.weighted and batch.weights is not None:
             counts.append(torch.count_nonzero(self._bad(batch.weights, rows)))
         return Fingerprint(of_table_at(torch.stack(counts)), together)
@@ -344,7 +346,7 @@ def add_invalid(counts: Tensor, batch: Batch, invalid: Sequence[Tensor], cells: 
             cells.repeated(len(each) // max(1, len(cells))).add_to(counts, by_row, k)
 
 
-def _add_products(
+def add_products(
     limbs: Tensor,
     batch: Batch,
     factors: Sequence[Tensor],

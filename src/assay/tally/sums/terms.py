@@ -9,6 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from assay.native.library import takes
+from assay.native.sums import DTYPES, larger_and_smaller
 from assay.tally.base import Batch
 from assay.tally.sums import exact
 from assay.tally.sums.fingerprints import reduced, residues, times
@@ -195,22 +197,28 @@ class AbsoluteError(Term):
 
     @property
     def addends(self) -> tuple[tuple[Factor, ...], ...]:
-        return ((SignOfDifference("preds", "target"), PREDS), (SignOfDifference("target", "preds"), TARGET))
+        return ((UnequalArgument(above=True),), (UnequalArgument(above=False),))
 
 
 @dataclass(frozen=True)
-class SignOfDifference(Factor):
-    """-1, 0 or 1: the sign of the exact difference of two arguments."""
+class UnequalArgument(Factor):
+    """The larger of preds and target, or the smaller one with the other sign, where they are unequal; elsewhere 0."""
 
-    left: Argument
-    right: Argument
+    above: bool
 
     def values(self, batch: Batch) -> Tensor:
-        left, right = column(batch, self.left), column(batch, self.right)
-        if left.dtype == right.dtype and left.dtype.is_floating_point:
-            above, below = torch.empty_like(left), torch.empty_like(left)
-            return torch.gt(left, right, out=above).sub_(torch.lt(left, right, out=below))
-        return sign_of_difference(left, right).to(left.dtype)
+        return batch.memoize("unequal arguments", _unequal)[0 if self.above else 1]
+
+
+def _unequal(batch: Batch) -> tuple[Tensor, Tensor]:
+    preds, target = column(batch, "preds"), column(batch, "target")
+    dtype = torch.promote_types(preds.dtype, target.dtype)
+    preds, target = preds.to(dtype).contiguous(), target.to(dtype).contiguous()
+    if takes(preds, target, dtypes=DTYPES) and batch.compiled:
+        return larger_and_smaller(preds, target)
+    above, below = preds > target, preds < target
+    larger = torch.where(above, preds, torch.where(below, target, 0))
+    return larger, -torch.where(above, target, torch.where(below, preds, 0))
 
 
 def sign_of_difference(a: Tensor, b: Tensor) -> Tensor:
