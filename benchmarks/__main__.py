@@ -52,6 +52,7 @@ class Run:
 RUNS = (
     Run("collection"),
     Run("compat_collection"),
+    Run("compat_classes"),
     Run("compat_functions"),
     Run("update_cost"),
     Run("value_cost"),

@@ -111,7 +111,10 @@ def _best_permutation(original: Any, given: Given) -> Any:
     from assay.compat.torchmetrics import replace
 
     options = {name: value for name, value in given.items() if name not in ("metric_func", "kwargs")}
-    return original(**options, metric_func=replace(given["metric_func"]), **given["kwargs"])
+    function = given["metric_func"]
+    if (getattr(function, "__module__", None) or "").startswith("torchmetrics."):  # others are here already
+        function = replace(function)
+    return original(**options, metric_func=function, **given.get("kwargs", {}))
 
 
 def _mean_of(scores: Callable[[Any, Given], Tensor], value: Any = None) -> Callable[[Any, Given], Any]:
