@@ -14,9 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.compat.drop_ins import FAMILY_FUNCTIONS
 from assay.compat.for_torchmetrics.boxes import OF_BOXES
 from assay.compat.for_torchmetrics.families import ColumnSums
 from assay.compat.for_torchmetrics.metric import require_gradient
+from assay.compat.for_torchmetrics.names import compatible_family_function, compatible_function
 from assay.compat.for_torchmetrics.networks import as_rows, at_least_0
 from assay.compat.for_torchmetrics.values import placed
 from assay.errors import ConfigError, NoDataWarning, taken_warnings
@@ -94,8 +96,6 @@ def _value(meter: Meter) -> Any:
 
 def _association(original: Any, given: Given) -> Tensor:
     """The association of each pair of columns, by the function of two."""
-    from assay.compat.for_torchmetrics.names import compatible_function
-
     settings = {name: value for name, value in given.items() if name != "matrix"}
     home, name = sys.modules[original.__module__], original.__name__
     of_two, columns = compatible_function(getattr(home, name.removesuffix("_matrix"))), given["matrix"].T
@@ -108,12 +108,11 @@ def _association(original: Any, given: Given) -> Tensor:
 
 def _best_permutation(original: Any, given: Given) -> Any:
     """TorchMetrics' choice of the permutation, by ratios of assay."""
-    from assay.compat.torchmetrics import replace
-
     options = {name: value for name, value in given.items() if name not in ("metric_func", "kwargs")}
     function = given["metric_func"]
-    if (getattr(function, "__module__", None) or "").startswith("torchmetrics."):  # others are here already
-        function = replace(function)
+    kind = FAMILY_FUNCTIONS.get(getattr(function, "__name__", ""))
+    if kind and function.__module__.startswith("torchmetrics."):  # others are of assay already, or the caller's
+        function = compatible_family_function(function, kind)
     return original(**options, metric_func=function, **given.get("kwargs", {}))
 
 
