@@ -42,7 +42,7 @@ def _tensors(name: str, weight: WeightDescription, packed: PackedWeight) -> dict
         return {name: packed.values(), f"{name}_scale": packed.scales}
     fields = packed.packed ^ 0x80 if weight.scheme.bits == 8 else packed.packed
     words = F.pad(fields, (0, -fields.shape[1] % WORD)).contiguous().view(torch.int32)
-    shape = torch.tensor(weight.shape)
+    shape = torch.tensor(weight.shape, device="cpu")
     return {f"{name}_packed": words, f"{name}_scale": packed.scales, f"{name}_shape": shape}
 
 

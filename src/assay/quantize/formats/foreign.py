@@ -123,7 +123,7 @@ def _home(path: Path) -> dict[str, Path]:
     """The file of each tensor."""
     if (path / INDEX).is_file():
         return indexed_files(path / INDEX)
-    result = {}
+    result: dict[str, Path] = {}
     for file in sorted(path.glob("*.safetensors")):
         try:
             with safe_open(file, framework="pt") as handle:

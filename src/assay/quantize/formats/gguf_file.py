@@ -105,7 +105,7 @@ def _permutation(config: dict[str, Any], arch: str) -> Callable[[str, int], Tens
         layer = name.split(".")[-2] if "." in name else ""
         if arch != "llama" or layer not in PERMUTED:
             return None
-        number = torch.arange(rows).reshape(by_layer[layer], 2, -1)
+        number = torch.arange(rows, device="cpu").reshape(by_layer[layer], 2, -1)
         return number.transpose(1, 2).reshape(rows)
 
     return order

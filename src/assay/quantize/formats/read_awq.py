@@ -35,7 +35,7 @@ def _refused(config: Config) -> str:
 
 def _integers(words: Tensor) -> Tensor:
     """The integers of words by their outputs, of shape (rows, 8 · words)."""
-    fields = fields_of(words, BITS, words.shape[1] * len(ORDER)).unflatten(1, (-1, len(ORDER)))
+    fields = torch.unflatten(fields_of(words, BITS, words.shape[1] * len(ORDER)), 1, (-1, len(ORDER)))
     result = torch.empty_like(fields)
     result[..., list(ORDER)] = fields
     return result.flatten(1)
@@ -44,7 +44,7 @@ def _integers(words: Tensor) -> Tensor:
 def _dequantize(parts: Mapping[str, Tensor], config: Config) -> Tensor:
     scales = parts["scales"].to(torch.float32)
     width = parts["qweight"].shape[0]
-    index = torch.arange(width) // (width // scales.shape[0])
+    index = torch.arange(width, device="cpu") // (width // scales.shape[0])
     centred = (_integers(parts["qweight"]) - _integers(parts["qzeros"])[index]).to(torch.float32)
     return (centred * scales[index]).t().contiguous()
 

@@ -42,7 +42,7 @@ def _dequantize(parts: Mapping[str, Tensor], config: Config) -> Tensor:
     width = parts["qweight"].shape[0] * WORD // int(config["bits"]) if index is None else len(index)
     bits = parts["qweight"].shape[0] * WORD // width  # layers may have other bits than the configuration
     if index is None:
-        index = torch.arange(width) // (width // groups)
+        index = torch.arange(width, device="cpu") // (width // groups)
     zeros = fields_of(parts["qzeros"], bits, rows)
     if config.get("checkpoint_format", "gptq") == "gptq":
         zeros = (zeros + 1) & ((1 << bits) - 1)
