@@ -4,6 +4,7 @@
 # make test-slow  what takes a minute or more: twenty kills, coverage   make test-gpu   what needs an accelerator
 # make bench-gpu  updates, CUDA graphs, sync over NCCL and quantized layers on an NVIDIA GPU
 # make docs    the documentation as a site in site/; nothing in it is loaded from the network
+# make test-docs   builds the site, searches it and opens its pages in Chromium
 # make screenshots   the pictures of the demo's page in docs/images, with Chromium
 # make wheel   a wheel with the compiled library in dist/, which any Python from 3.11 takes on this kind of machine
 # make clean   remove what make made
@@ -24,7 +25,7 @@ JOBS   ?= auto
 # Of the processes that tests start, the first compiles a module and the others read what it wrote.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-slow test-compat test-gpu test-regressions test-integrations test-cuda-build test-torch verify-examples lint types bench bench-gpu docs screenshots wheel clean
+.PHONY: demo test test-all test-slow test-compat test-gpu test-regressions test-integrations test-cuda-build test-torch verify-examples lint types bench bench-gpu docs test-docs screenshots wheel clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/demo
@@ -76,6 +77,9 @@ bench-gpu: $(STAMPS)/test
 
 docs: $(STAMPS)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
+test-docs: docs $(STAMPS)/test
+	$(BIN)/python -m pytest -q -m slow tests/test_site_in_browser.py tests/test_gallery.py
 
 screenshots: demo
 	$(BIN)/python docs/site/screenshots.py assay-demo/report.html

@@ -80,9 +80,16 @@ class Browser:
         return message
 
     def open(
-        self, path: Path, width: int = 1200, height: int = 900, *, dark: bool = False, scripts: bool = True
+        self,
+        path: Path,
+        width: int = 1200,
+        height: int = 900,
+        *,
+        dark: bool = False,
+        scripts: bool = True,
+        live: bool = True,
     ) -> None:
-        """Show a page, and wait until its script has done its work."""
+        """Show a page, and wait until its script has done its work; `live=False` for pages that are no reports."""
         self.events.clear()
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -90,7 +97,7 @@ class Browser:
         self._call("Emulation.setScriptExecutionDisabled", value=not scripts)
         self._call("Page.navigate", url=path.as_uri())
         self.wait("document.readyState === 'complete'")
-        if scripts:
+        if scripts and live:
             self.wait("document.documentElement.dataset.live === ''")
 
     def run(self, code: str) -> Any:
