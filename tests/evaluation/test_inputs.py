@@ -262,8 +262,18 @@ def data():
 
 
 def test_the_class_of_an_estimator_is_no_model():
-    with pytest.raises(ConfigError, match=r"model: got the class LogisticRegression.*Make the model first"):
+    with pytest.raises(ConfigError, match=r"got the class LogisticRegression.*Make the model: LogisticRegression"):
         evaluate(LogisticRegression, (X, Y), ACC)
+
+
+def test_a_model_and_data_in_the_other_order_say_so():
+    with pytest.raises(ConfigError, match=r"model: got tuple.*Pass the model first"):
+        evaluate((X, Y), NET, ACC)
+
+
+def test_inputs_and_target_apart_say_that_they_belong_together():
+    with pytest.raises(ConfigError, match=r"evaluate: got 4 arguments by place.*as \(x, y\)"):
+        evaluate(NET, X, Y, ACC)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -29,7 +29,7 @@ from metrics.ranked_samples import AREAS, classes
     [
         ([0.1, math.nan], [0, 1], "1 of the scores are NaN"),
         ([0.1, 1.5], [0, 1], r"1 of the scores are outside \[0, 1\] \(scores of any size are for logits=True\)"),
-        ([0.1, 0.2], [0, 7], "1 of the targets are outside 0 ... 1"),
+        ([0.1, 0.2], [0, 7], r"1 of the targets are outside 0 ... 1 \(more classes need num_classes=\)"),
     ],
 )
 def test_bad_values_are_named_when_read(limit, preds, target, message):

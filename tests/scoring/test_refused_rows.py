@@ -27,6 +27,7 @@ def box(**fields):
     return {"boxes": [[0.0, 0.0, 20.0, 20.0]], "scores": [0.9], "labels": [1]} | fields
 
 
+MORE = " (more classes need num_classes=, --num-classes)"
 CASES = {
     "a score above 1": (m.AUROC(), BINARY, "p", 1.5, "scores are outside"),
     "a score below 0": (m.AveragePrecision(), BINARY, "p", -0.5, "scores are outside"),
@@ -36,8 +37,8 @@ CASES = {
     "a score above 1 in a loss": (m.BrierScore(), BINARY, "p", 1.5, "scores are outside"),
     "a score above 1 at thresholds": (m.AUROC(thresholds=(0.2, 0.5)), BINARY, "p", 1.5, "scores are outside"),
     "a score above 1 of a label": (m.AUROC(num_labels=2), LABELS, "p", [1.5, 0.1], "scores are outside"),
-    "a label that is no class": (m.AUROC(), BINARY, "y", 3, "a label outside 0 ... 1 in y"),
-    "a negative label": (m.Accuracy(num_classes=2), (Y, Y), "p", -1, "a label outside 0 ... 1 in p"),
+    "a label that is no class": (m.AUROC(), BINARY, "y", 3, f"a label outside 0 ... 1{MORE} in y"),
+    "a negative label": (m.Accuracy(num_classes=2), (Y, Y), "p", -1, f"a label outside 0 ... 1{MORE} in p"),
     "a number outside the domain": (m.MeanSquaredLogError(), NUMBERS, "p", -2.0, "preds and target above -1"),
     "a target outside the domain": (m.MeanSquaredLogError(), NUMBERS, "y", -2.0, "preds and target above -1"),
     "a deviance of no value": (m.TweedieDevianceScore(power=1), NUMBERS, "p", -2.0, "terms"),

@@ -234,7 +234,7 @@ class Report(Record, Viewable, schema=SCHEMA, older=OLDER):
         if not sections:
             names = dict.fromkeys(each.name for section in self.sections for each in section.slices)
             expected = f"one of {', '.join(map(repr, names))}" if names else "a report with slices"
-            raise ConfigError(describe("slice", repr(name), expected, "Correct the name, or evaluate with --slice"))
+            raise ConfigError(describe("slice", repr(name), expected, "Correct the name, or pass slices= (--slice)"))
         return replace(self, title=f"{self.title}: {name}", sections=tuple(sections))
 
     def plot(self, name: str = "", axes: Axes | None = None) -> Axes:

@@ -223,7 +223,7 @@ def _with_their_slices(runs: Sequence[_Named], sections: Sequence[str], chosen: 
         names[parent.name] += [f"{parent.name}: {name}" for name in shown]
     if unknown := [name for name in chosen if not any(_is_chosen(each, name) for each in there)]:
         expected = f"one of {', '.join(map(repr, there))}" if there else "reports with slices"
-        raise ConfigError(describe("slices", repr(unknown[0]), expected, "Correct the name, or evaluate with --slice"))
+        raise ConfigError(describe("slices", repr(unknown[0]), expected, "Correct the name, or pass slices= (--slice)"))
     return list(dict.fromkeys(name for section in sections for name in names[section]))
 
 

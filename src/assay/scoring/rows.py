@@ -166,7 +166,8 @@ class RowReader:
                     bad = (values < 0) | (values >= self._classes)
                     for label in self._ignored:
                         bad &= values != label
-                    _note(masks, f"a label outside 0 ... {self._classes - 1} in {_shown(names)}", bad)
+                    more = " (more classes need num_classes=, --num-classes)" if self._classes == 2 else ""
+                    _note(masks, f"a label outside 0 ... {self._classes - 1}{more} in {_shown(names)}", bad)
 
     def _joined(self, values: Mapping[str, Any], names: Sequence[str]) -> Any:
         """One column, or several as one matrix, which the next one overwrites."""

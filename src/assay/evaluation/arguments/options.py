@@ -173,6 +173,7 @@ def takes_options(options: Callable[P, ReportOptions]) -> Callable[[Callable[...
         arguments = [each for each in signature.parameters.values() if each.kind != each.VAR_KEYWORD]
         arguments += inspect.signature(options).parameters.values()
         names = [each.name for each in arguments]
+        by_place = [each.name for each in arguments if each.kind == each.POSITIONAL_OR_KEYWORD]
 
         @functools.wraps(function)
         def checked(*arguments: Any, **options: Any) -> Report:
@@ -180,6 +181,10 @@ def takes_options(options: Callable[P, ReportOptions]) -> Callable[[Callable[...
                 near = difflib.get_close_matches(name, names, 1)
                 do = f"Write {near[0]}=" if near else f"See help({function.__name__})"
                 raise ConfigError(describe(function.__name__, f"an argument {name!r}", "one that it has", do))
+            if len(arguments) > len(by_place):
+                expected = f"{' and '.join(by_place)} by place, all others by name"
+                do = f"Give inputs and target together, as (x, y) or as columns; see help({function.__name__})"
+                raise ConfigError(describe(function.__name__, f"{len(arguments)} arguments by place", expected, do))
             return function(*arguments, **options)
 
         checked.__signature__ = signature.replace(parameters=arguments)  # type: ignore[attr-defined]

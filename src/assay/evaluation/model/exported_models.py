@@ -102,12 +102,12 @@ def as_model(model: Any) -> Any:
     if isinstance(model, ExportedProgram):
         return ExportedModel(model)
     if isinstance(model, type) or not callable(model):
-        got = f"the class {model.__name__}" if isinstance(model, type) else repr(model)[:80]
-        do = (
-            "Pass an estimator that predicts"
-            if hasattr(model, "get_params") and not isinstance(model, type)
-            else "Make the model first"
-        )
+        got = f"the class {model.__name__}" if isinstance(model, type) else f"{type(model).__name__}"
+        do = "Pass the model first, then data and metrics"
+        if isinstance(model, type):
+            do = f"Make the model: {model.__name__}(...)"
+        elif hasattr(model, "get_params"):
+            do = "Pass an estimator that predicts"
         raise ConfigError(describe("model", got, "a module, an exported program or a function", do))
     return ScriptedModel(model) if isinstance(model, torch.jit.ScriptModule) else model
 

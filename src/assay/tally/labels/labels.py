@@ -54,11 +54,16 @@ class Labels:
     @property
     def invalid(self) -> tuple[str, str]:
         """What invalid targets and predictions are."""
-        last = self.num_classes - 1
         exception = "" if self.ignore_index is None else f" and are not ignore_index={self.ignore_index}"
         of_probabilities = isinstance(self.decision, Threshold) and not self.decision.logits
         scores = ", or scores outside [0, 1] (scores of any size are for logits=True)" if of_probabilities else ""
-        return f"targets are outside 0 ... {last}{exception}", f"predictions are NaN or outside 0 ... {last}{scores}"
+        return f"targets are outside {self.range}{exception}", f"predictions are NaN or outside {self.range}{scores}"
+
+    @property
+    def range(self) -> str:
+        """The valid labels in words; of two, what more of them need."""
+        more = " (more classes need num_classes=)" if self.num_classes == 2 and self.num_labels is None else ""
+        return f"0 ... {self.num_classes - 1}{more}"
 
     def check(self, layout: BatchLayout) -> None:
         """Raise an error if batches of this layout have no such labels."""

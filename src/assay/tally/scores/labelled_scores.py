@@ -173,7 +173,7 @@ class ScoreSpec:
     def invalid(self) -> tuple[str, ...]:
         """What is wrong with the targets, scores and weights that `count_invalid` counts."""
         ignored = "" if self.labels.ignore_index is None else f" and are not ignore_index={self.labels.ignore_index}"
-        return tuple(what.format(range=f"0 ... {self.labels.num_classes - 1}{ignored}") for what in KINDS)
+        return tuple(what.format(range=f"{self.labels.range}{ignored}") for what in KINDS)
 
     def counted_laws(self, rows: int | None, counted: Sequence[int], invalid: Sequence[int]) -> Laws:
         """The laws of how many scores of each group were counted, of so many rows with these counts of `KINDS`."""
