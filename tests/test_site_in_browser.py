@@ -61,11 +61,11 @@ def test_pages_in_chinese_say_so_and_lead_to_english_and_back(browser: Browser) 
     assert "操作指南" in tabs
     assert "How-to" not in tabs
     browser.run("document.querySelector('.md-select__link[hreflang=en]').click()")
-    browser.wait("document.documentElement.lang === 'en' && document.readyState === 'complete'")
+    browser.wait("document.documentElement?.lang === 'en' && document.readyState === 'complete'")
     assert browser.run("location.pathname.endsWith('/score.html')")
     assert not browser.run("location.pathname.includes('/zh/')")
     browser.run("document.querySelector('.md-select__link[hreflang=zh]').click()")
-    browser.wait("document.documentElement.lang === 'zh' && location.pathname.endsWith('/zh/score.html')")
+    browser.wait("document.documentElement?.lang === 'zh' && location.pathname.endsWith('/zh/score.html')")
 
 
 @pytest.mark.parametrize("page", ["index.html", "zh/score.html", "gallery/index.html", "reference/metrics/AUROC.html"])

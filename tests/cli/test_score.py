@@ -109,3 +109,12 @@ def test_what_is_invalid_is_one_line(monkeypatch, path, capsys, arguments, messa
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["new", "there before"])
+def test_a_missing_file_leaves_no_empty_folder(monkeypatch, tmp_path, capsys, kept):
+    if kept:
+        (tmp_path / "run").mkdir()
+    assert call(monkeypatch, "score", tmp_path / "none.parquet", *ARGUMENTS, "--out", tmp_path / "run") == 2
+    assert "got no file" in capsys.readouterr().err
+    assert (tmp_path / "run").exists() == kept

@@ -6,9 +6,11 @@ import inspect
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 from assay._atomic import Location, prepare_folder
 from assay.cli.options import ReportCommand, ReportOutput
@@ -27,9 +29,7 @@ def measure_and_show(measure: Callable[[], Report | VariantComparison], options:
         measure: gives the result.
         options: where to write it, and how to print it.
     """
-    if options.out is not None:
-        prepare_folder(options.out)
-    with process_group(), warnings.catch_warnings():  # samplers ask for the group
+    with _folder(options.out), process_group(), warnings.catch_warnings():  # samplers ask for the group
         warnings.simplefilter("ignore", AssayWarning)  # the notes of the report say the same
         result = measure()
     if isinstance(result, Report) and result.origin is not None:
@@ -39,6 +39,21 @@ def measure_and_show(measure: Callable[[], Report | VariantComparison], options:
     write_then_show(lambda: _write(result, options.out), lambda: _show(result, options))
     if options.out is None and isinstance(result, Report) and not (options.json or options.verbose):
         print("Tables and plots: add --verbose, or --out FOLDER for a page.", file=sys.stderr)
+
+
+@contextmanager
+def _folder(out: Location | None) -> Iterator[None]:
+    """Make the folder before anything is measured; where measuring fails, an empty one is not left behind."""
+    is_new = isinstance(out, Path) and not out.exists()
+    if out is not None:
+        prepare_folder(out)
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            with suppress(OSError):  # it has files
+                cast(Path, out).rmdir()
+        raise
 
 
 def _write(result: Report | VariantComparison, out: Location | None) -> list[Location]:
