@@ -16,6 +16,8 @@ from latex2mathml.converter import convert
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
+import assay
+
 sys.path.insert(0, str(Path(__file__).parent))
 import gallery
 import languages
@@ -37,10 +39,11 @@ LANGUAGES = {".py": "python", ".toml": "toml", ".yml": "yaml"}
 
 
 def on_config(config: Any) -> Any:
-    """Put the reference into the navigation, and give headings the anchors that they have on GitHub."""
+    """Put the reference into the navigation, the version below each page, and give headings GitHub's anchors."""
     config.mdx_configs.setdefault("toc", {})["slugify"] = anchor
     generated = {"Reference": reference.navigation([*reference.pages(), metric_pages.INDEX])}
     config.nav = [generated if each == "Reference" else each for each in config.nav]
+    config.copyright = f"assay {assay.__version__}, Apache-2.0"
     return config
 
 
