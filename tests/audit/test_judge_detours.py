@@ -30,6 +30,17 @@ def test_copies_on_two_lines_and_detours_that_come_back_are_none():
     assert moved(copy("cuda:1", "cpu", 3), copy("cpu", "cuda:1", 3)) == []
 
 
+def test_a_detour_over_the_default_device_that_ends_on_the_right_one_is_none():
+    """``made_on_cpu.type(x.type()).to(x.device)``: ``torch.cuda.FloatTensor`` is the default device."""
+    update = replace(RUN, phase="update")
+    first, last = replace(copy("cpu", "cuda:0", 3), run=update), replace(copy("cuda:0", "cuda:1", 3), run=update)
+    assert moved(first, last) == []
+    found = [("train.py:3", "A tensor goes from cpu to cuda:0, the default")]
+    assert moved(first) == found
+    assert moved(first, replace(last, stack=(Frame("train.py", 4, "main"),))) == found
+    assert moved(first, replace(last, target="cuda:2")) == found
+
+
 def test_a_program_that_says_to_which_device_a_tensor_goes_means_it():
     seen = replace(copy("cuda:1", "cuda:0", 3), named=True)
     assert moved(seen) == []

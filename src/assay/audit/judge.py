@@ -75,8 +75,16 @@ def _of_origins(observation: Observation, line: Frame | None) -> Iterator[Findin
 
 
 def _merge_copies(observations: list[Observation]) -> Iterator[Observation]:
-    """A tensor that one line takes from the device to the CPU and on to another one has gone between devices."""
+    """A tensor that one line takes from the device to the CPU and on to another one has gone between devices.
+
+    One that a line takes from the CPU to another device and on to the device under test ends where it should.
+    """
     copies = [each for each in observations if each.kind == "copy"]
+    ended = {
+        (each.run.subject, each.source, *each.stack[:1])
+        for each in copies
+        if each.source != HOST and each.target == each.run.device and each.stack
+    }
     left = {
         (each.run.subject, *each.stack[:1])
         for each in copies
@@ -84,6 +92,8 @@ def _merge_copies(observations: list[Observation]) -> Iterator[Observation]:
     }
     for each in observations:
         elsewhere = each.kind == "copy" and each.source == HOST and each.target not in (HOST, each.run.device)
+        if elsewhere and (each.run.subject, each.target, *each.stack[:1]) in ended:
+            continue
         detour = elsewhere and (each.run.subject, *each.stack[:1]) in left
         yield replace(each, source=each.run.device) if detour else each
 
