@@ -179,6 +179,21 @@ def test_inputs_in_float64_are_float32_where_the_device_lacks_it(device):
     assert [finding.rule for finding in findings] == ["float32-counter"]
 
 
+def test_an_update_that_needs_gradients_is_audited_as_any_other():
+    """An attack, or an optimizer that steps, goes backward in its update, in each of the audit's runs."""
+
+    class Slope:
+        def update(self, values):
+            values = values.detach().requires_grad_()
+            (self.slope,) = torch.autograd.grad(values.pow(2).sum(), values)
+
+        def compute(self):
+            return self.slope
+
+    found, unrun = seen([Case("Slope", Slope, ((torch.ones(3),),))], "cuda:1", (MOVED,))
+    assert (found, unrun) == ([], [])
+
+
 def test_a_case_that_says_why_not_is_listed():
     findings, (unrun,) = seen(list(find_cases(parse(f"{BUGGY}")))[-1:], "mps")
     assert findings == []
