@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -89,15 +88,14 @@ def summary(case: Case, found: list[Finding], unrun: list[str], seconds: float) 
     }
 
 
-def main() -> None:
-    """``python -m benchmarks.packages_audited.run DRIVER OUT.jsonl [PREFIX]``."""
-    driver, out, prefix = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""
+def run_driver(driver: Path, out: Path) -> None:
+    """Run the cases of a driver that are not in the results yet, and append each to them."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     known = {json.loads(line)["case"] for line in out.read_text("utf-8").splitlines()} if out.exists() else set()
     with out.open("a", encoding="utf-8") as file:
         for case in cases_of(driver):
-            if not case.name.startswith(prefix) or case.name in known:
+            if case.name in known:
                 continue
             start = time.monotonic()
             try:
@@ -106,7 +104,3 @@ def main() -> None:
                 found, unrun = [], [f"the audit itself failed: {type(error).__name__}: {error}"]
             file.write(json.dumps(summary(case, found, unrun, time.monotonic() - start)) + "\n")
             file.flush()
-
-
-if __name__ == "__main__":
-    main()

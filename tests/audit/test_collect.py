@@ -152,3 +152,17 @@ def test_the_operands_are_read_from_the_frame_of_the_error():
     frame = next(each for each in stack_of(caught.value) if each.function.endswith("fails"))
     assert operands_of(caught.value, frame) == (("self.total", "int64 on cpu"), ("preds", "float32 on cpu"))
     assert operands_of(caught.value, None) == ()
+
+
+def test_a_kernel_of_triton_that_finds_no_driver_was_not_audited():
+    """Triton looks for ``libcuda.so`` when a kernel is launched: its ``triton.backends.nvidia.driver`` asserts."""
+    triton, program = {"__name__": "triton.backends.nvidia.driver"}, {"__name__": "spikes"}
+    exec("def launch():\n    raise AssertionError('libcuda.so cannot found!')", triton)
+    exec("def forward(launch):\n    launch()", program)
+    sent = Sent()
+    with pytest.raises(AssertionError), sent.collector.phase(RUN):
+        program["forward"](triton["launch"])
+    with pytest.raises(AssertionError), sent.collector.phase(RUN):
+        program["forward"](lambda: exec("assert False", {"__name__": "spikes"}))
+    assert sent.unrun == ["cannot be simulated: a Triton kernel needs the driver of a real GPU"]
+    assert [each.kind for each in sent.seen] == ["error"]

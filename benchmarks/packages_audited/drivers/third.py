@@ -73,14 +73,14 @@ def audit_cases():
     yield case("torchcde.LinearInterpolation", lambda: lambda c: named("torchcde.LinearInterpolation")(named("torchcde.linear_interpolation_coeffs")(c)).derivative(torch.tensor(1.5)), (uniform(2,6,3),))
     for n in ("ssim","ms_ssim"):
         yield function(f"pytorch_msssim.{n}", uniform(1,3,192,192), uniform(1,3,192,192).flip(3), data_range=1)
-    for n in ("FGSM","PGD","BIM","CW","PGDL2","EOTPGD","FFGSM","TPGD","MIFGSM","NIFGSM","SINIFGSM","VMIFGSM","VNIFGSM","DIFGSM","TIFGSM","RFGSM","APGD","APGDT","FAB","Square","DeepFool","OnePixel","SparseFool","GN","UPGD","Jitter","PGDRS","PGDRSL2","Pixle","SPSA","JSMA","EADL1","EADEN","PIFGSM","PIFGSMPP"):
+    for n in ("FGSM","PGD","BIM","CW","PGDL2","EOTPGD","FFGSM","TPGD","MIFGSM","NIFGSM","SINIFGSM","VMIFGSM","VNIFGSM","DIFGSM","TIFGSM","RFGSM","APGD","APGDT","FAB","Square","DeepFool","OnePixel","SparseFool","GN","UPGD","Jitter","PGDRS","PGDRSL2","Pixle","SPSA","JSMA","PIFGSM","PIFGSMPP"):
         def attack(n=n):
             class Attack(torch.nn.Module):
                 def __init__(self):
                     super().__init__()
                     self.net = torch.nn.Sequential(torch.nn.Conv2d(3, 2, 3), torch.nn.AdaptiveAvgPool2d(2), torch.nn.Flatten(), torch.nn.Linear(8, 10))
                 def forward(self, x, y):
-                    kw = {"steps": 2} if n not in ("FGSM","FFGSM","GN","Square","OnePixel","FAB","JSMA","EADL1","EADEN","Pixle") else {}
+                    kw = {"steps": 2} if n not in ("FGSM","FFGSM","GN","Square","OnePixel","FAB","JSMA","EADL1","EADEN","Pixle","PIFGSM","PIFGSMPP") else {}
                     if n in ("EADL1","EADEN"): kw={"max_iterations":2,"binary_search_steps":1}
                     if n == "OnePixel": kw={"steps":1,"popsize":3}
                     if n == "Square": kw={"n_queries":3}

@@ -154,6 +154,8 @@ class Collector:
             self.add(replace(observation, raised=True, operands=operands, origins=origins, unregistered=unregistered))
         elif isinstance(error, PretendError) and refusal is None:
             self.unrun(self.run, f"cannot be simulated: {error}")
+        elif refusal is None and _of_triton(error):
+            self.unrun(self.run, "cannot be simulated: a Triton kernel needs the driver of a real GPU")
         elif refusal is None and isinstance(error, Exception):
             self._unexplained(error)
 
@@ -293,6 +295,12 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
         ids.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
+
+
+def _of_triton(error: BaseException) -> bool:
+    """Whether Triton raised it, which compiles kernels for a device that is there."""
+    modules = (str(frame.f_globals.get("__name__", "")) for frame, _ in frames_of(error)[:1])
+    return any(module.partition(".")[0] == "triton" for module in modules)
 
 
 def _came_from(error: BaseException, event: Event) -> bool:
