@@ -32,7 +32,7 @@ class Package:
     title: str  # of the issue that can be filed
     findings: tuple[PackageFinding, ...]
     repository: str = ""
-    still: str = ""  # the newest commit that was looked at and has the same lines
+    still: str = ""  # a commit from after the release that was looked at and has the same lines
 
 
 @dataclass(frozen=True)

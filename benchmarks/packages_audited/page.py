@@ -25,7 +25,7 @@ def section() -> str:
             f"{len(ran)} packages, {sum(each.calls for each in ran):,} functions and classes: {number} lines of "
             f"{len(found)} packages go wrong.",
             "",
-            "| package | line | rule | devices | what happens | the same line upstream |",
+            "| package | line | rule | devices | what happens | still there after the release |",
             "|---|---|---|---|---|---|",
             *rows,
             "",
@@ -37,7 +37,7 @@ def section() -> str:
 
 def _row(package: Package, finding: PackageFinding) -> str:
     name = f"[{package.name} {package.version}](upstream/{package.name}.md)"
-    still = f"{package.still}" if package.still else "not looked at"
+    still = f"{package.still}" if package.still else "no newer commit seen"
     why = finding.why.replace("|", "\\|")
     return f"| {name} | `{finding.line}` | {finding.rule} | {', '.join(finding.devices)} | {why} | {still} |"
 
@@ -51,7 +51,7 @@ def issue(package: Package) -> str:
         "on a real one.",
     ]
     if package.still:
-        parts.append(f"The newest commit that was looked at, {package.still}, has the same lines.")
+        parts.append(f"The commit {package.still}, after the release, has the same lines.")
     for finding in package.findings:
         parts += [
             "",
@@ -60,9 +60,7 @@ def issue(package: Package) -> str:
             finding.why,
             "",
             "```py",
-            "import torch",
-            f'\ndevice = "{finding.devices[0]}"',
-            finding.reproduce.strip(),
+            *_script(finding),
             "```",
             "",
             f"- Expected: what it gives on the CPU, on {_listed(finding.devices)}.",
@@ -70,6 +68,13 @@ def issue(package: Package) -> str:
             f"- Suggested fix: {finding.fix}.",
         ]
     return "\n".join(parts) + "\n"
+
+
+def _script(finding: PackageFinding) -> list[str]:
+    """The lines that reproduce it, with torch and the device."""
+    lines = finding.reproduce.strip().splitlines()
+    last = max(number for number, line in enumerate(lines) if line.startswith(("import ", "from "))) + 1
+    return ["import torch", *lines[:last], "", f'device = "{finding.devices[0]}"', *lines[last:]]
 
 
 def _listed(devices: tuple[str, ...]) -> str:

@@ -1,0 +1,17 @@
+"""Calls of blitz."""
+
+from collections.abc import Iterator
+
+from assay.audit import Case
+from benchmarks.packages_audited.calls import case, named, noise
+
+
+def frozen():
+    layer = named("blitz.modules.BayesianLinear")(4, 3, bias=False)
+    layer.freeze = True
+    return layer
+
+
+def audit_cases() -> Iterator[Case]:
+    """What is called."""
+    yield case("blitz.modules.BayesianLinear", frozen, (noise(2, 4),))

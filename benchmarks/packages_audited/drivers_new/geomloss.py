@@ -1,0 +1,12 @@
+"""Calls of geomloss."""
+
+from collections.abc import Iterator
+
+from assay.audit import Case
+from benchmarks.packages_audited.calls import instance, noise
+
+
+def audit_cases() -> Iterator[Case]:
+    """What is called."""
+    yield instance("geomloss.SamplesLoss", noise(6, 3), noise(6, 3).flip(0), loss="sinkhorn")
+    yield instance("geomloss.SamplesLoss", noise(6, 3), noise(6, 3).flip(0), loss="energy")

@@ -1,0 +1,11 @@
+"""Calls of neuralop."""
+
+from collections.abc import Iterator
+
+from assay.audit import Case
+from benchmarks.packages_audited.calls import function, noise
+
+
+def audit_cases() -> Iterator[Case]:
+    """What is called."""
+    yield function("neuralop.utils.spectrum_2d", noise(2, 64), 8)

@@ -1,0 +1,11 @@
+"""Calls of sparsemax."""
+
+from collections.abc import Iterator
+
+from assay.audit import Case
+from benchmarks.packages_audited.calls import instance, noise
+
+
+def audit_cases() -> Iterator[Case]:
+    """What is called."""
+    yield instance("sparsemax.Sparsemax", noise(3, 5), dim=-1)
