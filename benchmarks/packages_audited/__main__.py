@@ -1,8 +1,9 @@
 """Audits packages that use torch: ``python -m benchmarks.packages_audited run|reproduce|page``.
 
-``run DRIVER RESULTS`` runs the cases of a driver, with the packages that it names installed, and appends what was found
-to a file of JSON lines, from which it goes on. ``reproduce [PACKAGE ...]`` runs what is written to reproduce each
-finding. ``page [RESULTS ...]`` writes the page and the texts for issues, and counts the calls in the results anew.
+``run RESULTS DRIVER ...`` runs the cases of drivers, such as ``drivers/piq.py``, whose packages are installed, and
+appends what was found to a file of JSON lines, from which it goes on. ``reproduce [PACKAGE ...]`` runs what is written
+to reproduce each finding. ``page [RESULTS ...]`` writes the page and the texts for issues, and counts the calls in the
+results anew.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from benchmarks.packages_audited import findings, page
 def main(what: str, *arguments: str) -> int:
     """Do what the first argument says."""
     if what == "run":
-        from benchmarks.packages_audited.run import run_driver
+        from benchmarks.packages_audited.run import run_drivers
 
-        run_driver(*map(Path, arguments))
+        run_drivers(*map(Path, arguments))
         return 0
     if what == "reproduce":
         from benchmarks.packages_audited.reproduce import wrong

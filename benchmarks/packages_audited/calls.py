@@ -103,3 +103,33 @@ def uniform(*shape: int) -> Tensor:
 def labels(below: int, *shape: int) -> Tensor:
     """Integers from 0, the same in every process."""
     return torch.randint(0, below, shape, generator=torch.Generator().manual_seed(0))
+
+
+class Net(torch.nn.Module):
+    """An object that a call is about, moved to the device if it is a module, and how it is called."""
+
+    def __init__(self, make: Callable[[], Any], call: Callable[..., Any]) -> None:
+        super().__init__()
+        self.inner, self.call = make(), call
+
+    def forward(self, *inputs: Any) -> Any:
+        """Call it."""
+        return self.call(self.inner, *inputs)
+
+
+class Step(torch.nn.Module):
+    """Three steps of an optimizer with a linear layer."""
+
+    def __init__(self, kind: Callable[..., Any], arguments: dict[str, Any]) -> None:
+        super().__init__()
+        self.net = torch.nn.Linear(4, 4)
+        self.kind, self.arguments = kind, arguments
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The weights after the steps."""
+        optimizer = self.kind(self.net.parameters(), **self.arguments)
+        for _ in range(3):
+            optimizer.zero_grad()
+            self.net(x).pow(2).mean().backward()
+            optimizer.step()
+        return self.net.weight.detach().clone()

@@ -1,4 +1,4 @@
-"""The findings in packages that use torch, as ``findings.toml`` has them, and what was run, as ``audited.json`` has it."""
+"""The findings in packages that use torch (``findings.toml``), and how much of them was run (``audited.json``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the findings into docs/audit_of_other_libraries.md, and a text for an issue of each package to docs/upstream."""
+"""Writes the findings into docs/audit_of_other_libraries.md, and texts for issues into docs/upstream."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def issue(package: Package) -> str:
     parts = [
         f"# {package.title}",
         "",
-        f"{package.name} {package.version}, torch 2.13.0. Seen on a device that is pretended by `assay.pretend`, not run "
-        "on a real one.",
+        f"{package.name} {package.version}, torch 2.13.0. Seen on a device that is pretended by `assay.pretend`, "
+        "not run on a real one.",
     ]
     if package.still:
         parts.append(f"The commit {package.still}, after the release, has the same lines.")

@@ -88,13 +88,13 @@ def summary(case: Case, found: list[Finding], unrun: list[str], seconds: float) 
     }
 
 
-def run_driver(driver: Path, out: Path) -> None:
-    """Run the cases of a driver that are not in the results yet, and append each to them."""
+def run_drivers(out: Path, *drivers: Path) -> None:
+    """Run the cases of the drivers that are not in the results yet, and append each to them."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     known = {json.loads(line)["case"] for line in out.read_text("utf-8").splitlines()} if out.exists() else set()
     with out.open("a", encoding="utf-8") as file:
-        for case in cases_of(driver):
+        for case in (case for driver in drivers for case in cases_of(driver)):
             if case.name in known:
                 continue
             start = time.monotonic()
