@@ -194,6 +194,23 @@ def test_an_update_that_needs_gradients_is_audited_as_any_other():
     assert (found, unrun) == ([], [])
 
 
+def test_states_of_generators_are_on_the_cpu_and_no_finding():
+    """Reversible layers keep them, to draw the same numbers again in the backward pass."""
+
+    class Replay:
+        def update(self, values):
+            self.cpu, self.device = torch.get_rng_state(), torch.cuda.get_rng_state_all()
+            self.image = torch.zeros(4, 4, dtype=torch.uint8)
+            self.sum = values.sum()
+
+        def compute(self):
+            return self.sum
+
+    found, unrun = seen([Case("Replay", Replay, ((torch.ones(3),),))], "cuda:1", (MOVED,))
+    assert [each.what for each in found] == ["The state `image` is on cpu, the inputs are on cuda:1"]
+    assert unrun == []
+
+
 def test_a_case_that_says_why_not_is_listed():
     findings, (unrun,) = seen(list(find_cases(parse(f"{BUGGY}")))[-1:], "mps")
     assert findings == []

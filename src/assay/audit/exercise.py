@@ -22,6 +22,7 @@ from assay.audit.tensor_trees import for_device, is_module, mapped, seed, tensor
 from assay.pretend.events import Frame
 from assay.pretend.session import EngineName, PretendDevice, pretend
 
+DEVICE_RANDOM_STATE = 16  # bytes of torch.cuda.get_rng_state(): a seed and an offset
 CLOSE = 1e-4  # relative: what float32 in place of float64 explains is no finding
 
 
@@ -154,7 +155,9 @@ class _Exercise:
 
     def _look_at_states(self, metric: Any) -> None:
         for path, tensor in tensors_of(self.case.states(metric)).items():
-            if tensor.device != self.pretended.device and not (_keeps_lists_on_cpu(metric) and "[" in path):
+            if _is_random_state(tensor) or (_keeps_lists_on_cpu(metric) and "[" in path):
+                continue
+            if tensor.device != self.pretended.device:
                 what = f"The state `{path}` is on {tensor.device}, the inputs are on {self.pretended.device}"
                 frames = _state_frames(path, metric)
                 plain = (f"self.{path}",) if is_module(metric) and path in vars(metric) else ()
@@ -193,6 +196,12 @@ class _Exercise:
 def _keeps_lists_on_cpu(metric: Any) -> bool:
     """Whether its user asked for samples in host memory (TorchMetrics), so that its value may be there, too."""
     return getattr(metric, "compute_on_cpu", False) is True
+
+
+def _is_random_state(tensor: Tensor) -> bool:
+    """Whether it is the state of a generator, which torch gives on the CPU, of the CPU's or of a device's."""
+    sizes = [(torch.get_rng_state().numel(),), (DEVICE_RANDOM_STATE,)]
+    return tensor.dtype == torch.uint8 and tensor.shape in sizes
 
 
 def _state_frames(path: str, metric: Any) -> tuple[Frame, ...]:
