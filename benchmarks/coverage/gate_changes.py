@@ -192,7 +192,8 @@ def cluster_rules() -> Iterator[Rule]:
             draw = partial(clustered, how, share)
             yield Rule("--min, --cluster", about, partial(absolute, "min", share, draw), sizes, 2)
     draw = partial(clustered, "uneven", 0.0)
-    yield Rule("--max, --cluster", "exponential loss, n uneven clusters", partial(absolute, "max", 1.0, draw), sizes, 2)
+    about, passes = "exponential loss, n uneven clusters", partial(absolute, "max", 1.0, draw)
+    yield Rule("--max, --cluster", about, passes, sizes, 2, "few uneven clusters show too little of a long tail")
     draw = partial(clustered_pair, 0.02)
     yield Rule(
         "--max-drop, --cluster", "accuracy, n uneven clusters", partial(relative, "max-drop", 0.02, draw), sizes, 2

@@ -197,7 +197,7 @@ def resampled_rows() -> Iterator[Row]:
 
     def make() -> dict[str, Metric]:
         return {
-            "AveragePrecision, macro, resampled": m.AveragePrecision(num_classes=4, logits=True),
+            "AUROC, macro, resampled": m.AUROC(num_classes=4, logits=True),
             "LogLoss": m.LogLoss(num_classes=4, logits=True),
         }
 

@@ -72,14 +72,23 @@ def of_classes(shares: tuple[float, ...], random: Random, size: int) -> tuple[Ar
 
 def class_rows() -> Iterator[Row]:
     for shares in ((0.25, 0.25, 0.25, 0.25), (0.4, 0.3, 0.2, 0.1), (0.85, 0.05, 0.05, 0.05)):
-        kinds = {a: m.AUROC(average=a, num_classes=len(shares), logits=True) for a in ("macro", "weighted")}  # type: ignore[arg-type]
-        meter = Meter(**kinds)
+        meter = Meter(
+            macro=m.AUROC(num_classes=len(shares), logits=True),
+            by_class_size=m.AUROC(average="weighted", num_classes=len(shares), logits=True),
+        )
         meter.update(*(torch.from_numpy(each) for each in of_classes(shares, np.random.default_rng(1), 1_000_000)))
-        truth = {f"AUROC, {name}": float(value) for name, value in meter.compute().items()}
+        names = {"macro": "AUROC, macro", "by_class_size": "AUROC, weighted"}
+        truth = {names[name]: float(value) for name, value in meter.compute().items()}
 
-        def draw(random: Random, size: int, meter: Meter = meter, shares: tuple[float, ...] = shares) -> Found:
+        def draw(
+            random: Random,
+            size: int,
+            meter: Meter = meter,
+            shares: tuple[float, ...] = shares,
+            names: dict[str, str] = names,
+        ) -> Found:
             found = of_meter(meter, partial(of_classes, shares), random, size)
-            return {f"AUROC, {name}": ends for name, ends in found.items()}
+            return {names[name]: ends for name, ends in found.items()}
 
         about = f"classes of {', '.join(f'{share:g}' for share in shares)}"
         yield Row(about, draw, truth, SIZES[1:3], 8)

@@ -150,7 +150,9 @@ def test_few_samples_or_a_high_level_are_no_error(count, confidence_level):
 def test_a_value_says_that_its_interval_is_of_few_samples_of_a_kind():
     """Also of a mean that nothing but its samples show: of a long tail, the end that is not trusted."""
     right = (torch.arange(40) < 38).float()
-    found = values(TensorDataset(torch.stack([1 - right, right], 1), torch.ones(40, dtype=torch.int64)))["acc"]
+    scores = torch.stack([1 - right, right], 1)
+    metric = {"acc": Accuracy(num_classes=2)}
+    found = values(TensorDataset(scores, torch.ones(40, dtype=torch.int64)), metric)["acc"]
     assert found.note == "Wilson's interval; fewer than 5 of one kind: it may hold the true value less often"
     errors = torch.where(torch.arange(40) == 7, 100.0, torch.rand(40, generator=GENERATOR))
     (loss,) = values(TensorDataset(errors, torch.zeros(40)), MeanAbsoluteError()).values()
