@@ -348,7 +348,7 @@ def risky_end_of_skewness(skewness: float, n: float) -> str:
 
 
 def caution_of_end(risky: str) -> str:
-    """What a reader must know of an interval with a `risky_end`; nothing where there is none.
+    """What a reader must know of an interval with a `risky_end`; empty without one.
 
     Example:
         >>> caution_of_end("upper"), caution_of_end("")
