@@ -79,4 +79,6 @@ def test_few_positives_or_negatives_have_none():
     assert mean_area_interval([(SCORES[:, 0], labels), (SCORES[:, 0], np.where(np.arange(90) < 1, 0, labels))]) is None
     assert mean_area_interval([(SCORES[:, 0], 1 - labels), (SCORES[:, 0], (np.arange(90) >= FEWEST - 1) * 1)]) is None
     assert mean_area_interval([(labels * 1.0, labels)] * 2) is None  # all areas are 1
+    perfect = [((np.arange(90) % 3 == k) * 1.0, (np.arange(90) % 3 == k) * 1) for k in range(3)]
+    assert mean_area_interval(perfect, weighted=True) is None
     assert mean_area_interval([]) is None

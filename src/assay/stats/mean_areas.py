@@ -96,6 +96,8 @@ def mean_area_interval(
             / counts[:, 0].sum()
         )
     error = math.sqrt(float(np.sum(moves**2)))
+    if not error:
+        return None
     t = student_quantile((1 + confidence_level) / 2, _freedom(np.asarray(moves), [labels for _, labels in ranked]))
     ends = on_logit_scale(value, error * t / normal_quantile((1 + confidence_level) / 2), confidence_level)
     if ends is None or not safe:

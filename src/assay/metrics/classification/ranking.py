@@ -411,7 +411,8 @@ class AUROC(AveragedRankingMetric):
     def without_interval(self, counts: Rankings) -> str:
         if self._single:
             return "fewer than two positives or negatives"
-        return f"a class has fewer than {FEWEST} positives or negatives, or there are too many scores to keep"
+        few = f"a class has fewer than {FEWEST} positives or negatives"
+        return f"{few}, all areas are 1, or there are too many scores to keep"
 
     def bounded_value(self, ranking: Ranking) -> BoundedEstimate:
         if self.max_fpr in (None, 1):
