@@ -133,7 +133,7 @@ def of_lost_positives(random: Random, n: int) -> tuple[Report, Report]:
 def change_rules() -> Iterator[Rule]:
     for drop, differing in ((0.01, 0.0), (0.02, 0.1)):
         draw = partial(of_drop, drop, differing, True)
-        about = f"accuracy, a drop of {drop:g}, {100 * differing:g} % differ besides"
+        about = f"accuracy, a drop of {drop:g}, {100 * differing:g} % flip either way"
         yield Rule("--max-drop", about, partial(relative, "max-drop", drop, draw))
     draw = partial(of_drop, 0.02, 0.1, False)
     yield Rule("--max-drop", "accuracy of other samples", partial(relative, "max-drop", 0.02, draw))
