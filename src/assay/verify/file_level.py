@@ -203,11 +203,13 @@ def _of_decisions(meter: Meter) -> list[str]:
 
 
 def _gives_counts(meter: Meter, decision: Array, target: Array) -> bool:
-    """Whether decisions and targets give the counts of a meter."""
+    """Whether decisions and targets give the counts of a meter, or are none that it takes, as of several labels."""
     again = meter.fresh()
     try:
         again.update(_tensor(decision), _tensor(target))
-    except (AssayError, ValueError):
+    except AssayError:
+        return True
+    except ValueError:
         return False
     return _same_states(meter, again)
 
@@ -218,7 +220,8 @@ def _tensor(array: Array) -> torch.Tensor:
     Raises:
         ValueError: they are no integers.
     """
-    labels = array.astype(np.int64)
+    with np.errstate(invalid="ignore"):  # NaN
+        labels = array.astype(np.int64)
     if not np.array_equal(labels, array):
         raise ValueError("labels that are no integers")
     return torch.from_numpy(np.ascontiguousarray(labels))
