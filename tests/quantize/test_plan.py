@@ -46,6 +46,14 @@ def test_every_layer_is_told_of():
     assert {(each.kind, each.count) for each in made.others} == {("LayerNorm", 2), ("bias", 6)}
 
 
+def test_a_plan_in_a_list_is_one_line():
+    model = nn.Sequential(nn.Linear(256, 64), nn.ReLU(), nn.Linear(100, 10))
+    made = plan(model, "int4", device="mps")
+    after = 256 * 64 // 2 + 2 * 2 * 64 * (256 // 128) + 4 * 100 * 10 + 4 * (64 + 10)
+    before = 4 * (256 * 64 + 100 * 10 + 64 + 10)
+    assert repr(made) == f"<Plan for mps: 1 of 2 layers quantized; {before:,} to {after:,} bytes>"
+
+
 def test_sums_count_every_parameter_once():
     for tied in (False, True):
         model = language_model(tied=tied)

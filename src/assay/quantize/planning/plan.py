@@ -85,6 +85,11 @@ class Plan(Record, Viewable, schema="assay.plan/1"):
 
     pipe_width = 120
 
+    def __repr__(self) -> str:
+        """One line: the device, how many layers become integers, and the bytes of the model before and after."""
+        layers = f"{len(self.quantized)} of {len(self.layers)} layers quantized"
+        return f"<Plan for {self.device}: {layers}; {self.bytes_before:,} to {self.bytes_after:,} bytes>"
+
     @property
     def quantized(self) -> tuple[LayerPlan, ...]:
         """The layers that become integers."""
