@@ -44,7 +44,7 @@ WITHOUT_PICTURE = {
     "Sum",
     "Variance",
 }
-GENERATED = {"index.md", "index.zh-CN.md", "changelog.md", "contributing.md", "catalogue.md"}
+GENERATED = {"index.md", "index.zh-CN.md", "changelog.md", "contributing.md", "catalogue.md", "gallery/index.md"}
 """What `docs/site/hooks.py` makes beside the reference."""
 
 
