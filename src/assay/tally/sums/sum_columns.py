@@ -8,9 +8,9 @@ from assay.tally.base import Batch
 
 
 def as_columns(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> Batch:
-    """A batch of one output."""
+    """A batch of one output for compiled code."""
     target, weights = (None if each is None else each.detach().reshape(-1, 1) for each in (target, weights))
-    return Batch(preds.detach().reshape(-1, 1), target, weights)
+    return Batch(preds.detach().reshape(-1, 1), target, weights, compiled=True)
 
 
 def uncounted(columns: Batch, left_out: Tensor | None) -> Tensor | None:
