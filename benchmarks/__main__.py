@@ -66,6 +66,7 @@ RUNS = (
     Run("generative"),
     Run("audio"),
     Run("score"),
+    Run("large"),
     Run("sync"),
     Run("loop"),
     Run("integrations"),
