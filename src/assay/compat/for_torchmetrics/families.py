@@ -119,7 +119,7 @@ class OfRows(Metric):
 
 
 @dataclass(frozen=True)
-class RowNumbers(RowTerm):
+class ColumnTerm(RowTerm):
     """The numbers of each row `(N, width)`: floats; or integers in units of 2**-50, of which `UNDEFINED` is none."""
 
     width: int
@@ -161,7 +161,7 @@ class ColumnSums(Metric):
     fixed: bool = False
 
     def tally(self, weighted: bool) -> Tally:
-        return RowSums(RowNumbers(self.width), weighted)
+        return RowSums(ColumnTerm(self.width), weighted)
 
     def compute(self, counts: RowTotals) -> Tensor:
         unit = Fraction(1, 1 << MEAN_BITS) if self.fixed else 1
