@@ -15,8 +15,8 @@ import numpy as np
 from assay import Accuracy, score
 from assay.metrics import AUROC
 from assay.report import Report, Samples, Section, Value, compare, gate
-from assay.report.inference import interval_of
-from assay.report.measured_value import MeasuredValue
+from assay.report.inference.measured_value import MeasuredValue
+from assay.report.inference.tests_and_intervals import interval_of
 from assay.stats.intervals import Array
 
 Random = np.random.Generator

@@ -15,8 +15,8 @@ from assay.meter.intervals import intervals_or_reasons
 from assay.metrics.base import Metric
 from assay.metrics.per_sample import per_sample_values
 from assay.report import Report, Samples, Section, Slice, Value
-from assay.report.packed_array import PackedArray
-from assay.report.resampling import Resampling
+from assay.report.per_sample.packed_array import PackedArray
+from assay.report.per_sample.resampling import Resampling
 from assay.stats.bootstrap import poisson_draws
 from assay.stats.intervals import Array
 from assay.stats.sampling import groups_of

@@ -18,8 +18,8 @@ from assay.meter import Meter
 from assay.meter.intervals import bootstrap
 from assay.metrics.base import Metric
 from assay.report import Samples, Section, Value, controlled
-from assay.report.inference import interval_of
-from assay.report.measured_value import MeasuredValue
+from assay.report.inference.measured_value import MeasuredValue
+from assay.report.inference.tests_and_intervals import interval_of
 from assay.stats.intervals import Array
 from assay.stats.sampling import groups_of
 from benchmarks.coverage.gate_reports import mean_report

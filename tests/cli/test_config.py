@@ -14,7 +14,7 @@ from assay.cli.declaration import options_of
 from assay.cli.gate import rules_of
 from assay.cli.options import COMMANDS, EvaluateCommand, GateCommand, GenerateCommand, PerplexityCommand
 from assay.errors import AssayError, ConfigError, StateError
-from assay.report.gate_result import GateRule
+from assay.report.gating.gate_result import GateRule
 
 GIVEN = {"model": "m:net", "data": "d:held", "metrics": ["accuracy"]}
 FILE = """

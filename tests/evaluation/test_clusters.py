@@ -11,8 +11,8 @@ from assay import Accuracy, evaluate, score
 from assay.errors import ConfigError
 from assay.metrics import F1Score
 from assay.report import compare
-from assay.report.clusters import ClusterCodes
-from assay.report.measured_value import MeasuredValue
+from assay.report.inference.clusters import ClusterCodes
+from assay.report.inference.measured_value import MeasuredValue
 from assay.stats.intervals import mean_interval
 from evaluation.stopping import Stops
 from ranks import processes

@@ -10,8 +10,8 @@ from torch.utils.data import DataLoader
 from assay import evaluate
 from assay.metrics import BLEUScore, RetrievalNormalizedDCG, WordErrorRate
 from assay.report import Samples, Value, compare
-from assay.report.inference import difference
-from assay.report.measured_value import MeasuredValue
+from assay.report.inference.measured_value import MeasuredValue
+from assay.report.inference.tests_and_intervals import difference
 
 WORDS = np.array(["the", "a", "cat", "dog", "sat", "on", "mat", "one", "two", "three", "red"])
 RUNS = 200

@@ -40,10 +40,18 @@ METRICS = {"acc": Accuracy(num_classes=3), "loss": LogLoss(num_classes=3), "auro
 
 def limits(patch, segment=64, most=50):
     """As if `most` samples were too many for JSON, and files had `segment` samples or a few more."""
-    for module in ("report.sample_files", "evaluation.arguments.preparation", "evaluation.observe.per_sample"):
+    for module in (
+        "report.per_sample.sample_files",
+        "evaluation.arguments.preparation",
+        "evaluation.observe.per_sample",
+    ):
         patch.setattr(f"assay.{module}.MOST_SAMPLES", most)
     patch.setattr("assay.evaluation.observe.per_sample.SEGMENT_ROWS", segment)
-    for module in ("evaluation.observe.sample_segments", "report.packed_array", "report.sample_files"):
+    for module in (
+        "evaluation.observe.sample_segments",
+        "report.per_sample.packed_array",
+        "report.per_sample.sample_files",
+    ):
         patch.setattr(f"assay.{module}.CHUNK_ROWS", 70)
     patch.setattr("assay.evaluation.observe.observers.FIRST_ROWS", 16)
 

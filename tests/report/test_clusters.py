@@ -5,7 +5,7 @@ import pytest
 
 from assay.errors import ConfigError
 from assay.report import Report, Samples, Section, Slice, Value, compare, gate
-from assay.report.clusters import INDEPENDENT, with_clusters
+from assay.report.inference.clusters import INDEPENDENT, with_clusters
 from assay.stats.clusters import ClusteredMean
 from assay.stats.hypothesis_tests import sign_flip
 

@@ -13,8 +13,8 @@ from scipy import stats
 from assay._records import seal
 from assay.errors import ConfigError, StateError
 from assay.report import Comparison, Report, Samples, Section, Value, compare
-from assay.report.comparing import short_names
-from assay.report.evidence import MEAN
+from assay.report.comparing.compare import short_names
+from assay.report.inference.evidence import MEAN
 from assay.stats.hypothesis_tests import mcnemar, two_proportions
 from assay.stats.intervals import paired_proportions
 from report.runs import column, run

@@ -7,8 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from assay.report import Report, Samples, Section, Value, aligned_chunks, compare, packed_array, sample_files
-from assay.report import samples as samples_module
+from assay.report import Report, Samples, Section, Value, compare
+from assay.report.per_sample import aligned_chunks, packed_array, sample_files
+from assay.report.per_sample import samples as samples_module
 from thinning import every_third
 
 ROWS = 500
@@ -20,7 +21,7 @@ def in_chunks(monkeypatch):
 
     def compared(*reports, **options):
         with monkeypatch.context() as patch:
-            patch.setattr("assay.report.measured_value.IN_MEMORY", 100)
+            patch.setattr("assay.report.inference.measured_value.IN_MEMORY", 100)
             for module in (packed_array, aligned_chunks, samples_module, sample_files):
                 patch.setattr(module, "CHUNK_ROWS", 90)
             return compare(*reports, **options)
@@ -86,12 +87,12 @@ def test_a_comparison_in_chunks_is_that_in_memory(shuffled, ids, is_stored, in_c
     assert len(expected.changes) == 3
     if is_stored:
         pytest.importorskip("pyarrow")
-        monkeypatch.setattr("assay.report.sample_files.MOST_SAMPLES", 50)
+        monkeypatch.setattr("assay.report.per_sample.sample_files.MOST_SAMPLES", 50)
         for report in reports:
             report.save(tmp_path / report.title / "report.json")
         reports = [Report.load(tmp_path / title) for title in "ab"]
     with monkeypatch.context() as patch:  # a test of signs becomes Student's from so many samples on, as of larger ones
-        patch.setattr("assay.report.inference.UP_TO", 100)
+        patch.setattr("assay.report.inference.tests_and_intervals.UP_TO", 100)
         expected = compare(*reports)
         check(in_chunks(*reports), expected)
 

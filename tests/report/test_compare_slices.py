@@ -11,7 +11,7 @@ from scipy import stats
 from assay.errors import ConfigError
 from assay.render.html import to_html
 from assay.report import Comparison, Report, Samples, Section, Slice, Value, compare
-from assay.report.evidence import MEAN
+from assay.report.inference.evidence import MEAN
 from assay.stats.hypothesis_tests import mcnemar
 from assay.stats.intervals import paired_proportions
 from pages import Page

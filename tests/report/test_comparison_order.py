@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from assay.render.html import to_html
-from assay.report import comparison_view as words
-from assay.report.comparison import Comparison, Delta, Run
+from assay.report.comparing import comparison_view as words
+from assay.report.comparing.comparison import Comparison, Delta, Run
 
 METHOD = {"method": "sign flips", "p": 0.001, "corrected": 0.001}
 

@@ -187,7 +187,7 @@ def test_normalized_and_weighted_confusion_matrices_are_drawn(scale, normalize):
 
 
 def test_a_comparison_becomes_a_data_frame_and_bars(monkeypatch):
-    from assay.report.comparison import Comparison, Delta, Run
+    from assay.report.comparing.comparison import Comparison, Delta, Run
 
     deltas = (
         Delta("b", "test", "accuracy", 0.5, 0.75, 0.25, 0.1, 0.4, verdict="better"),

@@ -14,10 +14,10 @@ from rich.console import Console
 from assay.errors import ConfigError
 from assay.render.terminal import show
 from assay.report import Gate, GateRule, Report, Samples, Section, Slice, Value, gate
-from assay.report.gate_result import EXIT_CODES, KINDS
-from assay.report.gate_view import condition
-from assay.report.inference import interval_of
-from assay.report.measured_value import MeasuredValue
+from assay.report.gating.gate_result import EXIT_CODES, KINDS
+from assay.report.gating.gate_view import condition
+from assay.report.inference.measured_value import MeasuredValue
+from assay.report.inference.tests_and_intervals import interval_of
 from assay.stats.hypothesis_tests import mcnemar
 from assay.stats.intervals import clopper_pearson, paired_proportions
 

@@ -13,8 +13,8 @@ from scipy import stats
 
 from assay.errors import ConfigError
 from assay.report import Report, Samples, Section, Slice, Value, compare, gate
-from assay.report.packed_array import PackedArray
-from assay.report.resampling import Resampling
+from assay.report.per_sample.packed_array import PackedArray
+from assay.report.per_sample.resampling import Resampling
 from assay.stats.bootstrap import poisson_draws
 from assay.stats.intervals import FEWEST
 from thinning import one_of_each

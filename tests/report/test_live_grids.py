@@ -15,7 +15,7 @@ from assay.render.live_grids import SHOWN, grid_json, page_parts
 from assay.render.matrices import ConfusionDifference
 from assay.render.text import clean
 from assay.report import ConfusionPlot, Curve, Curves, Reliability, Report, Samples, Section, Value
-from assay.report.plot_pairs import MOST_CLASSES, plot_pairs
+from assay.report.comparing.plot_pairs import MOST_CLASSES, plot_pairs
 from pages import Page
 from report.conftest import EVIL
 

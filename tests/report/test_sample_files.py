@@ -21,7 +21,7 @@ pa = pytest.importorskip("pyarrow")
 @pytest.fixture
 def few(monkeypatch):
     """As if 50 samples were too many for JSON."""
-    for module in ("report.sample_files", "evaluation.arguments.preparation"):
+    for module in ("report.per_sample.sample_files", "evaluation.arguments.preparation"):
         monkeypatch.setattr(f"assay.{module}.MOST_SAMPLES", 50)
 
 

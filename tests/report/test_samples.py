@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from assay._records import seal
 from assay.errors import ConfigError, DtypeError, InputError, ShapeError, StateError
 from assay.report import Report, Samples, Section, Slice, Value
-from assay.report.packed_array import PackedArray
-from assay.report.samples import align, is_known_to_be_the_same
+from assay.report.per_sample.packed_array import PackedArray
+from assay.report.per_sample.samples import align, is_known_to_be_the_same
 
 SERIES = (
     st.lists(st.booleans())

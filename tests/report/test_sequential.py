@@ -7,7 +7,7 @@ import pytest
 
 from assay.errors import ConfigError
 from assay.report import Gate, Report, Samples, Section, Slice, Value, gate
-from assay.report.stopping import StopWhen
+from assay.report.gating.stopping import StopWhen
 from assay.stats.betting import betting_interval
 
 

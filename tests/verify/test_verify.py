@@ -20,7 +20,7 @@ from assay.cli import app
 from assay.errors import AssayError, ConfigError, StateError
 from assay.metrics import BrierScore, MeanSquaredError, PerSample
 from assay.report import Report, Section, Value
-from assay.report.packed_array import PackedArray
+from assay.report.per_sample.packed_array import PackedArray
 from assay.scoring import count, fragments_of, merge
 from assay.verify import Verification, verify_by_report, verify_file, verify_recount
 from evaluation.exact_products import classifier, sixteenths

@@ -14,7 +14,7 @@ from assay.cli.options import GateCommand
 from assay.cli.output import check_output, print_as
 from assay.errors import ConfigError, describe
 from assay.report import gate
-from assay.report.gate_result import KINDS, GateRule
+from assay.report.gating.gate_result import KINDS, GateRule
 
 
 def run(options: GateCommand) -> None:

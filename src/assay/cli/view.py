@@ -6,7 +6,7 @@ import sys
 
 from assay.cli.options import ViewCommand
 from assay.cli.output import print_path
-from assay.report.collection import collect
+from assay.report.many_reports.collection import collect
 
 
 def run(options: ViewCommand) -> None:

@@ -21,7 +21,7 @@ from assay.errors import StateError, describe
 from assay.integrations.result_files import results_file
 from assay.integrations.sample_means import is_mean, with_interval
 from assay.report import Report, Samples, Section, Table, Value
-from assay.report.packed_array import Array
+from assay.report.per_sample.packed_array import Array
 
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """What Inspect takes a grade for: correct, partial, incorrect, no answer."""

@@ -19,7 +19,7 @@ from assay.errors import StateError, describe
 from assay.integrations.result_files import results_file
 from assay.integrations.sample_means import is_mean, with_interval
 from assay.report import Report, Samples, Section, Value
-from assay.report.packed_array import Array
+from assay.report.per_sample.packed_array import Array
 
 _AGAIN = "Run lighteval again with --save-details, or name the results of one run"
 YES_OR_NO = frozenset({"acc", "acc_norm", "em", "pem", "qem", "exact_match", "extractive_match", "loglikelihood_acc"})

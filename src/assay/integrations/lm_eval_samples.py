@@ -14,7 +14,7 @@ import numpy as np
 
 from assay.errors import InvalidValuesError, StateError, describe
 from assay.report import Value
-from assay.report.packed_array import Array
+from assay.report.per_sample.packed_array import Array
 
 CLOSE = 1e-6
 """How near a mean must be to the value in the results, relative to its size: both are sums of the same float64."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assay.report import Samples, Value
-from assay.report.inference import interval_of
-from assay.report.measured_value import MeasuredValue
-from assay.report.packed_array import Array
+from assay.report.inference.measured_value import MeasuredValue
+from assay.report.inference.tests_and_intervals import interval_of
+from assay.report.per_sample.packed_array import Array
 
 LEVEL = 0.95
 """Of the intervals that are stored; `assay compare` and `assay gate` find others from the samples."""

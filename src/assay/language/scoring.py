@@ -80,7 +80,7 @@ def perplexity(
     Returns:
         The report: perplexity, nats per token, and, where the bytes of the text are known, bits per byte, which also
         compares models of different tokens; how it was measured, and the proof that every window was counted once. Its
-        samples are the windows: `assay.report.comparing` pairs those of two models. Of the worst windows it holds
+        samples are the windows: `assay.compare` pairs those of two models. Of the worst windows it holds
         the text with the loss of each token, which pages shade.
 
     Raises:

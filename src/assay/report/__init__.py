@@ -8,24 +8,24 @@ from __future__ import annotations
 from assay.render.matrices import ConfusionPlot
 from assay.render.plots import Bars, Curve, Curves, Distribution, Plot, Reliability, Residuals, Series
 from assay.render.points import Point, Points
-from assay.report.adjusted import controlled, stratified
-from assay.report.collection import ReportCollection, collect
-from assay.report.comparing import compare
-from assay.report.comparison import ChangedSample, Changes, Comparison, Delta, Flips, Unmatched
-from assay.report.gate_result import Gate, GateCheck, GateRule
-from assay.report.gating import gate
-from assay.report.history_result import History, HistoryMetric, HistoryValue
-from assay.report.power_result import Power, PowerEstimate
-from assay.report.ranking import rank
-from assay.report.ranking_result import MetricRanking, RankedRun, RunRanking
+from assay.report.comparing.compare import compare
+from assay.report.comparing.comparison import ChangedSample, Changes, Comparison, Delta, Flips, Unmatched
+from assay.report.comparing.training_runs import compare_training_runs
+from assay.report.gating.gate import gate
+from assay.report.gating.gate_result import Gate, GateCheck, GateRule
+from assay.report.gating.stopping import StopWhen
+from assay.report.inference.adjusted import controlled, stratified
+from assay.report.many_reports.collection import ReportCollection, collect
+from assay.report.many_reports.history_result import History, HistoryMetric, HistoryValue
+from assay.report.many_reports.ranking import rank
+from assay.report.many_reports.ranking_result import MetricRanking, RankedRun, RunRanking
+from assay.report.many_reports.tracking import history
+from assay.report.per_sample.samples import Column, RawSample, Samples
+from assay.report.planning.power_result import Power, PowerEstimate
+from assay.report.planning.sample_sizes import power
 from assay.report.report import SCHEMA, Report
-from assay.report.sample_sizes import power
-from assay.report.samples import Column, RawSample, Samples
 from assay.report.section import Section, Table
 from assay.report.slices import Slice
-from assay.report.stopping import StopWhen
-from assay.report.tracking import history
-from assay.report.training_runs import compare_training_runs
 from assay.report.value import Value
 from assay.report.worst_queries import QueryDocument, QueryRanking, WorstQueries
 

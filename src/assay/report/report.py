@@ -19,8 +19,8 @@ from assay.render.text import number
 from assay.report.data_frames import data_frame
 from assay.report.environment import environment
 from assay.report.origin import ReportOrigin
+from assay.report.per_sample.samples import Samples
 from assay.report.report_view import report_document
-from assay.report.samples import Samples
 from assay.report.section import Section, check_unique
 from assay.report.value import Value
 
@@ -84,7 +84,7 @@ class Report(Record, Viewable, schema=SCHEMA, older=OLDER):
 
     def to_json(self) -> str:
         """It as JSON; with its samples, unless it is to be saved and they are in a file beside it."""
-        from assay.report.sample_files import without_temporary_files
+        from assay.report.per_sample.sample_files import without_temporary_files
 
         return Record.to_json(without_temporary_files(self))
 
@@ -98,7 +98,7 @@ class Report(Record, Viewable, schema=SCHEMA, older=OLDER):
             path: the file, or a folder, in which it is ``report.json``; or a URL. A folder is one that is there, or a
                 path that ends in ``/``. Folders that are missing are made.
         """
-        from assay.report.sample_files import named_files, remove_files, with_sample_files
+        from assay.report.per_sample.sample_files import named_files, remove_files, with_sample_files
 
         file = self._file_at(path)
         before = named_files(file)
@@ -131,7 +131,7 @@ class Report(Record, Viewable, schema=SCHEMA, older=OLDER):
         Raises:
             StateError: the file was cut short or changed, is of another kind, or of another version.
         """
-        from assay.report.sample_files import with_attached_files
+        from assay.report.per_sample.sample_files import with_attached_files
 
         file = cls._file_at(path)
         return with_attached_files(super().load(file), file.parent)

@@ -10,8 +10,8 @@ from assay.errors import ConfigError, ShapeError, describe, plural
 from assay.render.plots import Plot
 from assay.render.text import number
 from assay.report.origin import SectionCounts
-from assay.report.resampling import Resampling
-from assay.report.samples import Samples
+from assay.report.per_sample.resampling import Resampling
+from assay.report.per_sample.samples import Samples
 from assay.report.slices import Slice, spaced
 from assay.report.value import Value
 from assay.report.worst_queries import WorstQueries

@@ -10,9 +10,9 @@ import numpy as np
 
 from assay._records import Record
 from assay.errors import ConfigError, ShapeError, describe
-from assay.report.packed_array import PackedArray
-from assay.report.resampling import Resampling
-from assay.report.samples import Samples
+from assay.report.per_sample.packed_array import PackedArray
+from assay.report.per_sample.resampling import Resampling
+from assay.report.per_sample.samples import Samples
 from assay.report.value import Value
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from assay._records import OPTIONAL, Record
 from assay.errors import ConfigError, describe
 from assay.render.text import interval, number
-from assay.report.packed_array import Array, PackedArray
-from assay.report.samples import Samples
+from assay.report.per_sample.packed_array import Array, PackedArray
+from assay.report.per_sample.samples import Samples
 from assay.stats.scales import SCALES
 
 CLOSE = 1e-5
@@ -35,7 +35,7 @@ class Value(Record):
         numerator: the column of `Samples` that the value is the mean of; empty where it is no mean over samples.
         denominator: the column by whose mean that mean is divided: recall is ``true positives`` over ``positives``.
         replicates: what the value changes by in each resample of the groups of samples, as float32, so that values of
-            two reports can be paired; see `assay.report.resampling`.
+            two reports can be paired; see `assay.report.per_sample.resampling`.
         scale: the function of the mean that the value is, of `assay.stats.scales.SCALES`: ``"root"`` of a root mean
             squared error; empty where it is the mean itself.
         safe_lower: the lower end by which a gate decides, where that of the interval may miss more often than its level

@@ -8,8 +8,8 @@ import numpy as np
 
 from assay._records import CellValue
 from assay.render.matrices import ConfusionPlot
-from assay.report.packed_array import Array, PackedArray
-from assay.report.samples import Samples
+from assay.report.per_sample.packed_array import Array, PackedArray
+from assay.report.per_sample.samples import Samples
 from assay.report.section import Section, Table
 from assay.stats.sampling import mixed, numbers_of
 

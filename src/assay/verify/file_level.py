@@ -21,7 +21,7 @@ from assay.meter import Meter
 from assay.meter.intervals import intervals_or_reasons
 from assay.metrics.signature import signature
 from assay.report import Report, Samples, Section, Value
-from assay.report.packed_array import Array
+from assay.report.per_sample.packed_array import Array
 from assay.report.report import SCHEMA
 from assay.report.value import terms_of
 from assay.stats.scales import SCALES

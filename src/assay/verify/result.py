@@ -10,7 +10,7 @@ from assay._records import Record
 from assay.errors import plural
 from assay.render import Document, Viewable
 from assay.render.document import Chapter, DataGrid, GridCell, GridColumn, GridRow, Paragraph, Span
-from assay.report.gate_result import EXIT_CODES
+from assay.report.gating.gate_result import EXIT_CODES
 
 Level: TypeAlias = Literal["file", "recount", "rerun"]
 Outcome: TypeAlias = Literal["pass", "fail", "not checked"]

@@ -23,8 +23,8 @@ from assay.meter import Meter
 from assay.meter.meter_options import Recount, check_recount
 from assay.metrics.base import Metric
 from assay.report import Report
-from assay.report.samples import MOST_SAMPLES
-from assay.report.stopping import StopWhen
+from assay.report.gating.stopping import StopWhen
+from assay.report.per_sample.samples import MOST_SAMPLES
 from assay.stats.bootstrap import LEAST
 
 P = ParamSpec("P")

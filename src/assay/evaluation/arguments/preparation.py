@@ -19,7 +19,7 @@ from assay.meter import Meter
 from assay.meter.options import not_a_metric
 from assay.metrics.base import Metric
 from assay.metrics.parsing import as_metrics
-from assay.report.samples import MOST_SAMPLES
+from assay.report.per_sample.samples import MOST_SAMPLES
 
 
 def meter_of(metrics: Any, weighted: bool) -> Meter:

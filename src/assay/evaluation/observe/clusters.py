@@ -10,8 +10,8 @@ import numpy as np
 
 from assay.errors import ConfigError, describe
 from assay.evaluation.observe.slice_values import MISSING, CodedLists, CodedValues, values_of_batches
-from assay.report.clusters import without_cluster
-from assay.report.packed_array import Array
+from assay.report.inference.clusters import without_cluster
+from assay.report.per_sample.packed_array import Array
 from assay.stats.sampling import label_numbers
 
 

@@ -24,9 +24,9 @@ from assay.meter.arguments import Arguments
 from assay.metrics.base import Metric
 from assay.metrics.per_sample import SampleTerms, predictions, row_values
 from assay.report import RawSample, Samples
-from assay.report.packed_array import PackedArray, narrowest
-from assay.report.sample_files import SampleFile, widened, write_columns
-from assay.report.samples import MOST_SAMPLES, Column
+from assay.report.per_sample.packed_array import PackedArray, narrowest
+from assay.report.per_sample.sample_files import SampleFile, widened, write_columns
+from assay.report.per_sample.samples import MOST_SAMPLES, Column
 from assay.report.worst import LIMIT, order_of_choice, severity, worst_rows
 
 _COLUMN, _INDEX, _DECISION, _TARGET, _PRINT, _IDS = "column ", "index", "decision", "target", "print", "ids"

@@ -13,8 +13,8 @@ import numpy as np
 from assay._atomic import temporary_folder
 from assay.errors import StateError, describe
 from assay.evaluation.observe.observers import Array
-from assay.report.packed_array import CHUNK_ROWS
-from assay.report.sample_files import digest_of, read_columns, write_columns
+from assay.report.per_sample.packed_array import CHUNK_ROWS
+from assay.report.per_sample.sample_files import digest_of, read_columns, write_columns
 
 SEGMENT_ROWS = CHUNK_ROWS
 """Samples at least that are written to a file at a time."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
-from assay.report.packed_array import Array
+from assay.report.per_sample.packed_array import Array
 
 MOST_VALUES = 100
 MOST_CROSSED = 9

@@ -16,7 +16,7 @@ from assay.evaluation.observe.per_sample import PerSampleRecorder
 from assay.evaluation.results.report_section import SECTION
 from assay.metrics.base import Metric
 from assay.report import Report, Section, Value
-from assay.report.stopping import StopWhen
+from assay.report.gating.stopping import StopWhen
 from assay.report.value import terms_of
 
 GROWTH = 1.05

@@ -32,8 +32,8 @@ from assay.metrics.base import Metric
 from assay.render.pictures import Picture
 from assay.report import Report, Section, Table
 from assay.report.origin import ReportOrigin
-from assay.report.packed_array import PackedArray
-from assay.report.sample_files import with_linked_files
+from assay.report.per_sample.packed_array import PackedArray
+from assay.report.per_sample.sample_files import with_linked_files
 from assay.report.worst import MOST_PICTURES, chosen_errors, worst_positions
 
 

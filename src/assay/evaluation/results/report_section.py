@@ -23,8 +23,8 @@ from assay.meter.resample import READ_ELEMENTS
 from assay.metrics.base import Metric
 from assay.metrics.signature import signature
 from assay.report import Section, Slice, Table, Value
-from assay.report.packed_array import PackedArray
-from assay.report.resampling import named_clusters
+from assay.report.per_sample.packed_array import PackedArray
+from assay.report.per_sample.resampling import named_clusters
 from assay.report.worst_slices import slices_of
 
 SECTION = "Evaluation"  # the same of every model and title: reports are compared section by section

@@ -16,9 +16,9 @@ from assay.evaluation.observe.observers import Array
 from assay.meter.replicates import ConfidenceInterval
 from assay.metrics.base import Metric, named_numbers
 from assay.report import ConfusionPlot, Plot, Samples, Table, Value
-from assay.report.inference import interval_of
-from assay.report.measured_value import MeasuredValue
-from assay.report.packed_array import PackedArray
+from assay.report.inference.measured_value import MeasuredValue
+from assay.report.inference.tests_and_intervals import interval_of
+from assay.report.per_sample.packed_array import PackedArray
 from assay.stats.intervals import caution_of_end
 
 MOST_CLASSES = 100

@@ -13,8 +13,8 @@ from assay.language.scoring import derived_value, exp_or_inf
 from assay.quantize.analysis.divergence import AGREES, CHANGE, ERROR, KL, LOSS_AFTER, LOSS_BEFORE, SIZE
 from assay.quantize.analysis.output_comparison import Floats, OutputComparison
 from assay.report import Distribution, Plot, Samples, Section, Table, Value
-from assay.report.inference import interval_of
-from assay.report.measured_value import MeasuredValue
+from assay.report.inference.measured_value import MeasuredValue
+from assay.report.inference.tests_and_intervals import interval_of
 
 AGREEMENT, LOSS_CHANGE, PREDICTIONS = "top-1 agreement", "loss change", "predictions"
 RELATIVE_ERROR = "relative squared error"

@@ -1,0 +1,1 @@
+"""Two reports: what differs, and by how much."""

@@ -1,0 +1,1 @@
+"""What a report must show before something may go on."""

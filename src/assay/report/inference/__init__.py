@@ -1,0 +1,1 @@
+"""What samples say of values, and of the differences between them."""

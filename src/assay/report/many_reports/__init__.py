@@ -1,0 +1,1 @@
+"""Many reports: over time, in an order, on one page."""

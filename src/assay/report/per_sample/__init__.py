@@ -1,0 +1,1 @@
+"""What a report keeps of each sample."""
