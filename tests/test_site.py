@@ -71,6 +71,7 @@ def test_the_navigation_has_every_page_once() -> None:
     nav = [*navigation_pages(navigation())]
     written = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     assert sorted(nav) == sorted({*nav})
+    written = {page for page in written if not page.startswith("upstream/")}  # which the page on other libraries links
     assert {*nav} - {"Reference"} == written | GENERATED, "add the page to `nav` in mkdocs.yml"
 
 
@@ -98,7 +99,7 @@ def test_drop_in_names_have_what_counts_them_and_links_to_differences(reference:
     assert "[drop-in names](../compat.md#what-differs)" in row
     assert "../differences.md#clusterings-categories-and-groups" in row
     assert "| `PIQA` |" not in page
-    assert "| `SpectralDistortionIndex` | SpectralDistortionIndex(p=...)" in page.partition("## TorchMetrics's own")[2]
+    assert "| `BERTScore` | Meter(" in page.partition("## TorchMetrics's own")[2]
     assert "| `Precision` | [Precision](" in reference["reference/assay.compat.ignite.md"]
     for name, text in reference.items():
         for link in re.findall(r"\]\(((?:\.\./|metrics/)[\w./]+)", text):

@@ -153,7 +153,7 @@ def evaluate(
         >>> report = evaluate(torch.nn.Identity(), data, Accuracy(num_classes=3), device="cpu")
         >>> value = report.sections[0].values[0]
         >>> round(value.value, 4), round(value.lower, 4), round(value.upper, 4), value.note
-        (0.6667, 0.2077, 0.9385, "Wilson's interval")
+        (0.6667, 0.2077, 0.9385, "Wilson's interval; fewer than 5 of one kind: it may hold the true value less often")
         >>> report.notes[0]
         'Every sample once: 3 expected, 3 counted, 0 duplicated, 0 missed.'
     """

@@ -78,7 +78,7 @@ def mean_area_interval(
         >>> labels = np.arange(60)[:, None] % 3 == np.arange(3)
         >>> found = mean_area_interval(zip((scores + labels).T, labels.T.astype(int)))
         >>> tuple(round(end, 3) for end in found)
-        (0.656, 0.832)
+        (0.627, 0.78)
     """
     ranked = list(rankings)
     counts = np.array([[(labels == 1).sum(), (labels == 0).sum()] for _, labels in ranked], dtype=np.float64)

@@ -102,7 +102,8 @@ def as_model(model: Any) -> Any:
     if isinstance(model, ExportedProgram):
         return ExportedModel(model)
     if isinstance(model, type) or not callable(model):
-        got = f"the class {model.__name__}" if isinstance(model, type) else f"{type(model).__name__}"
+        got = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        got = f"{model!r:.80}" if model is None or isinstance(model, str) else got
         do = "Pass the model first, then data and metrics"
         if isinstance(model, type):
             do = f"Make the model: {model.__name__}(...)"

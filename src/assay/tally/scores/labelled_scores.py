@@ -138,7 +138,12 @@ class ScoreSpec:
         return known
 
     def valid_classes(self, batch: Batch) -> Tensor | None:
-        """The known classes as int8 `(rows,)` of a batch that `is_simple` and has nothing invalid; None of others."""
+        """The known classes as int8 `(rows,)` of a batch that `is_simple` and has nothing invalid; None of others.
+
+        None too of a batch whose terms are recorded or compared: those are the terms of `rows`.
+        """
+        if batch.terms is not None:
+            return None
         known = self.add_known(invalid := torch.zeros(len(KINDS), dtype=torch.int64, device="cpu"), batch)
         return None if known is None or invalid.any() else known
 
