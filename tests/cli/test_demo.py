@@ -17,12 +17,13 @@ from pycocotools.cocoeval import COCOeval
 from sklearn import metrics as sk
 from sklearn.datasets import load_digits
 
-from assay.cli import demo, demo_scenes, main
-from assay.cli import demo_bits as bits
+from assay.cli import demo, main
 from assay.cli.demo import run
-from assay.cli.demo_models import Task, one_thread, tasks
-from assay.cli.demo_scenes import SHAPES, SIZE, SceneExample, _targets, draw_scene
-from assay.cli.demo_spelling import Corrector, SpellingExample, misspell, one_slip_away
+from assay.cli.demonstration import bits
+from assay.cli.demonstration import scenes as demo_scenes
+from assay.cli.demonstration.models import Task, one_thread, tasks
+from assay.cli.demonstration.scenes import SHAPES, SIZE, SceneExample, _targets, draw_scene
+from assay.cli.demonstration.spelling import Corrector, SpellingExample, misspell, one_slip_away
 from assay.cli.options import DemoCommand
 from assay.errors import MissingDependencyError
 from assay.report import Report, Section, Table, compare

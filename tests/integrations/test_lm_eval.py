@@ -15,7 +15,7 @@ import pytest
 
 from assay.errors import ConfigError, InvalidValuesError, StateError
 from assay.integrations import read_lm_eval
-from assay.integrations.lm_eval_samples import LoggedSamples, of_task
+from assay.integrations.lm_eval.samples import LoggedSamples, of_task
 from assay.report import GateRule, Report, Value, compare, gate
 
 RUNS = Path(__file__).parent / "lm_eval_runs"

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from assay.cli import app
 from assay.errors import ConfigError, StateError
-from assay.integrations import lm_eval_answers
-from assay.integrations.lm_eval_answers import AnswerStore
+from assay.integrations.lm_eval import answers as lm_eval_answers
+from assay.integrations.lm_eval.answers import AnswerStore
 from assay.report import Report
 from language.models import folder, llama
 
@@ -28,7 +28,8 @@ RUN = """
 import os, signal, sys, warnings
 warnings.simplefilter("ignore")
 from assay.cli import main
-from assay.integrations import LmEvalModel, lm_eval_answers
+from assay.integrations import LmEvalModel
+from assay.integrations.lm_eval import answers as lm_eval_answers
 
 lm_eval_answers.EVERY_S, lm_eval_answers.MOST_OF_THE_TIME = 0.0, 1e9
 left = [int(sys.argv.pop(1))]

@@ -8,7 +8,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tenso
 
 from assay.evaluation.processes.place import Place
 from assay.evaluation.processes.ranks import Ranks
-from assay.integrations.lm_eval_processes import ROUND, RequestProcesses
+from assay.integrations.lm_eval.processes import ROUND, RequestProcesses
 from assay.language.generation import chooser, generate_by
 from assay.language.losses import sharded_labels
 from ranks import processes

@@ -8,10 +8,10 @@ from dataclasses import replace
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from assay.cli.demo_bits import same_bits, where_float32_ends
-from assay.cli.demo_models import Example, one_thread, tasks
-from assay.cli.demo_scenes import SceneExample
-from assay.cli.demo_spelling import SpellingExample
+from assay.cli.demonstration.bits import same_bits, where_float32_ends
+from assay.cli.demonstration.models import Example, one_thread, tasks
+from assay.cli.demonstration.scenes import SceneExample
+from assay.cli.demonstration.spelling import SpellingExample
 from assay.cli.options import DemoCommand
 from assay.cli.output import write_report
 from assay.evaluation import evaluate

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from assay.integrations.keras import as_keras as as_keras
     from assay.integrations.lighteval import read_lighteval as read_lighteval
     from assay.integrations.lightning import CountOnce as CountOnce
-    from assay.integrations.lm_eval import read_lm_eval as read_lm_eval
-    from assay.integrations.lm_eval_model import LmEvalModel as LmEvalModel
-    from assay.integrations.lm_eval_run import run_lm_eval as run_lm_eval
+    from assay.integrations.lm_eval.logged_results import read_lm_eval as read_lm_eval
+    from assay.integrations.lm_eval.model import LmEvalModel as LmEvalModel
+    from assay.integrations.lm_eval.run import run_lm_eval as run_lm_eval
     from assay.integrations.mlflow import log_to_mlflow as log_to_mlflow
     from assay.integrations.ray import ray_aggregate as ray_aggregate
     from assay.integrations.ray import score_on_ray as score_on_ray
@@ -53,9 +53,9 @@ _HOMES = {
     "keras": ("KerasMetric", "as_keras"),
     "lighteval": ("read_lighteval",),
     "lightning": ("CountOnce",),
-    "lm_eval": ("read_lm_eval",),
-    "lm_eval_model": ("LmEvalModel",),
-    "lm_eval_run": ("run_lm_eval",),
+    "lm_eval.logged_results": ("read_lm_eval",),
+    "lm_eval.model": ("LmEvalModel",),
+    "lm_eval.run": ("run_lm_eval",),
     "mlflow": ("log_to_mlflow",),
     "ray": ("ray_aggregate", "score_on_ray"),
     "scikit_learn": ("Scorer", "scorer"),

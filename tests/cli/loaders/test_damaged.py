@@ -20,7 +20,7 @@ from assay.cli.loaders.datasets import open_data
 from assay.cli.loaders.models import open_model
 from assay.cli.options import EvaluateCommand
 from assay.errors import AssayError, StateError
-from assay.integrations.lm_eval import read_lm_eval
+from assay.integrations.lm_eval.logged_results import read_lm_eval
 from assay.meter.file import MeterDescription
 from assay.quantize.planning.recipe import Recipe
 from assay.quantize.streaming.tensor_source import TensorSource

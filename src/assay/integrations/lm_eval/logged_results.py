@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import StateError, describe
-from assay.integrations.lm_eval_samples import LoggedSamples, check_finite, exp, of_task, read_samples
+from assay.integrations.lm_eval.samples import LoggedSamples, check_finite, exp, of_task, read_samples
 from assay.integrations.result_files import results_file
 from assay.integrations.sample_means import LEVEL, with_interval
 from assay.report import Report, Samples, Section, Table, Value

@@ -22,7 +22,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from assay.cli.demo_models import SEED, Example
+from assay.cli.demonstration.models import SEED, Example
 from assay.metrics import CharErrorRate, CHRFScore, ROUGEScore, WordErrorRate
 from assay.metrics.base import Metric
 from assay.report import Table

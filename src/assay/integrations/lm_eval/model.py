@@ -21,9 +21,9 @@ from assay.evaluation.processes.links import SAME, links_of
 from assay.evaluation.processes.outputs import check_members
 from assay.evaluation.processes.ranks import local_rank
 from assay.evaluation.processes.reachable import modules_of
-from assay.integrations.lm_eval_answers import AnswerStore, digest_of
-from assay.integrations.lm_eval_processes import RequestProcesses
-from assay.integrations.lm_eval_samples import check_finite
+from assay.integrations.lm_eval.answers import AnswerStore, digest_of
+from assay.integrations.lm_eval.processes import RequestProcesses
+from assay.integrations.lm_eval.samples import check_finite
 from assay.integrations.optional_packages import import_package
 from assay.language.causal import CausalModel, positions_of, vocabulary_of
 from assay.language.conversation import ChatTemplate, Message

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from assay.cli.demo_models import SEED, Example
+from assay.cli.demonstration.models import SEED, Example
 from assay.metrics import MeanAveragePrecision
 from assay.metrics.base import Metric
 from assay.render.plots import Floats

@@ -20,10 +20,10 @@ from assay.evaluation.processes.join import companions_of, connected, hello, joi
 from assay.evaluation.processes.ranks import TIMEOUT_S, Ranks, process_group
 from assay.evaluation.resume.identity import Identity
 from assay.evaluation.resume.termination import saves_on_sigterm
-from assay.integrations.lm_eval import read_lm_eval
-from assay.integrations.lm_eval_answers import AnswerContent, AnswerStore
-from assay.integrations.lm_eval_model import PURPOSE, LmEvalModel
-from assay.integrations.lm_eval_processes import RequestProcesses
+from assay.integrations.lm_eval.answers import AnswerContent, AnswerStore
+from assay.integrations.lm_eval.logged_results import read_lm_eval
+from assay.integrations.lm_eval.model import PURPOSE, LmEvalModel
+from assay.integrations.lm_eval.processes import RequestProcesses
 from assay.integrations.optional_packages import import_package
 from assay.report import Report
 

@@ -1,0 +1,1 @@
+"""What `assay demo` trains and shows."""
