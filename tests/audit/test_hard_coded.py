@@ -15,6 +15,7 @@ from assay.audit.replaced_devices import replace_devices
 from assay.audit.source_code import naming, where
 from assay.pretend import pretend
 from assay.pretend.events import Frame
+from thinning import one_of_each
 
 
 def named_by(call, device="mps"):
@@ -171,6 +172,7 @@ def test_a_second_run_that_stops_is_said(tmp_path):
     assert part.why.startswith("after the hard-coded device was replaced: stopped with KeyError")
 
 
+@one_of_each()
 @pytest.mark.parametrize("device", ["npu", "mps"])
 def test_every_place_that_is_hard_coded_is_found_in_one_audit(device, tmp_path):
     """open-compass/VLMEvalKit#1549 counts such places by the hundred; here is one of each kind."""

@@ -24,7 +24,7 @@ from assay.errors import MissingDependencyError
 from assay.metrics.samples import examples
 from assay.pretend import pretend
 from assay.pretend.torch_patches import real_devices
-from thinning import Selection
+from thinning import Selection, one_of_each
 
 FEW = 23  # make test runs one check in so many
 
@@ -50,6 +50,7 @@ def test_all_holds_on_the_cpu():
 
 
 @needs_pretended
+@one_of_each()
 @pytest.mark.parametrize("device", [name for name in PRETENDED if not KINDS_OF_DEVICE[name].adapter])
 def test_all_holds_on_a_pretended_device(device):
     with pretend(device):

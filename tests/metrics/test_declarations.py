@@ -68,6 +68,7 @@ def test_help_has_everything(kind):
     assert "float64" in parts["Returns"] or "tensors" in parts["Returns"]
 
 
+@every_third
 @every_metric
 def test_it_has_a_family_and_examples(kind):
     assert kind.family != Metric.family

@@ -6,8 +6,10 @@ from assay import F1Score
 from assay.errors import ConfigError
 from assay.metrics.samples import examples, public_metrics
 from assay.metrics.signature import parse_signature, signature
+from thinning import every_third
 
 
+@every_third
 @pytest.mark.parametrize("kind", public_metrics().values(), ids=lambda kind: kind.__name__)
 def test_a_signature_has_no_sign_that_separates_and_gives_the_metric_back(kind):
     for metric in examples(kind):

@@ -11,6 +11,7 @@ import torch
 import assay.metrics
 from assay.migrate import rewrite
 from migrate.test_table import ENTRIES, theirs
+from thinning import every_third
 
 N, K = 64, 4
 GENERATOR = torch.Generator().manual_seed(3)
@@ -118,6 +119,7 @@ SURE = [(name, entry) for name, entry in ENTRIES if not entry.unsure and not ent
 KNOWN = {"num_classes": K, "num_labels": K, "num_outputs": 1}
 
 
+@every_third
 @pytest.mark.parametrize(("name", "entry"), SURE, ids=[f"{name}-{entry.name}" for name, entry in SURE])
 def test_the_value_is_the_same(name, entry):
     kind = kind_of(name, entry)

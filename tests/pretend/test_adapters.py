@@ -16,6 +16,7 @@ from assay.devices.kinds import KINDS, PRETENDED
 from assay.errors import ConfigError
 from assay.pretend import pretend
 from assay.pretend.errors import PretendError
+from thinning import one_of_each
 
 COMMON = ("moves", "clashes", "module", "imports")
 OWN = {"npu": ("gaps_of_npu", "falls_back", "evaluates"), "mlu": ("falls_back",), "musa": ("refuses_what_it_lacks",)}
@@ -36,6 +37,7 @@ def cases(kind: str, engine: str) -> tuple[str, ...]:
     return (*OWN[kind], *COMMON, "autocast" if engine == "native" else "autocast_refused", "closed")
 
 
+@one_of_each()
 def test_ascend_from_moving_to_closing(engine: str):
     assert in_a_process("npu", engine, cases("npu", engine)) == "done"
 
@@ -47,6 +49,7 @@ def test_other_adapters_from_moving_to_closing(kind: str, engine: str):
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this build of torch has no torch.distributed")
+@one_of_each()
 def test_hccl_exchanges_what_it_can_and_refuses_dtypes_that_it_cannot_add_up(engine: str, tmp_path):
     file = Path(__file__).with_name("adapter_cases.py")
     command = [sys.executable, "-W", "ignore", str(file), "ranks", engine, str(tmp_path)]

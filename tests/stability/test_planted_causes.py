@@ -11,6 +11,7 @@ from torch import nn
 
 from assay.stability import check_stability
 from stability import planted as p
+from thinning import every_third
 
 
 def numbers(*shape: int) -> torch.Tensor:
@@ -135,6 +136,7 @@ SOUND = {
 }
 
 
+@every_third
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_model_has_nothing_but_rounding(name):
     torch.manual_seed(0)
