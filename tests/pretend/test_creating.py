@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from thinning import every_third
 
@@ -222,3 +223,18 @@ def test_each_device_has_its_own_seed(cuda):
     first = torch.rand(4, device="cuda:0").cpu()
     torch.rand(9, device="cuda:0")
     assert torch.equal(torch.rand(4, device="cuda:1").cpu(), first)
+
+
+def test_tensors_are_made_while_a_mode_of_torch_is_open(there):
+    ones = torch.ones(2, 3, device=there.device)
+    with FlopCounterMode(display=False) as flops:
+        made = [
+            ones.new_zeros(2),
+            torch.zeros_like(ones),
+            ones.clone(),
+            torch.arange(3, device=there.device),
+            ones @ ones.T,
+        ]
+    assert [each.device for each in made] == [there.device] * 5
+    assert made[-1].cpu().tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    assert flops.get_total_flops() == 2 * 2 * 3 * 2

@@ -95,6 +95,8 @@ class PretendTensor(Tensor):
     ) -> Any:
         # As the call came in: views and in-place operators are seen by autograd, which follows the inner tensors.
         with _C._RestorePythonTLSSnapshot():
+            if not _C._len_torch_dispatch_stack():  # C++ asserts that a mode is open where this is set
+                _C._dispatch_tls_set_dispatch_key_included(_C.DispatchKey.Python, False)
             if cls.runner is None:
                 return _left_behind(func, args, kwargs or {})
             if torch.is_autocast_enabled("cpu"):
