@@ -14,7 +14,7 @@ from assay.devices.capabilities import Fact, device_type, supports
 from assay.devices.kinds import KINDS
 from assay.devices.pretend_state import pretended_kind
 from assay.devices.selftest import SelfTest, self_test
-from assay.devices.torch_releases import report_untried
+from assay.devices.tried_releases import report_untried
 from assay.errors import ConfigError, describe
 
 T = TypeVar("T")

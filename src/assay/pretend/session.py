@@ -15,7 +15,7 @@ from assay.devices.operators.overloads import overloads
 from assay.devices.operators.releases import VARIABLE, as_of
 from assay.devices.operators.rules import Rules, rules
 from assay.devices.pretend_state import set_pretended_kind
-from assay.devices.torch_releases import report_untried
+from assay.devices.tried_releases import report_untried
 from assay.errors import ConfigError, describe
 from assay.pretend.errors import PretendError
 from assay.pretend.events import Event, Recorder
