@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 
 from assay.stats.distributions import normal_quantile
-from assay.stats.intervals import paired_proportions
+from assay.stats.paired_shares import paired_proportions
 
 SIZES = (10, 30, 100, 300)
 DROPS = (0.0, 0.005, 0.01, 0.02, 0.05)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from assay.stats.betting import log_wealth
-from assay.stats.intervals import paired_proportions
+from assay.stats.paired_shares import paired_proportions
 from assay.stats.power import Spread
 
 PAIRS = 2000

@@ -39,18 +39,17 @@ from assay.metrics import (
     SpearmanCorrCoef,
     Specificity,
 )
+from assay.stats.averaged_rankings import AREA, PRECISION, averaged_interval
 from assay.stats.intervals import (
-    area_interval,
     clopper_pearson,
-    delong_error,
     few_of_a_kind,
     fisher_z,
     on_logit_scale,
     order_statistics,
     wilson,
 )
-from assay.stats.mean_areas import mean_area_interval
 from assay.stats.rank_moves import kendall_moves, spearman_moves
+from assay.stats.rankings import area_interval, delong_error, precision_interval
 from assay.tally.scores.curves import of_samples
 from laws import CASES, CLASSES, value
 from thinning import draws, every
@@ -245,35 +244,38 @@ def test_the_area_under_the_curve_has_delongs_interval():
     assert ends(kept, [0.1, 0.9, 0.2], [0, 1, 0]) is None  # one positive
 
 
+RANKED = [(AUROC, AREA), (AveragePrecision, PRECISION)]
+
+
 @pytest.mark.parametrize("average", ["macro", "weighted"])
-def test_the_mean_area_of_classes_has_an_interval_while_scores_are_kept(average):
+@pytest.mark.parametrize(("kind", "of"), RANKED)
+def test_averages_of_classes_have_an_interval_while_scores_are_kept(kind, of, average):
     rng = np.random.default_rng(4)
     target = rng.integers(0, 3, 200)
     scores = special.softmax(rng.normal(size=(200, 3)) + np.eye(3)[target], 1).astype(np.float32)
-    metric = AUROC(num_classes=3, average=average)
+    metric = kind(num_classes=3, average=average)
     found = ends(metric, scores, target)
-    of = [(scores[:, k], (target == k).astype(int)) for k in range(3)]
-    assert found == pytest.approx(mean_area_interval(of, weighted=average == "weighted"))
+    rankings = [(scores[:, k], (target == k).astype(int)) for k in range(3)]
+    assert found == pytest.approx(averaged_interval(rankings, of, average=average))
     meter = Meter(value=metric)
     meter.update(torch.tensor(scores), torch.tensor(target))
-    assert closed_forms(meter)["value"].safe == pytest.approx(
-        mean_area_interval(of, weighted=average == "weighted", safe=True)
-    )
-    known = target != 1
-    labels = [(scores[known, k], (target[known] == k).astype(int)) for k in (0, 1, 2)]
-    assert ends(AUROC(num_classes=3, average=average, ignore_index=1), scores, target) is None  # no positives of it
-    assert mean_area_interval(labels) is None
-    assert ends(AUROC(num_classes=3, average=average, exact_up_to=0), scores, target) is None
-    assert ends(AUROC(num_classes=3, average=average), scores[:20], target[:20]) is None
-    assert AUROC(num_classes=3, average=None).closed_form == ""
+    safe = averaged_interval(rankings, of, average=average, safe=True)
+    assert closed_forms(meter)["value"].safe == pytest.approx(safe)
+    assert ends(kind(num_classes=3, average=average, ignore_index=1), scores, target) is None  # no positives of it
+    assert ends(kind(num_classes=3, average=average, exact_up_to=0), scores, target) is None
+    assert ends(kind(num_classes=3, average=average), scores[:20], target[:20]) is None
+    assert kind(num_classes=3, average=None).closed_form == ""
 
 
-def test_the_mean_area_of_labels_leaves_out_what_is_ignored():
+@pytest.mark.parametrize("average", ["macro", "micro"])
+@pytest.mark.parametrize(("kind", "of"), RANKED)
+def test_averages_of_labels_leave_out_what_is_ignored(kind, of, average):
     rng = np.random.default_rng(5)
     target = rng.integers(-1, 2, (200, 2))
     scores = (rng.random((200, 2)) / 2 + np.maximum(target, 0) / 3).astype(np.float32)
-    found = ends(AUROC(num_labels=2, ignore_index=-1), scores, target)
-    assert found == pytest.approx(mean_area_interval([(scores[:, k], target[:, k]) for k in range(2)]))
+    found = ends(kind(num_labels=2, ignore_index=-1, average=average), scores, target)
+    rankings = [(scores[:, k], target[:, k]) for k in range(2)]
+    assert found == pytest.approx(averaged_interval(rankings, of, average=average))
 
 
 def placements(scores, target):
@@ -343,10 +345,11 @@ def test_the_largest_calibration_error_has_no_interval():
     assert "by chance" in metric.without_estimate
 
 
-def test_average_precision_has_a_logit_interval():
+def test_the_average_precision_has_the_interval_of_its_counts():
     scores, target = [0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]
-    expected = on_logit_scale(5 / 6, math.sqrt(5 / 36 / 2))
+    expected = precision_interval(np.array([1, 0, 1, 0]), np.array([0, 1, 0, 1]))
     assert ends(AveragePrecision(), scores, target) == pytest.approx(expected)
+    assert ends(AveragePrecision(), scores, [0, 0, 0, 0]) is None
 
 
 def test_rank_correlations_have_fishers_with_the_variance_of_the_ranks_and_pearsons_none():

@@ -16,7 +16,7 @@ from assay.report import Comparison, Report, Samples, Section, Value, compare
 from assay.report.comparing.compare import short_names
 from assay.report.inference.evidence import MEAN
 from assay.stats.hypothesis_tests import mcnemar, two_proportions
-from assay.stats.intervals import paired_proportions
+from assay.stats.paired_shares import paired_proportions
 from report.runs import column, run
 
 

@@ -13,7 +13,7 @@ from assay.render.html import to_html
 from assay.report import Comparison, Report, Samples, Section, Slice, Value, compare
 from assay.report.inference.evidence import MEAN
 from assay.stats.hypothesis_tests import mcnemar
-from assay.stats.intervals import paired_proportions
+from assay.stats.paired_shares import paired_proportions
 from pages import Page
 from report.runs import column, run
 

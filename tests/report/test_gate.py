@@ -19,7 +19,8 @@ from assay.report.gating.gate_view import condition
 from assay.report.inference.measured_value import MeasuredValue
 from assay.report.inference.tests_and_intervals import interval_of
 from assay.stats.hypothesis_tests import mcnemar
-from assay.stats.intervals import clopper_pearson, paired_proportions
+from assay.stats.intervals import clopper_pearson
+from assay.stats.paired_shares import paired_proportions
 
 
 def run(

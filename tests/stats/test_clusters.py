@@ -6,7 +6,8 @@ import pytest
 from assay.stats.clusters import FEWEST_CLUSTERS, ClusteredMean, difference_of, sums_by_cluster
 from assay.stats.distributions import normal_quantile, student_quantile, student_two_sided
 from assay.stats.hypothesis_tests import sign_flip
-from assay.stats.intervals import clopper_pearson, mean_interval, paired_proportions, skewed_ends, wilson
+from assay.stats.intervals import clopper_pearson, mean_interval, skewed_ends, wilson
+from assay.stats.paired_shares import paired_proportions
 
 RANDOM = np.random.default_rng(3)
 

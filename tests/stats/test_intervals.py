@@ -14,13 +14,11 @@ from assay.stats.intervals import (
     FEWEST,
     clopper_pearson,
     mean_interval,
-    paired_proportions,
-    paired_ratio,
     risky_end,
     student_interval,
-    tango,
     wilson,
 )
+from assay.stats.paired_shares import paired_proportions, paired_ratio, tango
 from thinning import one_of_each
 
 LEVELS = (0.8, 0.95, 0.99)

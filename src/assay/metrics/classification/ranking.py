@@ -19,9 +19,10 @@ from torch import Tensor
 from assay.errors import ConfigError, NoDataWarning, describe, warn
 from assay.metrics.base import SHARE, Examples, GroupCounts, Metric, number, vector
 from assay.metrics.field_values import plain
-from assay.stats.intervals import Ends, area_interval, on_logit_scale
+from assay.stats.averaged_rankings import AREA, FEWEST, PRECISION, RankedValue, averaged_interval
+from assay.stats.intervals import Ends
 from assay.stats.linear import FEWEST_OF_CLASS, AreaPlaces, area_replicates
-from assay.stats.mean_areas import FEWEST, mean_area_interval
+from assay.stats.rankings import area_interval, precision_interval
 from assay.tally.base import Tally
 from assay.tally.scores import curves
 from assay.tally.scores.curves import Array, BoundedEstimate, Ranking
@@ -249,6 +250,41 @@ class AveragedRankingMetric(RankingMetric):
         values, lower, upper = (shaped(list(column)) for column in zip(*map(_rounded, chosen), strict=True))
         return Bounded(values, lower, upper) if self.bounds else values
 
+    ranked_value: ClassVar[RankedValue]
+    """Which value of rankings it is, where an average of them has an interval in closed form."""
+
+    def interval_of_one(self, ranking: Ranking, confidence_level: float, safe: bool) -> Ends | None:
+        """The interval in closed form of the value of one ranking."""
+        return None
+
+    @property
+    def needs_many(self) -> bool:
+        return not self._single
+
+    def interval(self, counts: Rankings, confidence_level: float, rows: int) -> Ends | None:
+        return self._interval(counts, confidence_level, rows, False)
+
+    def safe_interval(self, counts: Rankings, confidence_level: float, rows: int) -> Ends | None:
+        return self._interval(counts, confidence_level, rows, True)
+
+    def _interval(self, counts: Rankings, confidence_level: float, rows: int, safe: bool) -> Ends | None:
+        if not self.closed_form:
+            return None
+        if self._single:
+            independent = counts[0].num_positives + counts[0].num_negatives <= rows
+            return self.interval_of_one(counts[0], confidence_level, safe) if independent else None
+        samples = [each.samples() for each in counts if each.samples is not None]
+        if len(samples) < len(counts) or len(samples[0][0]) > rows:
+            return None
+        assert self.average is not None  # of a metric with a closed form
+        return averaged_interval(samples, self.ranked_value, confidence_level, average=self.average, safe=safe)
+
+    def without_interval(self, counts: Rankings) -> str:
+        if self._single:
+            return "fewer than two positives or negatives"
+        few = f"a class has fewer than {FEWEST} positives or negatives"
+        return f"{few}, all values are 1, or there are too many scores to keep"
+
     def _warn_of_left_out(self, groups: Sequence[int]) -> None:
         """Warn that an average is over fewer classes or labels than there are."""
         if groups:
@@ -308,6 +344,7 @@ class AUROC(AveragedRankingMetric):
     """
 
     needs = "positives and negatives"
+    ranked_value = AREA
 
     max_fpr: Annotated[
         float | None,
@@ -328,33 +365,12 @@ class AUROC(AveragedRankingMetric):
     @property
     def closed_form(self) -> str:
         whole = self.max_fpr in (None, 1) and self.thresholds is None
-        if not whole or self.bounds or (not self._single and self.average not in ("macro", "weighted")):
+        if not whole or self.bounds or (not self._single and self.average is None):
             return ""
         return "wider of DeLong's and Newcombe's intervals" if self._single else "logit interval, DeLong's covariances"
 
-    @property
-    def needs_many(self) -> bool:
-        return not self._single
-
-    def interval(self, counts: Rankings, confidence_level: float, rows: int) -> Ends | None:
-        return self._area_interval(counts, confidence_level, rows, False)
-
-    def safe_interval(self, counts: Rankings, confidence_level: float, rows: int) -> Ends | None:
-        return self._area_interval(counts, confidence_level, rows, True)
-
-    def _area_interval(self, counts: Rankings, confidence_level: float, rows: int, safe: bool) -> Ends | None:
-        if not self._single:
-            return self._mean_interval(counts, confidence_level, rows, safe) if self.closed_form else None
-        (ranking,) = counts
-        if not self.closed_form or ranking.num_positives + ranking.num_negatives > rows:
-            return None
+    def interval_of_one(self, ranking: Ranking, confidence_level: float, safe: bool) -> Ends:
         return area_interval(ranking.positives, ranking.negatives, confidence_level, safe=safe)
-
-    def _mean_interval(self, counts: Rankings, confidence_level: float, rows: int, safe: bool) -> Ends | None:
-        samples = [each.samples() for each in counts if each.samples is not None]
-        if len(samples) < len(counts) or len(samples[0][0]) > rows:
-            return None
-        return mean_area_interval(samples, confidence_level, weighted=self.average == "weighted", safe=safe)
 
     @property
     def is_smooth(self) -> bool:
@@ -408,12 +424,6 @@ class AUROC(AveragedRankingMetric):
         ]
         return np.array(sums).transpose(1, 0, 2)
 
-    def without_interval(self, counts: Rankings) -> str:
-        if self._single:
-            return "fewer than two positives or negatives"
-        few = f"a class has fewer than {FEWEST} positives or negatives"
-        return f"{few}, all areas are 1, or there are too many scores to keep"
-
     def bounded_value(self, ranking: Ranking) -> BoundedEstimate:
         if self.max_fpr in (None, 1):
             return curves.auroc(ranking)
@@ -443,17 +453,20 @@ class AveragePrecision(AveragedRankingMetric):
     """
 
     needs = "positives"
+    ranked_value = PRECISION
 
     @property
     def closed_form(self) -> str:
-        return "logit interval" if self._single and not self.bounds and self.thresholds is None else ""
+        single = self._single or self.average is not None
+        return "logit interval, influence values" if single and not self.bounds and self.thresholds is None else ""
 
-    def interval(self, counts: Rankings, confidence_level: float, rows: int) -> Ends | None:
-        ranking = counts[0]
-        if not self.closed_form or not 0 < ranking.num_positives <= rows - ranking.num_negatives:
+    def interval_of_one(self, ranking: Ranking, confidence_level: float, safe: bool) -> Ends | None:
+        if not ranking.num_positives:
             return None
-        value = float(self.bounded_value(ranking).value)
-        return on_logit_scale(value, math.sqrt(value * (1 - value) / ranking.num_positives), confidence_level)
+        return precision_interval(ranking.positives, ranking.negatives, confidence_level, safe=safe)
+
+    def without_interval(self, counts: Rankings) -> str:
+        return "no positives" if self._single else super().without_interval(counts)
 
     def bounded_value(self, ranking: Ranking) -> BoundedEstimate:
         return curves.average_precision(ranking)

@@ -34,10 +34,9 @@ from assay.stats import effect_sizes
 from assay.stats.clusters import ClusteredMean, difference_of
 from assay.stats.intervals import (
     FEWEST,
-    paired_proportions,
-    paired_ratio,
 )
 from assay.stats.moments import SampleMoments
+from assay.stats.paired_shares import paired_proportions, paired_ratio
 
 
 def interval_of_clusters(measured: MeasuredValue, confidence_level: float, safe: bool) -> Evidence:

@@ -44,14 +44,13 @@ from assay.stats.intervals import (
     clopper_pearson,
     few_of_a_kind,
     mean_interval,
-    paired_proportions,
-    paired_ratio,
     risky_end,
     risky_end_of_skewness,
     skewed_ends,
     wilson,
 )
 from assay.stats.moments import SampleMoments
+from assay.stats.paired_shares import paired_proportions, paired_ratio
 from assay.stats.power import Spread
 from assay.stats.scales import SCALES
 
