@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from assay import AUROC, Accuracy, evaluate
 from assay.errors import ConfigError
 from assay.report import Report, StopWhen, compare, gate
-from assay.stats.betting import betting_interval
+from assay.stats.betting import betting_interval, clustered_betting_interval
 
 N = 2000
 
@@ -108,5 +109,61 @@ def test_runs_that_cannot_end_early_are_refused(tmp_path):
         run(data(0.9), rules, resume=tmp_path)
     with pytest.raises(ConfigError, match="keep_samples"):
         run(data(0.9), rules, keep_samples=False)
-    with pytest.raises(ConfigError, match="clusters"):
-        run(data(0.9), rules, cluster=np.arange(N) // 10)
+
+
+def in_clusters(share: float, clusters: int, size: int, seed: int) -> tuple[TensorDataset, np.ndarray]:
+    """Clusters of which a share is right as a whole, in any order of samples."""
+    rng = np.random.default_rng(seed)
+    codes = rng.permutation(np.repeat(np.arange(clusters), size))
+    right = torch.from_numpy((rng.random(clusters) < share)[codes])
+    target = torch.from_numpy(rng.integers(2, size=len(codes)))
+    return TensorDataset(torch.nn.functional.one_hot(torch.where(right, target, 1 - target), 2).float(), target), codes
+
+
+def test_whole_clusters_come_in_random_order():
+    dataset, codes = in_clusters(0.9, 400, 5, 0)
+    report = run(DataLoader(dataset, batch_size=7), {"min": {"accuracy": 0.75}}, cluster=codes)
+    samples = report.sections[0].samples
+    assert len(samples) < 1500
+    assert ": pass." in report.notes[-1]
+    counts = np.bincount(codes[samples.ids.values], minlength=400)
+    assert ((counts > 0) & (counts < 5)).sum() <= 1
+    whole, right = counts == 5, samples.column("correct")
+    sums = np.bincount(codes[samples.ids.values], right, 400)[whole]
+    expected = clustered_betting_interval(sums, np.full(len(sums), 5.0), 5, 0, 1)
+    assert (accuracy(report).lower, accuracy(report).upper) == pytest.approx(expected)
+    independent = run(dataset, {"min": {"accuracy": 0.75}})
+    assert len(independent.sections[0].samples) < len(samples) / 2
+
+
+def test_a_change_is_judged_by_the_clusters_of_the_baseline():
+    dataset, codes = in_clusters(0.9, 400, 5, 1)
+    main = run(dataset, cluster=codes)
+    report = run(dataset, StopWhen({"max-drop": {"accuracy": 0.1}}, main), cluster=codes)
+    assert len(report.sections[0].samples) < 1500
+    assert ": pass." in report.notes[-1]
+
+
+def test_clusters_that_are_known_too_late_are_refused():
+    dataset, codes = in_clusters(0.9, 40, 5, 1)
+    with pytest.raises(ConfigError, match="Pass cluster= as an array"):
+        run(TensorDataset(*dataset.tensors, torch.from_numpy(codes)), {"min": {"accuracy": 0.75}}, cluster=2)
+
+
+def test_a_rule_that_does_not_hold_rarely_passes_at_any_look_at_clusters():
+    """Were the samples taken as independent, a third of these would pass."""
+    random, passed, as_samples, repeats = np.random.default_rng(3), 0, 0, 200
+    for _ in range(repeats):
+        sizes = 1 + random.geometric(1 / 6, 300)
+        right = np.repeat(random.random(300) < 0.7, sizes)
+        starts, codes = np.cumsum(sizes), np.repeat(np.arange(300), sizes)
+        looks = starts[np.unique(np.geomspace(5, 299, 20).astype(int))]
+        sums = np.bincount(codes, right)
+        for look in looks:
+            seen = int((starts <= look).sum())
+            if clustered_betting_interval(sums[:seen], sizes[:seen].astype(float), sizes.max(), 0, 1)[0] > 0.7:
+                passed += 1
+                break
+        as_samples += any(betting_interval(right[:look].astype(float), 0, 1)[0] > 0.7 for look in looks)
+    assert passed <= stats.binom.ppf(0.999, repeats, 0.025)
+    assert as_samples > 0.1 * repeats

@@ -8,7 +8,9 @@ import pytest
 from assay.errors import ConfigError
 from assay.report import Gate, Report, Samples, Section, Slice, Value, gate
 from assay.report.gating.stopping import StopWhen
-from assay.stats.betting import betting_interval
+from assay.report.inference.measured_value import MeasuredValue
+from assay.report.inference.sequential import ClusterSizes, SequentialIntervals
+from assay.stats.betting import betting_interval, clustered_betting_interval
 
 
 def run(right, ids=None, data="", **more):
@@ -80,11 +82,30 @@ def test_clusters_are_the_observations_of_a_change():
     assert "in other clusters" in check(others, "max-drop", 0.5, baseline).reason
 
 
+def test_clusters_of_known_sizes_are_the_observations_of_a_value():
+    codes = np.repeat(np.arange(60), 1 + np.arange(60) % 4)
+    right = np.random.default_rng(7).random(len(codes)) < 0.7
+    sizes, part = ClusterSizes.of(codes), slice(0, 102)
+    assert codes[101] == codes[102]  # the last cluster is incomplete
+    section = run(right[part], clusters=codes[part], cluster="passage").sections[0]
+    found = SequentialIntervals(0.95, {}, sizes).of(MeasuredValue.of(section, "x"))
+    whole = codes[part] < codes[101]
+    sums, counts = np.bincount(codes[part][whole], right[part][whole]), np.bincount(codes[part][whole])
+    expected = clustered_betting_interval(sums, counts.astype(float), 4, 0, 1)
+    assert (found.lower, found.upper) == pytest.approx(expected)
+    scattered = np.arange(len(codes)) % 2 == 0
+    section = run(right[scattered], clusters=codes[scattered], cluster="passage").sections[0]
+    assert "are incomplete" in SequentialIntervals(0.95, {}, sizes).of(MeasuredValue.of(section, "x")).note
+    others = SequentialIntervals(0.95, {}, ClusterSizes.of(codes + 1))
+    section = run(right[part], clusters=codes[part], cluster="passage").sections[0]
+    assert "in other clusters" in others.of(MeasuredValue.of(section, "x")).note
+
+
 def test_what_has_no_such_interval_is_refused_by_name():
     right = np.random.default_rng(5).random(60) < 0.8
     clustered = run(right, clusters=np.arange(60) // 3, cluster="passage")
     assert "bound the change against a baseline" in check(clustered, "min", 0.1).reason
-    with pytest.raises(ConfigError, match="stop_when: got samples in clusters"):
+    with pytest.raises(ConfigError, match="the largest of which must be known"):
         StopWhen({"min": {"x": 0.1}}).outcome(clustered)
     stored = Report("run", [Section("test", [Value("x", 0.9, 0.8, 0.95, confidence_level=0.95, count=100)])])
     assert "no mean over kept samples" in check(stored, "min", 0.1).reason

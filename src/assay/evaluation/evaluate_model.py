@@ -127,7 +127,8 @@ def evaluate(
         rank_timeout_s: seconds after which a process that says nothing is taken for dead.
         stop_when: end as soon as rules are decided, by intervals that hold at any number of looks: rules as `gate`
             takes them, such as `{"min": {"accuracy": 0.9}}`, or `assay.report.StopWhen` with a baseline. The samples
-            of a data set with indices are read in random order, on one process.
+            of a data set with indices are read in random order, on one process; whole clusters where `cluster` is an
+            array.
         recount: which batches of a device the CPU counts once more: "sampled", "all" or "off"; None for what the meter
             has, else "sampled". The report says how many they were; see docs/proof.md.
         verify: predict this many random samples again, by a copy of the model on the CPU and in other batches; a note
@@ -230,9 +231,10 @@ def _evaluate(
         trail=trail,
         has_ids=preparation.reader.has_ids,
     )
+    clusters = ClustersByIndex.of(options.cluster, None if source.shares is None else len(source.shares.expected))
     if options.stop_when is not None:
         _check_alone(ranks)
-        source = in_random_order(source, options.seed)
+        source = in_random_order(source, options.seed, None if clusters is None else clusters.numbers)
     if source.shares is None:
         coverage = CoverageTracker(None, keyed=preparation.reader.has_ids)
     else:
@@ -241,9 +243,8 @@ def _evaluate(
     expected = int(source.shares.expected.sum()) if source.shares is not None else 0 if has_ids else None
     like = meter.fresh(preparation.metrics, recount="off")
     own = sample_observers(like, preparation.slices, options, expected, ranks.alone, in_files=True)
-    clusters = ClustersByIndex.of(options.cluster, None if source.shares is None else len(source.shares.expected))
     observers = Observers(preparation.reader, {**own, **more}, clusters=clusters)
-    early = EarlyEnd.of(options, preparation.metrics, observers, own.get("samples"), coverage)
+    early = EarlyEnd.of(options, preparation.metrics, observers, own.get("samples"), coverage, clusters)
     run = {} if options.resume is None else identity.of(model, meter, source, options, ranks)
     checkpoints = Checkpoints(
         options.resume, run, ranks, options.checkpoint_every, trail if source.shares is None else None

@@ -16,6 +16,7 @@ from assay._atomic import location
 from assay.errors import ConfigError, describe
 from assay.evaluation.data.batch import Selector, Shown, parse_shown
 from assay.evaluation.model.repredictions import DTYPES
+from assay.evaluation.observe.clusters import is_selector
 from assay.evaluation.observe.slices import Slices
 from assay.evaluation.processes.ranks import TIMEOUT_S
 from assay.evaluation.processes.said import parsed_mesh
@@ -143,6 +144,10 @@ class EvaluateOptions(ReportOptions):
 
     def _check_stop_when(self) -> None:
         StopWhen.of(self.stop_when)
+        if is_selector(self.cluster):
+            got = f"with cluster={self.cluster!r}, a part of each batch"
+            do = "Pass cluster= as an array, one for each sample of the data"
+            raise ConfigError(describe("stop_when", got, "clusters that are known before any is read", do))
         if self.resume is not None:
             do = "Leave one of the two out"
             raise ConfigError(describe("stop_when", "with resume", "a run that does not resume", do))

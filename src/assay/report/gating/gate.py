@@ -67,9 +67,7 @@ def gate(
     if min_slice_size is not None and min_slice_size < 0:
         do = "Pass 0 to judge slices of any size"
         raise ConfigError(describe("min_slice_size", min_slice_size, "a number of samples", do))
-    listed = tuple(_rules(rules))
-    if not listed:
-        raise ConfigError(describe("gate", "no rule", f"one or more of {', '.join(KINDS)}", "Say what must hold"))
+    listed = listed_rules(rules)
     report = with_clusters(report, cluster)
     baseline = None if baseline is None else with_clusters(baseline, cluster)
     stopped = [section.name for each in (report, baseline) if each for section in each.sections if section.stopped]
@@ -85,9 +83,21 @@ def gate(
         raise ConfigError(describe("gate", "sequential and point", "intervals, or the numbers alone", do))
     intervals = SequentialIntervals(confidence_level, ranges or {}) if sequential else None
     checker = RuleChecker(report, baseline, confidence_level, point, min_slice_size, intervals)
-    checks = tuple(checker.check(rule) for rule in listed)
+    checks = tuple(map(checker.check, listed))
     outcome = max((check.outcome for check in checks), key=("pass", "not enough evidence", "fail").index)
     return Gate(outcome, checks, confidence_level, point, report.title, baseline.title if baseline else "", sequential)
+
+
+def listed_rules(rules: Rules) -> tuple[GateRule, ...]:
+    """Rules one by one.
+
+    Raises:
+        ConfigError: there are no rules, or one is unknown.
+    """
+    listed = tuple(_rules(rules))
+    if not listed:
+        raise ConfigError(describe("gate", "no rule", f"one or more of {', '.join(KINDS)}", "Say what must hold"))
+    return listed
 
 
 def _rules(rules: Rules) -> Iterator[GateRule]:

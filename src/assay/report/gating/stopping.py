@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay.errors import ConfigError, describe
-from assay.report.gating.gate import Rules, gate
+from assay.report.gating.gate import Rules, listed_rules
+from assay.report.gating.rule_checks import RuleChecker
 from assay.report.inference.measured_value import MeasuredValue
-from assay.report.inference.sequential import Ranges, SequentialIntervals
+from assay.report.inference.sequential import ClusterSizes, Ranges, SequentialIntervals
 from assay.report.report import Report, Source
 from assay.report.section import Section
 from assay.report.slices import Slice
-from assay.report.value import Value
+from assay.report.value import Value, check_confidence_level
 
 STOPPED = "no interval: the run ended by what it showed, and none is known that holds then"
 
@@ -52,40 +53,36 @@ class StopWhen:
             raise ConfigError(describe("stop_when", repr(given), "rules, or a StopWhen", do))
         return given
 
-    def outcome(self, report: Report) -> str:
+    def outcome(self, report: Report, cluster_sizes: ClusterSizes | None = None) -> str:
         """``"pass"``, ``"fail"``, or empty while the rules are undecided.
+
+        Args:
+            report: the samples so far.
+            cluster_sizes: of samples in clusters, how many each cluster has.
 
         Raises:
             ConfigError: no number of samples decides a rule: a metric is missing, or has no such interval.
         """
-        if any(section.samples is not None and section.samples.clusters is not None for section in report.sections):
-            got = "samples in clusters, which a random order of samples leaves incomplete"
-            do = "Leave cluster= or stop_when= out, or gate reports of whole clusters with --sequential"
-            raise ConfigError(describe("stop_when", got, "independent samples", do))
-        found = gate(
-            report,
-            self.rules,
-            self.baseline,
-            confidence_level=self.confidence_level,
-            sequential=True,
-            ranges=self.ranges,
-        )
-        for check in found.checks:
+        check_confidence_level("confidence_level", self.confidence_level)
+        baseline = None if self.baseline is None else Report.of(self.baseline)
+        intervals = SequentialIntervals(self.confidence_level, self.ranges, cluster_sizes)
+        checker = RuleChecker(report, baseline, self.confidence_level, False, None, intervals)
+        checks = tuple(map(checker.check, listed_rules(self.rules)))
+        for check in checks:
             if check.value is None or (check.lower is None and "undefined" not in check.reason):
                 got = f"{check.rule.kind} {check.rule.metric}: {check.reason}"
-                do = "Stop by a mean of yes or no, or of numbers with a range, on one section without clusters"
+                do = "Stop by a mean of yes or no, or of numbers with a range, on one section"
                 raise ConfigError(describe("stop_when", got, "rules that some number of samples decides", do))
-        decided = [check for check in found.checks if check.lower is not None]
-        if any(check.outcome == "fail" for check in decided):
+        if any(check.outcome == "fail" for check in checks if check.lower is not None):
             return "fail"
-        return "pass" if all(check.outcome == "pass" for check in found.checks) else ""
+        return "pass" if all(check.outcome == "pass" for check in checks) else ""
 
-    def marked(self, report: Report) -> Report:
+    def marked(self, report: Report, cluster_sizes: ClusterSizes | None = None) -> Report:
         """The report of a run that ended early: its intervals are those that hold at any number of looks.
 
         Other values lose their intervals and replicates.
         """
-        intervals = SequentialIntervals(self.confidence_level, self.ranges)
+        intervals = SequentialIntervals(self.confidence_level, self.ranges, cluster_sizes)
         return replace(report, sections=tuple(_marked(section, intervals) for section in report.sections))
 
 

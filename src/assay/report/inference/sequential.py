@@ -28,6 +28,44 @@ OF_CLUSTERS = (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class ClusterSizes:
+    """How many samples each cluster has, which is known before any of them is seen.
+
+    Attributes:
+        numbers: of the clusters, rising.
+        sizes: of each.
+    """
+
+    numbers: Array
+    sizes: Array
+
+    @classmethod
+    def of(cls, clusters: Array) -> ClusterSizes:
+        """From the cluster of each sample.
+
+        Example:
+            >>> ClusterSizes.of(np.array([7, 3, 7])).sizes.tolist()
+            [1, 2]
+        """
+        return cls(*np.unique(clusters, return_counts=True))
+
+    @property
+    def largest(self) -> int:
+        return int(self.sizes.max())
+
+    def are_whole(self, codes: ClusterCodes) -> Array | str:
+        """Which clusters of samples that were seen so far are whole; or why that is not known."""
+        places = np.minimum(np.searchsorted(self.numbers, codes.numbers), len(self.numbers) - 1)
+        if not np.array_equal(self.numbers[places], codes.numbers):
+            return f"samples are in other clusters ({codes})"
+        is_whole = np.bincount(codes.codes) == self.sizes[places]
+        if (~is_whole).sum() > 1:
+            open_ = int((~is_whole).sum())
+            return f"{open_:,} clusters are incomplete: measure all samples of a cluster one after another"
+        return np.asarray(is_whole)
+
+
 @dataclass(frozen=True)
 class SequentialIntervals:
     """How values and differences get intervals that hold at any number of looks.
@@ -37,6 +75,7 @@ class SequentialIntervals:
     Args:
         confidence_level: the confidence level.
         ranges: what samples of metrics of numbers can contribute.
+        cluster_sizes: of samples in clusters, where these are known.
 
     Raises:
         ConfigError: a range is no range.
@@ -44,6 +83,7 @@ class SequentialIntervals:
 
     confidence_level: float
     ranges: Ranges
+    cluster_sizes: ClusterSizes | None = None
 
     def __post_init__(self) -> None:
         for name, (low, high) in self.ranges.items():
@@ -55,7 +95,7 @@ class SequentialIntervals:
         """The interval of one value, or why it has none."""
         if why := self._why_not(measured):
             return Evidence(note=why)
-        if are_clustered(measured):
+        if are_clustered(measured) and self.cluster_sizes is None:
             return Evidence(note=OF_CLUSTERS)
         if (share := measured.share()) is not None:
             yes, among = share
@@ -67,7 +107,26 @@ class SequentialIntervals:
             if isinstance(found, str):
                 return Evidence(note=found)
             low, high, terms = found
-        return Evidence(*betting_interval(terms, low, high, self.confidence_level), method=METHOD)
+        bounds = low, high, self.confidence_level
+        if not are_clustered(measured):
+            return Evidence(*betting_interval(terms, *bounds), method=METHOD)
+        clusters = self._whole_clusters(measured, terms)
+        if isinstance(clusters, str):
+            return Evidence(note=clusters)
+        return Evidence(*clustered_betting_interval(*clusters, *bounds), method=METHOD)
+
+    def _whole_clusters(self, measured: MeasuredValue, terms: Array) -> tuple[Array, Array, int] | str:
+        """The sums of terms over whole clusters, their sizes and the largest one; or why they are not known."""
+        assert self.cluster_sizes is not None
+        if measured.value.denominator:
+            return _quotient_of_clusters(measured)
+        every, chosen = ClusterCodes.of(replace(measured, members=None)), ClusterCodes.of(measured)
+        is_whole = self.cluster_sizes.are_whole(every)
+        if isinstance(is_whole, str):
+            return is_whole
+        is_whole = is_whole[np.searchsorted(every.numbers, chosen.numbers)]
+        sizes = np.bincount(chosen.codes)[is_whole].astype(np.float64)
+        return chosen.sums([terms])[is_whole], sizes, self.cluster_sizes.largest
 
     def difference(self, a: MeasuredValue, b: MeasuredValue) -> Evidence:
         """The interval of the second minus the first on the samples of the second, all of which the first must have."""
@@ -138,17 +197,17 @@ def _whole_clusters(all_samples: MeasuredValue, so_far: MeasuredValue, terms: Ar
     if not (are_clustered(all_samples) and are_clustered(so_far)):
         return "clusters are known of one side only: evaluate both with the same cluster="
     if so_far.value.denominator:
-        return f"{so_far.value.name} is a quotient, of which none is known for clusters at any number of looks"
+        return _quotient_of_clusters(so_far)
     every, present = ClusterCodes.of(all_samples), ClusterCodes.of(so_far)
-    places = np.minimum(np.searchsorted(every.numbers, present.numbers), len(every.numbers) - 1)
-    if not np.array_equal(every.numbers[places], present.numbers):
-        return f"samples are in other clusters in the two ({every}, {present})"
-    known = np.bincount(every.codes)
-    sizes = np.bincount(present.codes)
-    is_whole = sizes == known[places]
-    if (~is_whole).sum() > 1:
-        return f"{int((~is_whole).sum()):,} clusters are incomplete: measure all samples of a cluster one after another"
-    return present.sums([terms])[is_whole], sizes[is_whole].astype(np.float64), int(known.max())
+    known = ClusterSizes(every.numbers, np.bincount(every.codes))
+    is_whole = known.are_whole(present)
+    if isinstance(is_whole, str):
+        return is_whole
+    return present.sums([terms])[is_whole], np.bincount(present.codes)[is_whole].astype(np.float64), known.largest
+
+
+def _quotient_of_clusters(measured: MeasuredValue) -> str:
+    return f"{measured.value.name} is a quotient, of which none is known for clusters at any number of looks"
 
 
 def on_the_same_samples(a: MeasuredValue, b: MeasuredValue) -> tuple[MeasuredValue, MeasuredValue] | str:
