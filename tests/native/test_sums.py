@@ -16,7 +16,7 @@ from assay import Meter
 from assay.metrics import BrierScore, CalinskiHarabaszScore, HingeLoss, LogLoss, MeanAbsoluteError
 from assay.native import library as compiled_library
 from assay.native.library import MISSING, library, takes
-from assay.native.sums import ProductSums, larger_and_smaller
+from assay.native.sums import ProductSums
 from assay.tally.sums import exact
 from thinning import every_third
 
@@ -248,16 +248,6 @@ def test_products_of_float64_are_exact_however_far_they_spread(spread: int, rows
     sums.run()
     expected = sum(Fraction(a) * Fraction(b) for a, b in zip(x[:, 0].tolist(), y[:, 0].tolist(), strict=True))
     assert exact.fractions(limbs, 2) == [expected]
-
-
-@needs_library
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_larger_and_the_smaller_of_two_numbers(dtype):
-    numbers = [0.0, -0.0, 1.5, -1.5, 2.0**-149, math.inf, -math.inf, math.nan, 3e38]
-    a, b = (torch.tensor(each, dtype=dtype) for each in zip(*product(numbers, numbers), strict=True))
-    larger, smaller = larger_and_smaller(a, b)
-    for x, y, above, below in zip(*(each.tolist() for each in (a, b, larger, smaller)), strict=True):
-        assert (above, below) == ((max(x, y), -min(x, y)) if x < y or x > y else (0, 0))
 
 
 @needs_library

@@ -1,180 +1,25 @@
-/* Exact sums of products of float32 numbers on the CPU: the same limbs as tally/sums/exact.py, some twenty times as fast.
+/* Exact sums of products of float32 and float64 numbers on the CPU: the same limbs as tally/sums/exact.py, some twenty times
+ * as fast.
  *
- * The columns are read once, a block of rows at a time, and all products are formed from that block. A product of two
- * float32 numbers has 48 bits and is exact in a double. A block of doubles is summed in windows: adding and subtracting a
- * large constant rounds every number to a multiple of a quantum so coarse that the block's sum fits the 53 bits of a
- * double. Such sums are exact in any order, so they vectorise. What the first window leaves is exact as well and goes to
- * a second one. Whether two windows hold a product, the bounds of its columns tell, and where they do not, those of the
- * product itself; a block that spreads over more bits is added number by number. (Pre-rounding to a common quantum:
- * Demmel and Nguyen, "Fast Reproducible Floating-Point Summation", 2013.)
+ * The columns are read once, a block of rows at a time, and all products are formed from that block, as are columns that are
+ * computed from others (blocks.h). A product of two float32 numbers has 48 bits and is exact in a double. Blocks of doubles
+ * are summed in windows (windows.h). Whether two windows hold a product, the bounds of its columns tell, and where they do
+ * not, those of the product itself; a block that spreads over more bits is added number by number.
  *
  * Rounding to nearest and gradual underflow are set for the duration of a call.
  */
 #include <fenv.h>
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
 
-#include "clones.h"
-#include "limbs.h"
+#include "blocks.h"
 
-#define BLOCK 1024 /* 2 ** 10 numbers */
-#define LANES 8
-#define SUMS 4 /* formed side by side, so that no addition waits for the one before */
-#define STEP (SUMS * LANES)
 #define MOST_QUANTUM (1024 - 54) /* of a window whose sums are no infinity */
-#define INFINITE INT64_C(0x7ff0000000000000)
 #define LEAST_BIT (-1074) /* of any double */
-#define ALIGNED __attribute__((aligned(64)))
-
-typedef double doubles __attribute__((vector_size(8 * LANES), may_alias));
-typedef uint32_t bits __attribute__((may_alias));
-typedef int64_t integers __attribute__((vector_size(8 * LANES), may_alias));
-
-/* The bits of the largest magnitude in a block, and of the smallest other than zero. Bits of magnitudes order as they do. */
-VECTORISED static void extent(const double *block, int64_t rows, int64_t *largest, int64_t *smallest)
-{
-    integers high = {0}, low = high + INFINITE;
-    for (int64_t i = 0; i < rows; i += LANES) {
-        integers magnitude = *(const integers *)(block + i) & INT64_MAX;
-        integers counted = magnitude | ((magnitude == 0) & INFINITE);
-        integers above = magnitude > high, below = counted < low;
-        high = (magnitude & above) | (high & ~above);
-        low = (counted & below) | (low & ~below);
-    }
-    *largest = 0, *smallest = INFINITE;
-    for (int lane = 0; lane < LANES; lane++) {
-        *largest = high[lane] > *largest ? high[lane] : *largest;
-        *smallest = low[lane] < *smallest ? low[lane] : *smallest;
-    }
-}
-
-/* Add up what two windows have in all lanes. */
-static inline void add_lanes(const doubles *sum, const doubles *rest, doubles start, double *first, double *second)
-{
-    doubles high = {0}, low = {0};
-    for (int k = 0; k < SUMS; k++)
-        high += sum[k] - start, low += rest[k];
-    *first = *second = 0;
-    for (int lane = 0; lane < LANES; lane++)
-        *first += high[lane], *second += low[lane];
-}
-
-/* Floats as doubles; written so that compilers make one instruction of it. */
-INLINE doubles widened(const float *x)
-{
-    return (doubles){x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]};
-}
-
-/* Numbers of a block, which has either floats or doubles. */
-INLINE doubles numbers(const double *block, const float *narrow, int64_t i)
-{
-    return narrow ? widened(narrow + i) : *(const doubles *)(block + i);
-}
-
-INLINE double plain_sum_of(const double *block, const float *narrow, int64_t rows)
-{
-    doubles sum[SUMS] = {{0}};
-    for (int64_t i = 0; i < rows; i += STEP)
-        for (int k = 0; k < SUMS; k++)
-            sum[k] += numbers(block, narrow, i + k * LANES);
-    doubles all = sum[0] + sum[1] + (sum[2] + sum[3]);
-    double total = 0;
-    for (int lane = 0; lane < LANES; lane++)
-        total += all[lane];
-    return total;
-}
-
-/* The sum of a block whose sum is exact. */
-VECTORISED static double plain_sum(const double *block, const float *narrow, int64_t rows)
-{
-    return narrow ? plain_sum_of(NULL, narrow, rows) : plain_sum_of(block, NULL, rows);
-}
-
-INLINE void window_sums_of(const double *block, const float *narrow, int64_t rows, double coarse, double *first,
-                                  double *second)
-{
-    doubles sum[SUMS], rest[SUMS], start = {0};
-    start += coarse;
-    for (int k = 0; k < SUMS; k++)
-        sum[k] = start, rest[k] = start - start;
-    for (int64_t i = 0; i < rows; i += STEP)
-        for (int k = 0; k < SUMS; k++) {
-            doubles number = numbers(block, narrow, i + k * LANES);
-            doubles next = sum[k] + number;
-            rest[k] += number - (next - sum[k]);
-            sum[k] = next;
-        }
-    add_lanes(sum, rest, start, first, second);
-}
-
-/* The sums of two windows: a sum that starts from `coarse` rounds what is added to the quantum of the first, and what
- * that leaves is summed exactly, too. */
-VECTORISED static void window_sums(const double *block, const float *narrow, int64_t rows, double coarse, double *first,
-                                   double *second)
-{
-    if (narrow)
-        window_sums_of(NULL, narrow, rows, coarse, first, second);
-    else
-        window_sums_of(block, NULL, rows, coarse, first, second);
-}
-
-/* The same for the exact products of two columns. To fuse multiplications with additions changes nothing then. */
-FUSED static void product_sums(const float *x, const float *y, int64_t rows, double coarse, double *first,
-                               double *second)
-{
-    doubles sum[SUMS], rest[SUMS], start = {0};
-    start += coarse;
-    for (int k = 0; k < SUMS; k++)
-        sum[k] = start, rest[k] = start - start;
-    for (int64_t i = 0; i < rows; i += STEP)
-        for (int k = 0; k < SUMS; k++) {
-            doubles a = widened(x + i + k * LANES), b = widened(y + i + k * LANES);
-            doubles next = sum[k] + a * b;
-            rest[k] += a * b - (next - sum[k]);
-            sum[k] = next;
-        }
-    add_lanes(sum, rest, start, first, second);
-}
-
-/* The same for the squares of two columns and their product: xx, xy and yy, for which the columns are read once. */
-FUSED static void moment_sums(const float *x, const float *y, int64_t rows, const double *coarse, double *first,
-                              double *second)
-{
-    doubles xx[2], xy[2], yy[2], rest_xx[2] = {{0}}, rest_xy[2] = {{0}}, rest_yy[2] = {{0}}, zero = {0};
-    for (int k = 0; k < 2; k++) /* side by side */
-        xx[k] = zero + coarse[0], xy[k] = zero + coarse[1], yy[k] = zero + coarse[2];
-    for (int64_t i = 0; i < rows; i += 2 * LANES)
-        for (int k = 0; k < 2; k++) {
-            doubles a = widened(x + i + k * LANES), b = widened(y + i + k * LANES);
-            doubles next_xx = xx[k] + a * a, next_xy = xy[k] + a * b, next_yy = yy[k] + b * b;
-            rest_xx[k] += a * a - (next_xx - xx[k]);
-            rest_xy[k] += a * b - (next_xy - xy[k]);
-            rest_yy[k] += b * b - (next_yy - yy[k]);
-            xx[k] = next_xx, xy[k] = next_xy, yy[k] = next_yy;
-        }
-    doubles sums[3] = {xx[0] - coarse[0] + (xx[1] - coarse[0]), xy[0] - coarse[1] + (xy[1] - coarse[1]),
-                       yy[0] - coarse[2] + (yy[1] - coarse[2])};
-    doubles rests[3] = {rest_xx[0] + rest_xx[1], rest_xy[0] + rest_xy[1], rest_yy[0] + rest_yy[1]};
-    for (int k = 0; k < 3; k++) {
-        first[k] = second[k] = 0;
-        for (int lane = 0; lane < LANES; lane++)
-            first[k] += sums[k][lane], second[k] += rests[k][lane];
-    }
-}
 
 static void zero_nonfinite(double *block, int64_t rows)
 {
     for (int64_t i = 0; i < rows; i++)
         if (!isfinite(block[i]))
             block[i] = 0;
-}
-
-static int exponent_of(int64_t bits)
-{
-    double number;
-    memcpy(&number, &bits, sizeof number);
-    return ilogb(number);
 }
 
 /* Add a block of doubles of at most `digits` significant bits, all multiples of 2 ** least_bit, but for what is not finite. */
@@ -193,96 +38,14 @@ static void add_block(int64_t *limbs, int64_t origin, double *block, int64_t row
     last_bit = last_bit > least_bit ? last_bit : least_bit;
     int quantum = exponent_of(largest) + 1 + 10 - 53; /* 2 ** 10 numbers in the 53 bits of a double */
     if (last_bit >= quantum && quantum <= MOST_QUANTUM) {
-        add_number(limbs, origin, plain_sum(block, NULL, rows));
+        add_number(limbs, origin, plain_sum_of_doubles(block, rows));
     } else if (last_bit >= quantum - 1 + 10 - 53 && quantum <= MOST_QUANTUM) { /* the first window leaves at most half a quantum of each */
-        window_sums(block, NULL, rows, ldexp(1.5, 52 + quantum), &first, &second);
+        window_sums_of_doubles(block, rows, ldexp(1.5, 52 + quantum), &first, &second);
         add_number(limbs, origin, first);
         add_number(limbs, origin, second);
     } else {
         for (int64_t i = 0; i < rows; i++)
             add_number(limbs, origin, block[i]);
-    }
-}
-
-/* A block of one column, and bounds of its values other than 0, all in powers of two. */
-struct block {
-    double values[BLOCK] ALIGNED;
-    float near[BLOCK];   /* a copy of floats that do not lie side by side, or that fill no whole step */
-    const float *narrow; /* float32, with zeros up to a whole step; none where they were float64 */
-    int64_t above;       /* all magnitudes are below 2 ** above */
-    int64_t last_bit;    /* all values are multiples of 2 ** last_bit */
-    int64_t empty;       /* whether all values are 0 */
-    int64_t nonfinite;   /* whether one is not finite */
-    int64_t wide;        /* whether they were float64 */
-    int64_t widened;     /* whether float32 are in `values`, too */
-    int64_t unused;      /* a whole cache line */
-};
-
-/* The bits of the largest magnitude, and of the smallest other than 0, which one less is above all. */
-VECTORISED static void extent_of_floats(const float *x, int64_t rows, uint32_t *largest, uint32_t *smallest)
-{
-    const bits *numbers = (const bits *)x;
-    uint32_t high = 0, low = UINT32_MAX;
-    for (int64_t i = 0; i < rows; i++) {
-        uint32_t magnitude = numbers[i] & INT32_MAX, less = magnitude - 1;
-        high = magnitude > high ? magnitude : high;
-        low = less < low ? less : low;
-    }
-    *largest = high, *smallest = low + 1;
-}
-
-VECTORISED static void widen(double *restrict values, const float *x, int64_t rows)
-{
-    for (int64_t i = 0; i < rows; i++)
-        values[i] = x[i];
-}
-
-/* The values as doubles. */
-static const double *doubles_of(struct block *b, int64_t rows)
-{
-    if (!b->wide && !b->widened)
-        widen(b->values, b->narrow, (rows + STEP - 1) / STEP * STEP), b->widened = 1;
-    return b->values;
-}
-
-static int64_t exponent_of_float(uint32_t number)
-{
-    return number >> 23 ? number >> 23 : 1;
-}
-
-static void load_floats(struct block *into, const float *x, int64_t stride, const int64_t *order, int64_t rows)
-{
-    uint32_t largest, smallest;
-    into->narrow = x;
-    if (order || stride != 1 || rows % STEP) {
-        for (int64_t i = 0; i < rows; i++)
-            into->near[i] = x[(order ? order[i] : i) * stride];
-        for (int64_t i = rows; i % STEP; i++)
-            into->near[i] = 0;
-        into->narrow = into->near;
-    }
-    extent_of_floats(into->narrow, (rows + STEP - 1) / STEP * STEP, &largest, &smallest);
-    into->widened = 0;
-    into->above = exponent_of_float(largest) - 126;
-    into->last_bit = exponent_of_float(smallest) - 150;
-    into->empty = largest == 0;
-    into->nonfinite = largest >= 0x7f800000;
-}
-
-static void load_doubles(struct block *into, const double *x, int64_t stride, const int64_t *order, int64_t rows)
-{
-    int64_t largest, smallest;
-    into->narrow = NULL;
-    for (int64_t i = 0; i < rows; i++)
-        into->values[i] = x[(order ? order[i] : i) * stride];
-    for (int64_t i = rows; i % STEP; i++)
-        into->values[i] = 0;
-    extent(into->values, (rows + LANES - 1) / LANES * LANES, &largest, &smallest);
-    into->empty = largest == 0;
-    into->nonfinite = largest >= INFINITE;
-    if (!into->empty && !into->nonfinite) {
-        into->above = exponent_of(largest) + 1;
-        into->last_bit = exponent_of(smallest) - 52;
     }
 }
 
@@ -313,15 +76,18 @@ static int add_bounded(int64_t *limbs, int64_t origin, const struct block *x, co
     double first, second;
     if (x->nonfinite || (y && y->nonfinite) || last_bit < quantum - 1 + 10 - 53 || quantum > MOST_QUANTUM)
         return 0;
-    if (!y && last_bit >= quantum) {
-        add_number(limbs, origin, plain_sum(x->values, x->narrow, rows));
+    if (last_bit >= quantum) {
+        add_number(limbs, origin, y ? plain_sum_of_products(x->narrow, y->narrow, rows)
+                                  : x->wide ? plain_sum_of_doubles(x->large, rows) : plain_sum_of_floats(x->narrow, rows));
         return 1;
     }
     double coarse = ldexp(1.5, (int)(52 + quantum));
     if (y)
-        product_sums(x->narrow, y->narrow, rows, coarse, &first, &second);
+        window_sums_of_products(x->narrow, y->narrow, rows, coarse, &first, &second);
+    else if (x->wide)
+        window_sums_of_doubles(x->large, rows, coarse, &first, &second);
     else
-        window_sums(x->values, x->narrow, rows, coarse, &first, &second);
+        window_sums_of_floats(x->narrow, rows, coarse, &first, &second);
     add_number(limbs, origin, first);
     add_number(limbs, origin, second);
     return 1;
@@ -377,11 +143,12 @@ static int add_wide_pair(int64_t *limbs, int64_t origin, struct block *x, struct
 /* Add the product of two or three columns of which one is float64. */
 static void add_wide(int64_t *limbs, int64_t origin, int64_t factors, struct block *const *columns, int64_t rows)
 {
+    const double *factor[3] = {0};
     for (int64_t k = 0; k < factors; k++)
-        doubles_of(columns[k], rows);
+        factor[k] = doubles_of(columns[k], rows);
     for (int64_t i = 0; i < rows; i++) {
-        struct number x = number_of(columns[0]->values[i]), y = number_of(columns[1]->values[i]);
-        struct number z = factors == 3 ? number_of(columns[2]->values[i]) : (struct number){0, 0, 0, 1};
+        struct number x = number_of(factor[0][i]), y = number_of(factor[1][i]);
+        struct number z = factors == 3 ? number_of(factor[2][i]) : (struct number){0, 0, 0, 1};
         int64_t position = x.position + y.position + z.position - origin;
         uint128 product = (uint128)x.significand * y.significand;
         int negative = x.negative ^ y.negative ^ z.negative;
@@ -395,17 +162,6 @@ static void add_wide(int64_t *limbs, int64_t origin, int64_t factors, struct blo
         }
     }
 }
-
-/* Python gives these as arrays of int64. */
-_Static_assert(sizeof(void *) == sizeof(int64_t), "addresses have 64 bits");
-
-struct column {
-    const void *start;
-    int64_t row_stride, output_stride;
-    int64_t *special, *nonfinite; /* of the first output: three counts, and one; or none */
-    int64_t outputs_apart;        /* from these counts of a cell of rows to those of the next one */
-    int64_t wide;                 /* float64, otherwise float32 */
-};
 
 struct product {
     int64_t *limbs; /* of the first output; those of the others follow */
@@ -461,42 +217,79 @@ static int add_moments(const struct product *p, const struct segment *at, const 
     return 1;
 }
 
+/* Whether two products are the larger and the smaller one of the same two columns. */
+static int are_differences(const struct product *p, const struct column *column)
+{
+    const struct column *larger = column + p[0].columns[0], *smaller = column + p[1].columns[0];
+    return p[0].factors == 1 && p[1].factors == 1 && larger->kind == LARGER && smaller->kind == SMALLER &&
+           larger->of[0] == smaller->of[0] && larger->of[1] == smaller->of[1] && p[0].limbs == p[1].limbs;
+}
+
+/* Add the absolute differences of two columns where all of them are exact in a double; else say that they are not. */
+static int add_differences(int64_t *limbs, int64_t origin, const struct block *x, const struct block *y, int64_t rows)
+{
+    double first, second;
+    if (x->wide || y->wide || x->nonfinite || y->nonfinite)
+        return 0;
+    int64_t above = 1 + (x->above > y->above ? x->above : y->above);
+    int64_t last_bit = y->empty || (!x->empty && x->last_bit < y->last_bit) ? x->last_bit : y->last_bit;
+    int64_t quantum = above + 10 - 53; /* 2 ** 10 numbers in the 53 bits of a double */
+    if (above - last_bit > 53)
+        return 0;
+    if (last_bit >= quantum) {
+        add_number(limbs, origin, plain_sum_of_differences(x->narrow, y->narrow, rows));
+        return 1;
+    }
+    window_sums_of_differences(x->narrow, y->narrow, rows, ldexp(1.5, (int)(52 + quantum)), &first, &second);
+    add_number(limbs, origin, first);
+    add_number(limbs, origin, second);
+    return 1;
+}
+
+static void load_columns(const struct segment *at, int64_t columns, const struct column *column, struct block *blocks)
+{
+    for (int64_t k = 0; k < columns; k++) {
+        const struct column *c = column + k;
+        int64_t counts = at->cell * c->outputs_apart + at->output;
+        int64_t *nonfinite = c->nonfinite ? c->nonfinite + counts : NULL;
+        load(blocks + k, c, at->start * c->row_stride + at->output * c->output_stride, at->order, at->rows, nonfinite);
+        if (c->special && blocks[k].nonfinite)
+            count_special(c->special + 3 * counts, nonfinite, doubles_of(blocks + k, at->rows), at->rows);
+    }
+}
+
+/* Add one product of one to three columns. */
+static void add_product(const struct product *p, const struct segment *at, const struct column *column, struct block *blocks)
+{
+    struct block *own[3] = {0};
+    int64_t *limbs = limbs_of(p, at), rows = at->rows, empty = 0, wide = 0;
+    for (int64_t j = 0; j < p->factors; j++) {
+        own[j] = computed(blocks, column, p->columns[j], rows);
+        empty |= own[j]->empty;
+        wide |= p->factors > 1 && own[j]->wide;
+    }
+    if (empty)
+        return;
+    if (wide && (p->factors == 3 || !add_wide_pair(limbs, p->origin, own[0], own[1], whole(rows))))
+        add_wide(limbs, p->origin, p->factors, own, rows);
+    else if (!wide && (p->factors == 3 || !add_bounded(limbs, p->origin, own[0], own[1], whole(rows))))
+        add_any(limbs, p->origin, p->factors, own, whole(rows));
+}
+
 static void add_rows(const struct segment *at, int64_t columns, const struct column *column, int64_t products,
                      const struct product *product, struct block *blocks)
 {
-    int64_t rows = at->rows, whole = (rows + STEP - 1) / STEP * STEP; /* with zeros that `load` puts after the last row */
-    for (int64_t k = 0; k < columns; k++) {
-        const struct column *c = column + k;
-        int64_t first = at->start * c->row_stride + at->output * c->output_stride;
-        int64_t counts = at->cell * c->outputs_apart + at->output;
-        blocks[k].wide = c->wide;
-        if (c->wide)
-            load_doubles(blocks + k, (const double *)c->start + first, c->row_stride, at->order, rows);
-        else
-            load_floats(blocks + k, (const float *)c->start + first, c->row_stride, at->order, rows);
-        if (c->special && blocks[k].nonfinite)
-            count_special(c->special + 3 * counts, c->nonfinite ? c->nonfinite + counts : NULL,
-                          doubles_of(blocks + k, rows), rows);
-    }
+    load_columns(at, columns, column, blocks);
     for (int64_t k = 0; k < products; k++) {
         const struct product *p = product + k;
-        if (k + 2 < products && are_moments(p) && add_moments(p, at, blocks, whole)) {
+        const int64_t *of = column[p->columns[0]].of;
+        if (k + 2 < products && are_moments(p) && add_moments(p, at, blocks, whole(at->rows)))
             k += 2;
-            continue;
-        }
-        struct block *own[3] = {0};
-        int64_t *limbs = limbs_of(p, at), empty = 0, wide = 0;
-        for (int64_t j = 0; j < p->factors; j++) {
-            own[j] = blocks + p->columns[j];
-            empty |= own[j]->empty;
-            wide |= p->factors > 1 && own[j]->wide;
-        }
-        if (empty)
-            continue;
-        if (wide && (p->factors == 3 || !add_wide_pair(limbs, p->origin, own[0], own[1], whole)))
-            add_wide(limbs, p->origin, p->factors, own, rows);
-        else if (!wide && (p->factors == 3 || !add_bounded(limbs, p->origin, own[0], own[1], whole)))
-            add_any(limbs, p->origin, p->factors, own, whole);
+        else if (k + 1 < products && are_differences(p, column) &&
+                 add_differences(limbs_of(p, at), p->origin, blocks + of[0], blocks + of[1], whole(at->rows)))
+            k += 1;
+        else
+            add_product(p, at, column, blocks);
     }
 }
 
@@ -562,18 +355,3 @@ void assay_order_cells(int64_t rows, const int64_t *cell, int64_t cells, int64_t
         starts[k] = starts[k - 1];
     starts[0] = 0;
 }
-
-/* The larger of two numbers, and the smaller one with the other sign; 0 where they are equal or one is NaN. */
-#define LARGER_AND_SMALLER(type)                                                                                        \
-    VECTORISED void assay_larger_and_smaller_##type(const type *restrict a, const type *restrict b, int64_t rows,       \
-                                                    type *restrict larger, type *restrict smaller)                      \
-    {                                                                                                                   \
-        for (int64_t i = 0; i < rows; i++) {                                                                            \
-            type x = a[i], y = b[i], above = x > y ? x : x < y ? y : 0, below = x > y ? y : x < y ? x : 0;              \
-            larger[i] = above;                                                                                          \
-            smaller[i] = -below;                                                                                        \
-        }                                                                                                               \
-    }
-
-LARGER_AND_SMALLER(float)
-LARGER_AND_SMALLER(double)

@@ -5,16 +5,34 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Sequence
+from enum import IntEnum
 
 import torch
 from torch import Tensor
 
 from assay.native.library import call, compiled_function
 
-_BLOCK_BYTES = 12 * 1024 + 64  # of the struct `block` in sums.c
-COLUMN_WORDS, _PRODUCT_WORDS = 7, 8  # of the structs `column` and `product`
+_BLOCK_BYTES = 12 * 1024 + 64  # of the struct `block` in blocks.h
+COLUMN_WORDS, _PRODUCT_WORDS = 9, 8  # of the structs `column` and `product`
 DTYPES = (torch.float32, torch.float64)
 """Of the columns that it takes."""
+
+
+class Kind(IntEnum):
+    """What a column is: given, or computed by compiled code from other columns. `enum kind` in blocks.h."""
+
+    FLOATS = 0
+    DOUBLES = 1
+    SCORES = 2
+    """float32 in [0, 1]; others are counted."""
+    TARGETS = 3
+    """1 where an int64 is 1, 0 where it is 0; others are counted."""
+    LARGER = 4
+    """The larger of two columns where they are unequal, elsewhere 0."""
+    SMALLER = 5
+    """The smaller of two columns with the other sign where they are unequal, elsewhere 0."""
+    SIGN = 6
+    """-1, 0 or 1: the sign of a column."""
 
 
 class ProductSums:
@@ -67,7 +85,18 @@ def column_of(column: Tensor, special: int = 0, nonfinite: int = 0, outputs_apar
 
     From the counts of a cell of rows to those of the next one it is so many outputs.
     """
-    return [column.data_ptr(), *column.stride(), special, nonfinite, outputs_apart, column.dtype == torch.float64]
+    kind = Kind.DOUBLES if column.dtype == torch.float64 else Kind.FLOATS
+    return [column.data_ptr(), *column.stride(), special, nonfinite, outputs_apart, kind, 0, 0]
+
+
+def checked_column(column: Tensor, kind: Kind, invalid: Tensor) -> list[int]:
+    """The description of a contiguous column of scores or targets; `invalid`, int64, counts those that are none."""
+    return [column.data_ptr(), 1, 0, 0, invalid.data_ptr(), 0, kind, 0, 0]
+
+
+def computed_column(kind: Kind, places: Sequence[int]) -> list[int]:
+    """The description of a column that is computed from the columns at one or two places before it."""
+    return [0] * 6 + [kind, places[0], places[-1]]
 
 
 def product_of(words: int, origin: int, places: Sequence[int], words_apart: int = 0) -> list[int]:
@@ -136,16 +165,6 @@ def order_cells(cells: Tensor, count: int) -> tuple[Tensor, Tensor]:
     starts, order = torch.zeros(count + 1, dtype=torch.int64, device="cpu"), torch.empty_like(cells)
     call("order_cells", len(cells), cells.contiguous(), count, starts, order)
     return starts, order
-
-
-def larger_and_smaller(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """The larger of two numbers, and the smaller one with the other sign; 0 where they are equal or one is NaN.
-
-    Both are contiguous, of one shape, and float32 or float64.
-    """
-    larger, smaller = torch.empty_like(a), torch.empty_like(a)
-    call(f"larger_and_smaller_{'double' if a.dtype == torch.float64 else 'float'}", a, b, a.numel(), larger, smaller)
-    return larger, smaller
 
 
 def _packed(numbers: Sequence[int]) -> bytes:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.native.library import takes
-from assay.native.sums import DTYPES, PreparedSums, column_of, product_of, sum_products
+from assay.native.sums import DTYPES, PreparedSums, column_of, computed_column, product_of, sum_products
 from assay.tally.base import (
     BAD_WEIGHTS,
     NAN_LEFT_OUT,
@@ -237,15 +237,14 @@ class Sums(Tally):
         drops_nan = self.nan_policy in ("warn", "ignore")
         known = self.nan_policy in ("propagate", "raise") or (drops_nan and self.arguments == ("preds",))
         rows = batch.preds.numel()
-        are_computed = not all(isinstance(each, ArgumentValue) for each in factors)
+        are_computed = not all(isinstance(each, ArgumentValue) or each.computed for each in factors)
         if (are_computed and (drops_nan or rows > batch.cache_elements)) or not known or self._outputs > 1 or not rows:
             return None
         if not takes(*tensors, dtypes=DTYPES) or any(each.numel() != rows for each in tensors):
             return None
         columns, count = sum_columns.as_columns(batch.preds, batch.target, batch.weights), state["count"].numpy()
         nan_were_found = state["special"].numpy()[:, 0, 2]
-        described = self._described(state, [factor.values(columns).contiguous() for factor in factors])
-        sums = PreparedSums(rows, *described, owners=list(state.values()))
+        sums = PreparedSums(rows, *self._described(state, columns), owners=list(state.values()))
         names = [each.argument for each in factors if isinstance(each, ArgumentValue)]
         of_argument = [("preds", "target", "weights").index(name) for name in names]
 
@@ -256,8 +255,8 @@ class Sums(Tally):
             count[0] += rows
             if are_computed:
                 columns = sum_columns.as_columns(preds, target, weights)
-                values = [factor.values(columns).contiguous() for factor in factors]
-                sums.add([each.data_ptr() for each in values])
+                values = [None if factor.computed else factor.values(columns).contiguous() for factor in factors]
+                sums.add([0 if each is None else each.data_ptr() for each in values])
             else:
                 addresses = [0 if each is None else each.data_ptr() for each in (preds, target, weights)]
                 sums.add([addresses[place] for place in of_argument])
@@ -285,17 +284,21 @@ class Sums(Tally):
         return add
 
     def _add_compiled(self, state: State, columns: Batch, cells: RowCells | None = None) -> None:
-        values = [factor.values(columns) for factor in self._compiled[0]]
-        sum_products(values[0].shape, *self._described(state, values), None if cells is None else cells.segments)
+        described = self._described(state, columns)
+        sum_products(columns.preds.shape, *described, None if cells is None else cells.segments)
 
-    def _described(self, state: State, values: Sequence[Tensor]) -> tuple[list[int], list[int]]:
-        """The columns with these values, and the products that are added to a state, as `sum_products` takes them."""
-        products = self._compiled[1]
+    def _described(self, state: State, columns: Batch) -> tuple[list[int], list[int]]:
+        """The columns, and the products that are added to a state, as `sum_products` takes them."""
+        factors, products = self._compiled
         special, invalid, size = state["special"].data_ptr(), state["invalid"].data_ptr(), 8 * self._outputs
         described = []
-        for k, each in enumerate(values):
+        for k, factor in enumerate(factors):
+            if factor.computed:
+                kind, arguments = factor.computed
+                described += computed_column(kind, [factors.index(ArgumentValue(each)) for each in arguments])
+                continue
             leaf = special + 3 * k * size, invalid + k * size, len(self._leaves) * self._outputs
-            described += column_of(each, *(leaf if k < len(self._leaves) else ()))
+            described += column_of(factor.values(columns), *(leaf if k < len(self._leaves) else ()))
         starts = {name: state[name].data_ptr() for name in dict.fromkeys(name for name, _, _ in products)}
         numbers = [number for name, first, product in products for number in (starts[name] + first, *product)]
         return described, numbers

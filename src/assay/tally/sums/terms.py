@@ -9,8 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from assay.native.library import takes
-from assay.native.sums import DTYPES, larger_and_smaller
+from assay.native.sums import Kind
 from assay.tally.base import Batch
 from assay.tally.sums import exact
 from assay.tally.sums.fingerprints import reduced, residues, times
@@ -21,6 +20,11 @@ Argument = Literal["preds", "target", "weights"]
 
 class Factor(ABC):
     """A frozen description of a column of floats that compiled code multiplies."""
+
+    @property
+    def computed(self) -> tuple[Kind, tuple[Argument, ...]] | None:
+        """How compiled code computes it from arguments; None where it is given, or computed by torch."""
+        return None
 
     @abstractmethod
     def values(self, batch: Batch) -> Tensor:
@@ -176,6 +180,10 @@ class Sign(Factor):
 
     argument: Argument
 
+    @property
+    def computed(self) -> tuple[Kind, tuple[Argument, ...]]:
+        return Kind.SIGN, (self.argument,)
+
     def values(self, batch: Batch) -> Tensor:
         return torch.sign(column(batch, self.argument))
 
@@ -206,6 +214,10 @@ class UnequalArgument(Factor):
 
     above: bool
 
+    @property
+    def computed(self) -> tuple[Kind, tuple[Argument, ...]]:
+        return Kind.LARGER if self.above else Kind.SMALLER, ("preds", "target")
+
     def values(self, batch: Batch) -> Tensor:
         return batch.memoize("unequal arguments", _unequal)[0 if self.above else 1]
 
@@ -214,8 +226,6 @@ def _unequal(batch: Batch) -> tuple[Tensor, Tensor]:
     preds, target = column(batch, "preds"), column(batch, "target")
     dtype = torch.promote_types(preds.dtype, target.dtype)
     preds, target = preds.to(dtype).contiguous(), target.to(dtype).contiguous()
-    if takes(preds, target, dtypes=DTYPES) and batch.compiled:
-        return larger_and_smaller(preds, target)
     above, below = preds > target, preds < target
     larger = torch.where(above, preds, torch.where(below, target, 0))
     return larger, -torch.where(above, target, torch.where(below, preds, 0))
