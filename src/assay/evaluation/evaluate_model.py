@@ -31,7 +31,7 @@ from assay.evaluation.model.prediction_sample import PredictionSample
 from assay.evaluation.model.repredictions import Repredictions, note_of_repredictions, repredictions
 from assay.evaluation.observe.clusters import ClustersByIndex, is_selector
 from assay.evaluation.observe.observers import Observer, Observers
-from assay.evaluation.observe.slices import SliceSpec, parse_slices
+from assay.evaluation.observe.slices import SliceSpec
 from assay.evaluation.processes.companions import Companions, check_outputs
 from assay.evaluation.processes.join import Hello, companions_of, connected, grad_mode_of, hello, join
 from assay.evaluation.processes.ranks import Ranks, local_rank, process_group
@@ -93,6 +93,9 @@ def evaluate(
         slices: what to measure parts of the samples by: names of parts of a batch that have a value for every sample,
             or selectors (a name, a position, a function) by name; a tuple of names for several of them crossed. As
             text: "sex,sex*age". Where samples have lists of values, each value is a slice of all samples that have it.
+        by: parts of a batch of many values, such as users, shops or queries, up to a million each: the report has a
+            table with a row for each value, of the metrics that are means over samples, and how much they differ
+            beyond chance.
         min_slice_size: slices of fewer samples are shown, but never named as the worst.
         confidence_level: of intervals; None for no intervals.
         n_resamples: how often the bootstrap draws, where no closed-form interval is standard.
@@ -328,7 +331,7 @@ def _check_alone(ranks: Ranks) -> None:
 
 def _prepare(inputs: Inputs, ranks: Ranks) -> _Preparation:
     model, metrics, options = inputs.model, inputs.metrics, inputs.options
-    slices = parse_slices(options.slices)
+    slices = options.slice_spec
     meter_of_metrics = meter_of(metrics, options.weights is not None)
     columns: dict[str, Selector] = {name: name for name in meter_of_metrics.columns}
     reader = Reader(

@@ -24,6 +24,7 @@ from assay.render.document import (
     Tile,
     TokenStrips,
 )
+from assay.report.grouped_view import grouped_blocks
 from assay.report.section import Section, Table
 from assay.report.value import Value, methods
 from assay.report.worst import MOST_PICTURES, worst_errors
@@ -72,6 +73,8 @@ def _blocks(section: Section) -> Iterator[Block]:
         yield _slices(slices, _SLICES, [slices.note(), *methods(slices.values())])
         if dots := dots_of(section):
             yield Figures(dots, on_page_only=True)
+    for table in section.by:
+        yield from grouped_blocks(table)
     if worst := worst_errors(section):
         if gallery := _gallery(section, worst):
             yield gallery
@@ -93,6 +96,8 @@ def _summary(section: Section) -> Iterator[Block]:
     yield from _values(section)
     if slices := slices_of(section):
         yield _slices(slices, _SUMMARY_SLICES, [slices.note()])
+    for table in section.by:
+        yield from grouped_blocks(table)
 
 
 def _values(section: Section) -> Iterator[Block]:

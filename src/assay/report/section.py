@@ -9,6 +9,7 @@ from assay._records import OPTIONAL, CellValue, Record
 from assay.errors import ConfigError, ShapeError, describe, plural
 from assay.render.plots import Plot
 from assay.render.text import number
+from assay.report.grouped import GroupedValues
 from assay.report.origin import SectionCounts
 from assay.report.per_sample.resampling import Resampling
 from assay.report.per_sample.samples import Samples
@@ -65,6 +66,7 @@ class Section(Record):
         worst_queries: the worst queries of a ranking metric, with their documents.
         stopped: whether the run ended early, by what its samples showed: intervals and tests of one look do not hold.
         counts: what was counted, from which the values can be computed again.
+        by: for each column of many values that was asked for, the metrics of each value.
 
     Raises:
         ConfigError: two slices have the same name, or a value is not the mean of the column that it names.
@@ -83,6 +85,7 @@ class Section(Record):
     worst_queries: WorstQueries | None = None
     stopped: bool = field(default=False, metadata=OPTIONAL)
     counts: SectionCounts | None = field(default=None, metadata=OPTIONAL)
+    by: tuple[GroupedValues, ...] = field(default=(), metadata=OPTIONAL)
 
     def _check(self) -> None:
         check_unique("Section.slices", [each.name for each in self.slices])

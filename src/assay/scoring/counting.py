@@ -24,8 +24,9 @@ from assay.progress import ProgressBar
 from assay.scoring.options import ScoreOptions
 from assay.scoring.partial import Partial
 from assay.scoring.query_rows import TableOrigin
-from assay.scoring.rows import is_list, usual_length
+from assay.scoring.rows import usual_length
 from assay.scoring.schemas import schema_difference
+from assay.scoring.slice_columns import is_list
 
 
 @dataclass(frozen=True)

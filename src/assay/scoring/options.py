@@ -56,7 +56,7 @@ class ScoreOptions(ReportOptions):
     @property
     def slice_spec(self) -> SliceSpec:
         """The slices, and the columns that they are made of."""
-        return parse_slices(split_ranges(self.slices)[0])
+        return parse_slices(split_ranges(self.slices)[0]).with_tables(self.by)
 
     @property
     def slice_ranges(self) -> dict[str, SliceRanges]:
@@ -113,6 +113,7 @@ class ScoreOptions(ReportOptions):
         """Plain values of what decides the report, by name."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _HOW}
         slices = {name: parts if len(parts) > 1 else parts[0] for name, parts in self.slice_spec.slices.items()}
+        values["by"] = list(self.slice_spec.tables) or None
         values["slices"] = join_ranges(slices, self.slice_ranges) or None
         return values
 

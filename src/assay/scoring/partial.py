@@ -352,6 +352,7 @@ def _reader(columns: TableColumns, meter: Meter, options: ScoreOptions) -> RowRe
         classes=class_count(metrics),
         ignored=ignored_labels(metrics),
         takes_labels=takes_labels(metrics),
+        tables=options.slice_spec.tables,
         takes_nan=any(getattr(each, "nan_policy", "raise") != "raise" for each in metrics),
     )
 

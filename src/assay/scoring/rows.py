@@ -15,10 +15,11 @@ from torch import Tensor
 from assay.data.tables.arrow import arrow
 from assay.errors import ConfigError, describe
 from assay.evaluation.observe.column_bins import ColumnBins
-from assay.evaluation.observe.slice_values import MISSING, CodedLists, CodedValues, value_text
+from assay.evaluation.observe.slice_values import CodedLists, CodedValues
 from assay.scoring.bad_rows import combined
 from assay.scoring.columns import TableColumns
 from assay.scoring.number_lists import sample_tensors
+from assay.scoring.slice_columns import GrowingDictionary, is_list, slice_values
 from assay.stats.sampling import numbers_of, numbers_of_texts
 
 Mask = NDArray[np.bool_]
@@ -62,6 +63,7 @@ class RowReader:
         ignored: labels outside that are right.
         takes_nan: NaN among predictions is for the metrics to judge.
         takes_labels: targets are labels, so that those in a column of floats or decimals are integers.
+        tables: the columns of many values.
 
     Attributes:
         has_hashed_queries: whether ids of queries were strings, which their hashes stand for.
@@ -77,7 +79,9 @@ class RowReader:
         ignored: frozenset[int] = frozenset(),
         takes_nan: bool = False,
         takes_labels: bool = False,
+        tables: Sequence[str] = (),
     ) -> None:
+        self._dictionaries = {name: GrowingDictionary(name) for name in tables}
         self.columns, self._takes_raw, self._bins = columns, takes_raw, dict(bins or {})
         self._classes, self._ignored, self._takes_nan = classes, ignored, takes_nan
         self._takes_labels = takes_labels
@@ -87,9 +91,16 @@ class RowReader:
 
     def fresh(self) -> RowReader:
         """One that has read nothing."""
-        how = {"bins": self._bins, "classes": self._classes, "ignored": self._ignored, "takes_nan": self._takes_nan}
-        how["takes_labels"] = self._takes_labels
-        return RowReader(self.columns, takes_raw=self._takes_raw, **how)  # type: ignore[arg-type]
+        return RowReader(
+            self.columns,
+            takes_raw=self._takes_raw,
+            bins=self._bins,
+            classes=self._classes,
+            ignored=self._ignored,
+            takes_nan=self._takes_nan,
+            takes_labels=self._takes_labels,
+            tables=tuple(self._dictionaries),
+        )
 
     def read(self, batch: Any, places: NDArray[np.int64]) -> tuple[TableRows, dict[str, Mask]]:
         """The rows of a batch that can be counted, and by reason which of its rows cannot.
@@ -140,9 +151,15 @@ class RowReader:
         if weights is not None:
             _note(masks, f"a negative weight or NaN in {columns.weights}", ~(weights >= 0) | weights.isinf())
         ids = self._ids(batch.column(columns.ids), masks) if columns.ids else None
-        parts = {name: _slice_values(batch.column(name), name, self._bins.get(name)) for name in columns.coded}
+        parts = {name: self._coded(batch.column(name), name) for name in columns.coded}
         named = {name: numbers[column] for name, column in columns.named.items()}
         return TableRows(preds, target, weights, named, ids, parts, places, batch)
+
+    def _coded(self, array: Any, name: str) -> CodedValues | CodedLists:
+        """The values that slices and tables are made of."""
+        if name in self._dictionaries and not is_list(array.type):
+            return self._dictionaries[name].coded(array)
+        return slice_values(array, name, self._bins.get(name))
 
     def _labels(self, target: Tensor, masks: dict[str, Mask]) -> Tensor:
         """Labels in floats, as a column of integers has them where values are missing, as integers."""
@@ -325,26 +342,6 @@ def tensor_of(array: Any, name: str) -> Tensor:
     return values
 
 
-def numbers_of_column(array: Any, name: str) -> NDArray[Any]:
-    """A column of numbers; NaN where a value is missing.
-
-    Raises:
-        ConfigError: it holds something else.
-    """
-    pa = arrow()
-    types, kind = pa.types, array.type
-    if types.is_dictionary(kind):
-        array = array.dictionary_decode()
-        kind = array.type
-    if types.is_null(kind) or types.is_decimal(kind):
-        array = array.cast(pa.float64())
-    elif not (types.is_integer(kind) or types.is_floating(kind)):
-        do = f"Slice by its values: --slice {name}"
-        raise ConfigError(describe(f"slices: {name}", f"values of type {kind}", "one number a row to cut", do))
-    numbers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    return numbers
-
-
 def id_numbers(ids: Any) -> NDArray[np.int64]:
     """Ids as numbers, as `numbers_of` gives them."""
     if not isinstance(ids, np.ndarray):
@@ -375,39 +372,6 @@ def text_numbers(array: Any) -> NDArray[np.int64]:
     return numbers_of_texts(np.frombuffer(data, np.uint8), offsets)
 
 
-def _slice_values(array: Any, name: str, bins: ColumnBins | None) -> CodedValues | CodedLists:
-    """The values that slices are made of: one of each row, or a list of them; or the range that each is in."""
-    if bins is not None:
-        return CodedValues(bins.places(numbers_of_column(array, name)), bins.names)
-    if not is_list(array.type):
-        return _coded(array, name)
-    compute = arrow().compute
-    values, rows = compute.list_flatten(array), compute.list_parent_indices(array)
-    if is_list(values.type):
-        got = f"values of type {array.type}"
-        raise ConfigError(describe(f"slices: {name}", got, "a value, or a list of values", "Flatten the lists"))
-    return CodedLists(_coded(values, name), rows.to_numpy(zero_copy_only=False).astype(np.int64), len(array))
-
-
-def _coded(array: Any, name: str) -> CodedValues:
-    """The values that slices are made of as numbers of texts."""
-    pa = arrow()
-    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
-        array = array.dictionary_decode()
-    if not pa.types.is_dictionary(array.type):
-        try:
-            array = array.dictionary_encode()
-        except pa.ArrowNotImplementedError as error:
-            got, do = f"values of type {array.type}", "Name a column of strings or numbers"
-            raise ConfigError(describe(f"slices: {name}", got, "one value a row", do)) from error
-    values = array.dictionary.to_numpy(zero_copy_only=False)
-    texts = [value_text(str(each)) for each in (values + 0.0 if values.dtype.kind == "f" else values)]  # -0.0 is 0.0
-    codes = array.indices
-    if codes.null_count:
-        codes, texts = codes.fill_null(len(texts)), [*texts, MISSING]
-    return CodedValues(codes.to_numpy(zero_copy_only=False).astype(np.int64), texts)
-
-
 def _note(masks: dict[str, Mask], reason: str, bad: Any) -> None:
     mask = (bad.flatten(1).any(1) if bad.ndim > 1 else bad).numpy() if isinstance(bad, Tensor) else bad
     if mask.any():
@@ -422,11 +386,6 @@ def is_text(kind: Any) -> bool:
 def _is_number(kind: Any) -> bool:
     types = arrow().types
     return any(each(kind) for each in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean))
-
-
-def is_list(kind: Any) -> bool:
-    types = arrow().types
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 from assay.data.tables.arrow import arrow
 from assay.data.tables.column_types import wider
 from assay.data.tables.table_source import TableSource
-from assay.scoring.rows import is_list, is_text
+from assay.scoring.rows import is_text
+from assay.scoring.slice_columns import is_list
 
 
 def schema_difference(schema: Any, table: TableSource, needed: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from assay.errors import ConfigError, describe
 from assay.evaluation.observe.column_bins import ColumnBins, quantile_edges
 from assay.evaluation.observe.slices import split_text
 from assay.scoring.columns import check_names
-from assay.scoring.rows import numbers_of_column
+from assay.scoring.slice_columns import numbers_of_column
 from assay.scoring.where import Where
 
 _RANGES = re.compile(r"(?P<column>.+):(?P<kind>bins|edges|between)=(?P<numbers>[^:=]*)", re.DOTALL)

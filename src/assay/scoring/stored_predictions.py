@@ -80,6 +80,8 @@ def score(source: Any, metrics: Metrics, **options: Any) -> Report:
         slices: columns to measure parts of the rows by; a tuple of columns for several of them crossed; as text:
             "sex,sex*age". In a column of lists each value is a slice. "age:bins=5" cuts a column of numbers into ranges
             of about as many rows each, for which it is read once more, and "age:edges=18,40,65" at these numbers.
+        by: columns of many values, such as users, shops or queries, up to a million each: the report has a table with
+            a row for each value, of the metrics that are means over rows, and how much they differ beyond chance.
         cluster: the column of the clusters of rows that may depend on each other, such as the passage of a question:
             intervals, and the tests of `compare` and `gate`, respect them.
         min_slice_size: slices of fewer rows are shown, but never named as the worst.

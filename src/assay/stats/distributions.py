@@ -85,6 +85,22 @@ def binomial_cdf(k: int, n: int, p: float = 0.5) -> float:
     return float(bdtr(k, n, p)) if k >= 0 else 0.0
 
 
+def chi_square_above(x: float, freedom: float) -> float:
+    """The probability that a chi-square variable is at least ``x``.
+
+    Args:
+        x: the statistic.
+        freedom: degrees of freedom, above 0, an integer or not.
+
+    Example:
+        >>> round(chi_square_above(3.841459, 1), 6)
+        0.05
+    """
+    from scipy.special import gammaincc
+
+    return float(gammaincc(freedom / 2, x / 2))
+
+
 def beta_quantile(q: float, a: float, b: float) -> float:
     """The point below which a variable of the beta distribution lies with probability ``q``.
 

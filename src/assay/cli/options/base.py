@@ -106,6 +106,11 @@ class SampleOptions:
         "ranges of numbers; may be repeated.",
         panel=MEASURED,
     )
+    by: tuple[str, ...] = several(
+        "Measure by a column of many values, such as users: the report has a table with a row for each value; may be "
+        "repeated.",
+        panel=MEASURED,
+    )
     cluster: str = string(
         "Take samples as one cluster if they have one value in this part or column, such as the questions of a "
         "passage: samples of a cluster may depend on each other.",

@@ -18,7 +18,6 @@ from assay.data.options import DataOptions, ModelNeeds
 from assay.errors import ConfigError, describe
 from assay.evaluation.arguments.options import EvaluateOptions
 from assay.evaluation.data.batch import parse_shown
-from assay.evaluation.observe.slices import parse_slices
 
 FEATURES, TARGET = "features of the frame", "target of the frame"
 """Parts of a batch, under names that no column is likely to have."""
@@ -124,7 +123,7 @@ def _of_frame(
         raise ConfigError(describe("data", got, "(frame, target)", "Make all others columns of the frame"))
     if target is None and not others:
         target = _usual_target(names) or None
-    selectors = [options.weights, options.ids, *parse_slices(options.slices).selectors.values()]
+    selectors = [options.weights, options.ids, *options.slice_spec.selectors.values()]
     selectors += (options.columns or {}).values()
     selectors += parse_shown(options.show).values()
     selectors += [each for each in needs.columns if each not in (options.columns or {})]

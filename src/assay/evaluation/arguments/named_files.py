@@ -15,7 +15,6 @@ from assay.data.options import ModelNeeds
 from assay.errors import ConfigError, describe
 from assay.evaluation.arguments.options import EvaluateOptions
 from assay.evaluation.data.batch import parse_shown
-from assay.evaluation.observe.slices import parse_slices
 from assay.evaluation.observe.worst_queries import ranking_metric
 from assay.metrics.base import Metric
 
@@ -54,7 +53,7 @@ def _is_function(selector: Any) -> bool:
 
 
 def _data_options(options: EvaluateOptions, needs: ModelNeeds) -> DataOptions:
-    slices, shown = parse_slices(options.slices).selectors, parse_shown(options.show)
+    slices, shown = options.slice_spec.selectors, parse_shown(options.show)
     columns = {name: name for name in needs.columns} | dict(options.columns or {})
     target = _names("target", options.target)
     return DataOptions(

@@ -17,7 +17,7 @@ from assay.errors import ConfigError, describe
 from assay.evaluation.data.batch import Selector, Shown, parse_shown
 from assay.evaluation.model.repredictions import DTYPES
 from assay.evaluation.observe.clusters import is_selector
-from assay.evaluation.observe.slices import Slices
+from assay.evaluation.observe.slices import Slices, SliceSpec, parse_slices
 from assay.evaluation.processes.ranks import TIMEOUT_S
 from assay.evaluation.processes.said import parsed_mesh
 from assay.meter import Meter
@@ -44,6 +44,7 @@ class ReportOptions:
     """
 
     slices: Slices = None
+    by: Slices = None
     cluster: Any = None
     min_slice_size: int = 20
     confidence_level: float | None = 0.95
@@ -73,6 +74,11 @@ class ReportOptions:
             do = "Pass a list of names" if isinstance(self.classes, str) else f"Pass num_classes={self.classes}"
             raise ConfigError(describe("classes", repr(self.classes), "one name for each class", do))
         parse_shown(self.show)
+
+    @property
+    def slice_spec(self) -> SliceSpec:
+        """The slices and tables, and the parts that they are made of."""
+        return parse_slices(self.slices).with_tables(self.by)
 
     def _check_integers(self, **least: int) -> None:
         for name, lowest in least.items():

@@ -10,6 +10,7 @@ from assay.errors import ConfigError, describe
 from assay.evaluation.arguments.options import ReportOptions
 from assay.evaluation.observe.bootstrap_groups import BootstrapGroups
 from assay.evaluation.observe.clusters import cluster_name
+from assay.evaluation.observe.grouped_terms import GroupedTerms
 from assay.evaluation.observe.observers import Observer
 from assay.evaluation.observe.per_sample import PerSampleRecorder
 from assay.evaluation.observe.query_recorder import QueryRecorder
@@ -106,4 +107,6 @@ def sample_observers(
         groups = observers["groups"] = BootstrapGroups(like, recorder, options.seed, alone, cluster=cluster)
     if slices.slices:
         observers["slices"] = Slicer(slices.slices, like, 0 if recorder is None else recorder.most, groups)
+    if slices.tables:
+        observers["by"] = GroupedTerms(slices.tables, like.metrics)
     return observers

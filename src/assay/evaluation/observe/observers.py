@@ -30,6 +30,8 @@ from assay.evaluation.nested_batch import structure
 from assay.evaluation.observe.clusters import ClustersByIndex, cluster_numbers
 from assay.evaluation.processes.ranks import Ranks
 from assay.meter.arguments import Arguments, layout_of
+from assay.metrics.base import Metric
+from assay.metrics.per_sample import SampleTerms, row_values
 from assay.stats.sampling import numbers_of, row_numbers
 from assay.tally.base import Batch
 
@@ -73,6 +75,7 @@ class SampleRows:
     chunks: dict[Any, list[Batch]] = field(default_factory=dict, repr=False)
     places: Array | None = None
     clusters: Array | None = None
+    _terms: dict[Metric, SampleTerms | None] = field(default_factory=dict, repr=False)
 
     @property
     def preds(self) -> Tensor:
@@ -103,6 +106,12 @@ class SampleRows:
         clusters = None if self.clusters is None else self.clusters[order]
         batch = self.batch.select(order)
         return SampleRows(batch, None, None, self.first, {}, raw, numbers, places=order, clusters=clusters)
+
+    def terms_of(self, metric: Metric) -> SampleTerms | None:
+        """The per-sample values of a metric; of raw samples, from the rows of its encoder. None where it has none."""
+        if metric not in self._terms:
+            self._terms[metric] = None if self.batch.ragged else _terms(metric, self.batch)
+        return self._terms[metric]
 
     @cached_property
     def id_numbers(self) -> Array | None:
@@ -332,6 +341,19 @@ class Observers:
         self.broken, before = True, self.broken
         yield
         self.broken = before
+
+
+def metric_columns(metric: Metric, batch: Arguments) -> dict[str, Tensor]:
+    """The named columns that a metric takes."""
+    named = dict(zip(batch.names, batch.tensors[3:], strict=True))
+    return {name: column for name in metric.tally(False).columns if (column := named[name]) is not None}
+
+
+def _terms(metric: Metric, batch: Arguments) -> SampleTerms | None:
+    _, target, weights, *others = batch.tensors
+    rows = batch.preds if metric.encoder is None else others[batch.names.index(metric.encoder.column)]
+    assert rows is not None
+    return row_values(metric, rows, target, weights, metric_columns(metric, batch))
 
 
 def _fetch(observers: Iterable[Observer], fetch: Callable[[str, Path], None]) -> None:

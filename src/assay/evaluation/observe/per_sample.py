@@ -18,11 +18,10 @@ from torch import Tensor
 
 from assay.devices.placement import to_host
 from assay.evaluation.data.pictures import Marks, are_masks, box_marks, class_name, mask_marks
-from assay.evaluation.observe.observers import Array, SampleRows, Tensors, as_bytes, from_bytes
+from assay.evaluation.observe.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, metric_columns
 from assay.evaluation.observe.sample_segments import SEGMENT_ROWS, Fetch, SampleSegments, Segment
-from assay.meter.arguments import Arguments
 from assay.metrics.base import Metric
-from assay.metrics.per_sample import SampleTerms, predictions, row_values
+from assay.metrics.per_sample import predictions
 from assay.report import RawSample, Samples
 from assay.report.per_sample.packed_array import PackedArray, narrowest
 from assay.report.per_sample.sample_files import SampleFile, widened, write_columns
@@ -119,7 +118,7 @@ class PerSampleRecorder:
         values: dict[str, Tensor] = {}
         decided = None
         for name, metric in self._metrics.items():
-            each = _values(metric, rows.batch)
+            each = rows.terms_of(metric)
             if each is not None:
                 values.update(each.terms)
                 self.terms[name] = (each.numerator, each.denominator)
@@ -133,7 +132,7 @@ class PerSampleRecorder:
                 values[scores[0]] = torch.from_numpy(scores[1])
                 self._note_worst(scores[0], rows, metric, severity(scores[1], None, True))
             if decided is None and rows.target is not None:
-                decided = predictions(metric, rows.preds, rows.target, **_columns(metric, rows.batch))
+                decided = predictions(metric, rows.preds, rows.target, **metric_columns(metric, rows.batch))
         tensors = {_COLUMN + name: column for name, column in values.items()}
         if decided is not None and decided.ndim == 1:
             tensors[_DECISION] = decided
@@ -445,19 +444,3 @@ def host_array(tensor: Tensor) -> Array:
     if tensor.dtype == torch.bfloat16:
         tensor = tensor.float()
     return np.array(to_host(tensor).numpy())
-
-
-def _columns(metric: Metric, batch: Arguments) -> dict[str, Tensor]:
-    """The named columns that a metric takes."""
-    named = dict(zip(batch.names, batch.tensors[3:], strict=True))
-    return {name: column for name in metric.tally(False).columns if (column := named[name]) is not None}
-
-
-def _values(metric: Metric, batch: Arguments) -> SampleTerms | None:
-    """The per-sample values of a metric; of raw samples, from the rows of its encoder."""
-    if batch.ragged:
-        return None
-    _, target, weights, *others = batch.tensors
-    rows = batch.preds if metric.encoder is None else others[batch.names.index(metric.encoder.column)]
-    assert rows is not None
-    return row_values(metric, rows, target, weights, _columns(metric, batch))

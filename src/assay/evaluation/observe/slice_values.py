@@ -58,12 +58,19 @@ class SliceCodes(NamedTuple):
 
 
 class Coding:
-    """The values of one part of the slices as numbers, in the order in which they came."""
+    """The values of one part of the slices as numbers, in the order in which they came.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    Args:
+        name: of the part.
+        most: how many different values it may have.
+    """
+
+    def __init__(self, name: str, most: int = MOST_VALUES) -> None:
+        self.name, self.most = name, most
         self.texts: list[str] = []
         self._codes: dict[str, int] = {}
+        self._source: Sequence[str] = ()
+        self._numbers: Array = np.empty(0, np.int64)
 
     def of_batches(self, batches: Sequence[Any]) -> SliceCodes:
         """The numbers of the values of some batches.
@@ -103,33 +110,46 @@ class Coding:
             ConfigError: there are too many different ones.
         """
         different, where = np.unique(values, return_inverse=True)
-        if len(different) > MOST_VALUES:
+        if len(different) > self.most:
             self._refuse(map(str, different))
         return np.array([self.code(_name(each)) for each in different], np.int64)[where]
 
     def recoded(self, values: CodedValues) -> Array:
-        """The numbers of values that have other numbers; texts that no value has get none."""
+        """The numbers of values that have other numbers; texts that no value has get none.
+
+        With many values, batches that share a list of texts, which grows, have theirs looked up once.
+        """
+        if self.most > MOST_VALUES:
+            return self._of_source(values)
         counts = np.bincount(values.codes, minlength=len(values.texts))
         present = np.flatnonzero(counts).tolist()
-        if len(present) > MOST_VALUES:
+        if len(present) > self.most:
             self._refuse(values.texts[k] for k in present)
         numbers = np.zeros(len(counts), np.int64)
         numbers[present] = [self.code(values.texts[k]) for k in present]
         return values.codes if np.array_equal(numbers[present], present) else numbers[values.codes]
+
+    def _of_source(self, values: CodedValues) -> Array:
+        if values.texts is not self._source:
+            self._source, self._numbers = values.texts, np.empty(0, np.int64)
+        new = values.texts[len(self._numbers) :]
+        self._numbers = np.concatenate([self._numbers, np.array(list(map(self.code, new)), np.int64)])
+        return self._numbers[values.codes]
 
     def code(self, text: str) -> int:
         """The number of one value."""
         if text not in self._codes:
             self._codes[text] = len(self.texts)
             self.texts.append(text)
-            if len(self.texts) > MOST_VALUES:
+            if len(self.texts) > self.most:
                 self._refuse(self.texts)
         return self._codes[text]
 
     def _refuse(self, texts: Iterable[str]) -> None:
         some = ", ".join(sorted(texts)[:3])
-        got = f"more than {MOST_VALUES} different values ({some}, …)"
-        raise ConfigError(describe(f"slices: {self.name}", got, f"at most {MOST_VALUES}", _BIN))
+        got = f"more than {self.most:,} different values ({some}, …)"
+        do = _BIN if self.most > MOST_VALUES else f'Pass by="{self.name}" for one table of all of its values. {_BIN}'
+        raise ConfigError(describe(f"slices: {self.name}", got, f"at most {self.most:,}", do))
 
 
 def crossed(parts: Sequence[SliceCodes]) -> tuple[Array | None, Array]:

@@ -35,10 +35,28 @@ class SliceSpec:
     Attributes:
         selectors: how a batch gives the values of each part.
         slices: by name, the parts that are crossed; one where nothing is.
+        tables: the parts of many values, of which each gives one table.
     """
 
     selectors: Mapping[str, Selector]
     slices: Mapping[str, tuple[str, ...]]
+    tables: tuple[str, ...] = ()
+
+    def with_tables(self, by: Slices) -> SliceSpec:
+        """These slices, and tables by further parts.
+
+        Raises:
+            ConfigError: parts are crossed, or a name stands for two selectors.
+        """
+        tables = parse_slices(by)
+        for name, parts in tables.slices.items():
+            if parts != (name,):
+                do = "Add a part that joins both, and name that"
+                raise ConfigError(describe("by", f"{name!r}, which crosses parts", "one part each", do))
+            if self.selectors.get(name, tables.selectors[name]) != tables.selectors[name]:
+                do = "Use another name for one of them"
+                raise ConfigError(describe("by", f"{name!r}, which slices have as another part", "the same part", do))
+        return SliceSpec({**self.selectors, **tables.selectors}, self.slices, tuple(tables.slices))
 
 
 def split_text(slices: Any) -> Any:

@@ -13,6 +13,7 @@ from assay.evaluation.observe.clusters import cluster_name
 from assay.evaluation.observe.per_sample import PerSampleValues
 from assay.evaluation.observe.slices import Slicer, SliceResult
 from assay.evaluation.results.diagnostics import Diagnostics, residuals
+from assay.evaluation.results.grouped_values import grouped_values, notes_of
 from assay.evaluation.results.missing_intervals import MissingInterval, missing_interval_notes
 from assay.evaluation.results.provenance import counts_of
 from assay.evaluation.results.report_values import IntervalSources, rest_of, values_of
@@ -23,6 +24,7 @@ from assay.meter.resample import READ_ELEMENTS
 from assay.metrics.base import Metric
 from assay.metrics.signature import signature
 from assay.report import Section, Slice, Table, Value
+from assay.report.grouped import GroupedValues
 from assay.report.per_sample.packed_array import PackedArray
 from assay.report.per_sample.resampling import named_clusters
 from assay.report.worst_slices import slices_of
@@ -70,6 +72,10 @@ def build_section(
     slices: tuple[Slice, ...] = ()
     if slicer is not None:
         slices = _slices(slicer.results(per_sample.order), results, metrics, sources, options, missing)
+    tables_by: tuple[GroupedValues, ...] = ()
+    if (terms := observed.get("by")) is not None:
+        level = None if options.cluster is not None else options.confidence_level
+        tables_by = grouped_values(terms, values, metrics, level)
     own_tables, own_plots, omitted = rest_of(results, metrics, diagnostics.classes)
     more_tables, more_plots, notes = diagnostics.figures(total)
     if options.diagnostics:
@@ -85,8 +91,10 @@ def build_section(
         min_slice_size=options.min_slice_size,
         resampling=sources.drawn.resampling,
         counts=counts_of(total, metrics, options),
+        by=tables_by,
     )
     notes += per_sample.notes
+    notes += notes_of(tables_by, clustered=options.cluster is not None)
     if options.cluster is not None:
         notes.append(_clusters(section, cluster_name(options.cluster)))
     if slicer is not None and slicer.lists:

@@ -16,7 +16,6 @@ from assay.errors import ConfigError, describe
 from assay.evaluation.arguments.options import EvaluateOptions
 from assay.evaluation.data.coverage import SampleAssignment
 from assay.evaluation.data.data_source import DataSource, Unit
-from assay.evaluation.observe.slices import parse_slices
 from assay.evaluation.processes.ranks import Ranks
 from assay.evaluation.processes.weights import shared_digest
 from assay.evaluation.resume.stable_digest import NoDigestError, stable_digest
@@ -52,10 +51,10 @@ class Identity:
         Raises:
             ConfigError: something has no digest, and there is no `run_id`.
         """
-        slices = parse_slices(options.slices)
+        slices = options.slice_spec
         groups = None if options.confidence_level is None else options.seed  # a seed assigns samples to groups
         kept = options.keep_samples and options.max_kept_samples
-        followed = [kept, groups, [[name, list(parts)] for name, parts in slices.slices.items()]]
+        followed = [kept, groups, list(slices.tables), [[name, list(parts)] for name, parts in slices.slices.items()]]
         selectors = {
             name: getattr(options, name)
             for name in ("inputs", "target", "preds", "weights", "columns", "ids", "cluster")
