@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import pickle
 import sys
@@ -15,8 +16,10 @@ from torch import nn
 from assay import Meter
 from assay.compat import torchmetrics
 from assay.compat.for_torchmetrics.families import CompatibleFamily
+from assay.compat.for_torchmetrics.functions import compatible_function_alone
 from assay.errors import AssayWarning, InvalidValuesError, ShapeError
 from assay.metrics import MeanAveragePrecision
+from assay.pretend import pretend
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Metric `:UserWarning",  # of buffers
@@ -230,6 +233,84 @@ def test_scores_of_a_program_are_averaged_without_rounding(monkeypatch, module, 
         signals = [rand(*shape) * (1 + k) for k in range(inputs)]
         torch.testing.assert_close(here(*signals), there(*signals).to(here.dtype), rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(here.compute(), there.compute().to(here.dtype), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("module", "name", "program", "options", "double"), AUDIO, ids=[each[0] for each in AUDIO])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_number_of_a_signal_is_that_of_the_program_where_the_signals_are(
+    monkeypatch, module, name, program, options, double, dtype
+):
+    """Programs run on the CPU and some give float64, which some devices do not have."""
+    seen = []
+
+    def run(preds, target=None, **settings):
+        seen.append(preds.device.type)
+        return double(preds, *([] if target is None else [target])).to(dtype)
+
+    path = f"torchmetrics.functional.audio.{module}"
+    here = compatible_function_alone.__wrapped__(_like(getattr(import_module(path), program), run))
+    preds, target = rand(3, 40), rand(3, 40) * 2
+    signals = [preds, target] if double is difference else [preds]
+    expected = run(**dict(zip(("preds", "target"), signals, strict=False)))
+    found = here(*signals, *options)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found, expected)
+    with pretend("mps"):
+        there = here(*(each.to("mps") for each in signals), *options)
+        assert (there.device.type, there.dtype) == ("cpu" if double is difference else "mps", there.dtype)
+        if double is difference:
+            there = here(*(each.to("mps") for each in signals), *options, keep_same_device=True)
+        assert (there.device.type, there.dtype) == ("mps", torch.float32)
+        torch.testing.assert_close(there.cpu(), expected.float())
+    assert set(seen) == {"cpu"}
+
+
+def _like(original, function):
+    """A function with the name and the arguments of another one."""
+    function.__name__, function.__module__ = original.__name__, original.__module__
+    function.__signature__ = inspect.signature(original)
+    return function
+
+
+class Generator(nn.Module):
+    """Images of latents, by a fixed layer."""
+
+    num_classes = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("weight", rand(4, 12))
+
+    def forward(self, latents, labels=None):
+        shift = 0 if labels is None else labels[:, None]
+        return 255 * torch.sigmoid(latents @ self.weight + shift).reshape(-1, 3, 2, 2)
+
+    def sample(self, rows: int) -> torch.Tensor:
+        return torch.randn(rows, 4)
+
+
+class Distances(nn.Module):
+    def forward(self, first, second):
+        return (first - second).double().square().sum((1, 2, 3)).float()
+
+
+@pytest.mark.parametrize("options", [{}, {"lower_discard": None}, {"upper_discard": 0.5}, {"conditional": True}])
+def test_a_perceptual_path_length_is_that_of_torchmetrics(monkeypatch, options):
+    for module in ("image", "functional.image"):
+        monkeypatch.setattr(
+            import_module(f"torchmetrics.{module}.perceptual_path_length"), "_TORCHVISION_AVAILABLE", True
+        )
+    options = {"num_samples": 50, "epsilon": 0.1, "sim_net": Distances(), **options}
+    found = []
+    for side in (0, 1):
+        function = both("functional.image.perceptual_path_length", "perceptual_path_length")[side]
+        kind = both("image.perceptual_path_length", "PerceptualPathLength")[side]
+        torch.manual_seed(5)
+        metric = kind(**options)
+        metric.update(Generator())
+        found.append((function(Generator(), **options), metric.compute()))
+    torch.testing.assert_close(found[1], found[0])
+    assert [len(each[0][2]) for each in found] == [len(each[1][2]) for each in found]
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])

@@ -105,7 +105,9 @@ FUNCTIONS_ALONE = {
     **dict.fromkeys(
         (
             *("arniqa", "clip_score", "deep_image_structure_and_texture_similarity"),
-            "learned_perceptual_image_patch_similarity",
+            *("learned_perceptual_image_patch_similarity", "deep_noise_suppression_mean_opinion_score"),
+            *("non_intrusive_speech_quality_assessment", "perceptual_evaluation_speech_quality"),
+            *("short_time_objective_intelligibility", "speech_reverberation_modulation_energy_ratio"),
         ),
         "PerSample",
     ),
@@ -116,17 +118,27 @@ FUNCTIONS_ALONE = {
     "intersection_over_union": "IntersectionOverUnion",
     "mean_average_precision": "MeanAveragePrecision",
     "pearsons_contingency_coefficient_matrix": "PearsonsContingencyCoefficient",
+    **dict.fromkeys(("PerceptualPathLength", "perceptual_path_length"), "PerceptualPathLength"),
     "permutation_invariant_training": "PermutationInvariantTraining",
     "theils_u_matrix": "TheilsU",
     "tschuprows_t_matrix": "TschuprowsT",
 }
-"""Functions of TorchMetrics that no class has, and the metric of assay whose numbers each gives."""
+"""Functions of TorchMetrics that no class has, a class that runs one, and the metric of assay whose numbers it gives."""
+
+PAIRWISE = tuple(
+    f"pairwise_{name}"
+    for name in (
+        *("cosine_similarity", "euclidean_distance", "linear_similarity"),
+        *("manhattan_distance", "minkowski_distance"),
+    )
+)
+"""Functions of TorchMetrics of each pair of rows."""
 
 RUNNING = {"RunningMean": "Mean", "RunningSum": "Sum"}
 """Aggregates of TorchMetrics over the last updates, and what assay counts in each."""
 
-ADAPTED = ("MetricCollection", "Running")
-"""Names of TorchMetrics that are no metrics of their own, and are changed for those on assay's counts."""
+ADAPTED = ("BootStrapper", "MetricCollection", "MinMaxMetric", "MultioutputWrapper", "Running", *PAIRWISE)
+"""Names of TorchMetrics that are no metrics of their own, and are changed here."""
 
 QUERY_FUNCTIONS = {
     "retrieval_auroc": "RetrievalAUROC",

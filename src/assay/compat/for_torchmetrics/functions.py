@@ -1,4 +1,4 @@
-"""Functions of TorchMetrics that no class has: matrices of pairs, and means of scores that a network gives."""
+"""Functions of TorchMetrics that no class has: matrices, and numbers of scores that a network or a program gives."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from assay.compat.for_torchmetrics.metric import require_gradient
 from assay.compat.for_torchmetrics.names import compatible_family_function, compatible_function
 from assay.compat.for_torchmetrics.networks import as_rows, at_least_0
 from assay.compat.for_torchmetrics.values import placed
+from assay.devices.placement import move, to_host
+from assay.devices.policies import can_hold
 from assay.errors import ConfigError, NoDataWarning, taken_warnings
 from assay.meter import Meter
 from assay.metrics import (
@@ -28,6 +30,7 @@ from assay.metrics import (
     DistanceIntersectionOverUnion,
     GeneralizedIntersectionOverUnion,
     IntersectionOverUnion,
+    PerceptualPathLength,
 )
 from assay.metrics.detection.iou import BoxPairs
 
@@ -143,6 +146,27 @@ def _caption_scores(original: Any, given: Given) -> Tensor:
     return score  # type: ignore[no-any-return]
 
 
+def _of_program(original: Any, given: Given) -> Tensor:
+    """The number that a program gives each signal, run on the CPU; on the device of the signals, where it is wanted."""
+    device = given["preds"].device
+    options = {"device": given["device"] or device} if "device" in given else {}
+    found: Tensor = original(**{name: move(each, "cpu") for name, each in given.items()} | options)
+    wanted = device if given.get("keep_same_device", True) else torch.device("cpu")
+    return found.to(found.dtype if can_hold(wanted, found.dtype) else torch.float32).to(wanted)
+
+
+def _path_length(original: Any, given: Given) -> tuple[Tensor, Tensor, Tensor]:
+    """The mean, the standard deviation and the distances between the quantiles, of all that TorchMetrics computes."""
+    *_, found = original(**{**given, "lower_discard": None, "upper_discard": None})
+    limits = {name: given[name] for name in ("lower_discard", "upper_discard")}
+    metric, distances = PerceptualPathLength(epsilon=1.0, **limits), to_host(found).double()
+    if distances.isnan().any():
+        return original(**given)
+    kept = torch.from_numpy(metric.kept(distances.numpy(), [1] * len(distances)))
+    values = metric(distances), distances[kept].std()
+    return *placed(values, found.dtype, found.device), found[kept.to(found.device)]
+
+
 _CALLS: Mapping[str, Callable[[Any, Given], Any]] = {
     **dict.fromkeys(_BOXES, _box_overlap),
     **dict.fromkeys(
@@ -155,6 +179,15 @@ _CALLS: Mapping[str, Callable[[Any, Given], Any]] = {
         _association,
     ),
     "mean_average_precision": _average_precision,
+    **dict.fromkeys(
+        (
+            *("deep_noise_suppression_mean_opinion_score", "non_intrusive_speech_quality_assessment"),
+            *("perceptual_evaluation_speech_quality", "short_time_objective_intelligibility"),
+            "speech_reverberation_modulation_energy_ratio",
+        ),
+        _of_program,
+    ),
+    "perceptual_path_length": _path_length,
     "permutation_invariant_training": _best_permutation,
 }
 """What each function does, of the function of TorchMetrics and the arguments."""
@@ -165,7 +198,9 @@ _WITH_GRADIENT = ("permutation_invariant_training",)
 
 @functools.cache
 def compatible_function_alone(original: Callable[..., Any]) -> Callable[..., Any]:
-    """The function in the place of one of TorchMetrics that no class of it has."""
+    """The function in the place of one of TorchMetrics that no class of it has, or the class that runs one."""
+    if isinstance(original, type):
+        return _class_of_function(original)
     signature, name = inspect.signature(original), original.__name__
     call = _CALLS[name]
 
@@ -182,3 +217,18 @@ def compatible_function_alone(original: Callable[..., Any]) -> Callable[..., Any
 
     value.__module__ = f"assay.compat.{original.__module__}"
     return value
+
+
+def _class_of_function(original: Any) -> type:
+    """The class in the place of one of TorchMetrics whose `compute` calls the function that is changed here."""
+    home = sys.modules[original.__module__]
+    settings = [each for each in inspect.signature(original).parameters if each not in ("kwargs", "sim_net")]
+    function = compatible_function_alone(home.perceptual_path_length)
+
+    def compute(self: Any) -> Any:
+        """The numbers of the generator of the last update."""
+        given = {name: getattr(self, name) for name in settings}
+        return function(self.generator, sim_net=self.net, device=self.device, **given)
+
+    body = {"compute": compute, "__doc__": original.__doc__, "__module__": "assay.compat.torchmetrics.image"}
+    return type(original.__name__, (original,), body)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.compat.for_torchmetrics.families import Arguments, ColumnSums, Family, without_counterpart
+from assay.devices.placement import move
 from assay.errors import InvalidValuesError, describe
 from assay.integrations.optional_packages import import_package
 from assay.metrics import FrechetDistance, MemorizationInformedFrechetInceptionDistance
@@ -86,8 +87,8 @@ def _opinions(metric: Any, preds: Tensor) -> Tensor:
 
 def _reverberation(metric: Any, preds: Tensor) -> Tensor:
     names = ("fs", "n_cochlear_filters", "low_freq", "min_cf", "max_cf", "norm", "fast")
-    settings = (getattr(metric, name) for name in names)
-    return there(metric).speech_reverberation_modulation_energy_ratio(preds, *settings)  # type: ignore[no-any-return]
+    settings = (getattr(metric, name) for name in names)  # on the CPU: it needs float64
+    return there(metric).speech_reverberation_modulation_energy_ratio(move(preds, "cpu"), *settings)  # type: ignore[no-any-return]
 
 
 def _features(network: Callable[[Any, Tensor], Tensor]) -> Callable[..., dict[str, Any]]:

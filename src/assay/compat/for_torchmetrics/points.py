@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.compat.for_torchmetrics.families import Arguments, Family
-from assay.errors import InvalidValuesError, describe
+from assay.errors import InvalidValuesError, ShapeError, describe
 from assay.integrations.optional_packages import import_package
 from assay.integrations.torchmetrics import torchmetrics
 from assay.metrics import (
@@ -78,7 +78,7 @@ def _clouds(point_cloud1: Tensor, point_cloud2: Tensor) -> dict[str, Any]:
     _checks._check_same_shape(point_cloud1, point_cloud2)
     if point_cloud1.ndim != 3:
         got, do = f"{point_cloud1.ndim} dimensions", "Pass a batch of clouds, also of one"
-        raise ValueError(describe("point_cloud1", got, "3D tensors of shape (N, M, D)", do))
+        raise ShapeError(describe("point_cloud1", got, "3D tensors of shape (N, M, D)", do))
     return {"preds": list(point_cloud1), "target": list(point_cloud2)}
 
 

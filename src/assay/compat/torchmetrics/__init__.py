@@ -1,8 +1,8 @@
 """TorchMetrics' names on assay's counts: `from assay.compat import torchmetrics` for `import torchmetrics`.
 
 Every module of TorchMetrics has a counterpart: `assay.compat.torchmetrics.classification`, `.functional` and so on.
-`MetricCollection` counts once what its metrics share. The wrappers and what is not a metric are TorchMetrics' own, and
-take these metrics.
+`MetricCollection` counts once what its metrics share. Other wrappers and what is not a metric are TorchMetrics' own,
+and take these metrics.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from assay.compat.drop_ins import (
     FAMILIES,
     FAMILY_FUNCTIONS,
     FUNCTIONS_ALONE,
+    PAIRWISE,
     QUERY_FUNCTIONS,
     RUNNING,
     DropIn,
@@ -28,11 +29,13 @@ from assay.compat.for_torchmetrics.names import (
     with_defaults_of,
 )
 from assay.compat.for_torchmetrics.running import CompatibleRunning, running_aggregate
+from assay.compat.for_torchmetrics.wrappers import CHANGED
 from assay.compat.modules import others_own, stand_for
 from assay.integrations.optional_packages import import_package
 
 _GENERAL = ("torchmetrics.aggregation", "torchmetrics.collections", "torchmetrics.metric", "torchmetrics.wrappers")
 _DROP_INS = drop_ins("torchmetrics")
+_CHANGED = {kind.__base__: kind for kind in (CompatibleCollection, CompatibleRunning)} | CHANGED
 
 
 def replace(original: Any) -> Any:
@@ -44,12 +47,13 @@ def replace(original: Any) -> Any:
     name = getattr(current, "__name__", "")
     if current is not original and (name in FAMILIES or name in FAMILY_FUNCTIONS):
         return with_defaults_of(original, replace(current))
-    for kind in (CompatibleCollection, CompatibleRunning):
-        if original is kind.__base__:
-            return kind
+    if isinstance(original, type) and original in _CHANGED:
+        return _CHANGED[original]
     found = _DROP_INS.get(name, DropIn(name))
     if name in RUNNING:
         return running_aggregate(current)
+    if name in PAIRWISE:
+        return import_module("assay.compat.for_torchmetrics.pairs").compatible_pair_function(current)
     if name in FUNCTIONS_ALONE:
         return import_module("assay.compat.for_torchmetrics.functions").compatible_function_alone(current)
     if name in QUERY_FUNCTIONS:

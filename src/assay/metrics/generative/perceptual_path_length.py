@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
@@ -87,13 +88,23 @@ class PerceptualPathLength(Metric):
         size = sum(times)
         if not size or np.isnan(distances).any():
             return number(math.nan)
-        order = np.argsort(distances, kind="stable")
-        ends = np.cumsum([times[k] for k in order])
-        least, most = (
-            distances[order[np.searchsorted(ends, math.floor(q * (size - 1)), side="right")]] for q in self._quantiles
-        )
-        some = np.flatnonzero((distances >= least) & (distances <= most))
+        some = self.kept(distances, times)
         if not np.isfinite(distances[some]).all():
             return number(math.fsum(distances[some].tolist()))
         total = sum((times[k] * Fraction(distances[k]) for k in some.tolist()), Fraction(0))
         return number(rounded(total / (sum(times[k] for k in some.tolist()) * Fraction(repr(self.epsilon)) ** 2)))
+
+    def kept(self, distances: np.ndarray, times: Sequence[int]) -> np.ndarray:
+        """The positions of the distances between the two quantiles, of float64 `(N,)` of which none is NaN.
+
+        Args:
+            distances: in the order of the samples.
+            times: how often each of them counts.
+        """
+        order = np.argsort(distances, kind="stable")
+        ends = np.cumsum([times[k] for k in order])
+        least, most = (
+            distances[order[np.searchsorted(ends, math.floor(q * (ends[-1] - 1)), side="right")]]
+            for q in self._quantiles
+        )
+        return np.flatnonzero((distances >= least) & (distances <= most))
