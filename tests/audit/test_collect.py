@@ -5,7 +5,8 @@ import json
 import pytest
 import torch
 
-from assay.audit.collect import UNSUPPORTED, Collector, operands_of, stack_of
+from assay.audit.collect import UNSUPPORTED, Collector
+from assay.audit.error_frames import operands_of, stack_of
 from assay.audit.observations import AS_IT_IS, MOVED, AuditRun, unpack
 from assay.audit.source_code import where
 from assay.pretend import PretendError
@@ -99,7 +100,15 @@ def test_of_a_script_it_must_name_the_device():
         with pytest.raises(type(error)), sent.collector.phase(SCRIPT):
             raise error
         assert [seen.kind for seen in sent.seen] == (["error"] if found else [])
-        assert bool(sent.unrun) is not found
+        assert (sent.unrun, sent.collector.stopped) == ([], True)  # a further run goes on where the CPU can do it
+
+
+def test_the_last_run_of_a_script_says_what_stopped_it():
+    sent = Sent()
+    sent.collector.goes_on = True
+    with pytest.raises(KeyError), sent.collector.phase(SCRIPT):
+        raise KeyError("name")
+    assert (sent.seen, sent.unrun) == ([], ["stopped with KeyError: 'name' at " + sent.unrun[0].rpartition(" at ")[2]])
 
 
 def test_with_the_wrapper_engine_it_must_name_the_device():

@@ -89,3 +89,95 @@ def test_what_is_written_in_place_is_written_when_the_program_goes_on(tmp_path):
     assert [part for part in result.unrun if not part.known] == []
     refused = [found for found in rules_and_lines(result) if found[0] != "device-sync"]  # printing waits
     assert refused == [("dtype-missing", 4), ("operator-missing", 6), ("operator-missing", 7)]
+
+
+OTHER_ERRORS = """
+import numpy
+import torch
+device = torch.device({device!r})
+wave, lengths = torch.rand(2, 64, device=device), torch.tensor([3, 2], device=device)
+spectrum = torch.stft(wave, 16, window=torch.hann_window(16), return_complex=True)
+draw = torch.randperm(4, generator=torch.Generator().manual_seed(0), device=device)
+hidden = torch.zeros(1, 2, 5)
+out, _ = torch.nn.GRU(3, 5, batch_first=True).to(device)(torch.rand(2, 3, 3, device=device), hidden)
+packed = torch.nn.utils.rnn.pack_padded_sequence(out, lengths, batch_first=True)
+assert packed.batch_sizes.device.type == "cpu"
+counts = numpy.histogram(wave, bins=2)
+(gradient,) = torch.autograd.grad(out, out, grad_outputs=torch.ones(2, 3, 5))
+rest = wave.sum().numpy()
+last = wave + torch.ones(64)
+torch.rand(3).reshape(7)
+"""
+EXPECTED = [
+    ("mixed-devices", 6),
+    ("device-error", 7),
+    ("mixed-devices", 9),
+    ("device-error", 10),
+    ("device-error", 12),
+    ("mixed-devices", 13),
+    ("device-error", 14),
+    ("mixed-devices", 15),
+]
+
+
+@pytest.mark.parametrize("device", ["mps", "cuda"])
+@pytest.mark.exhaustive
+def test_a_program_goes_on_after_errors_that_no_refusal_explains(tmp_path, device):
+    script = tmp_path / "errors.py"
+    script.write_text(OTHER_ERRORS.format(device=device))
+    result = audit(str(script), [device])
+    seen = [each for each in rules_and_lines(result) if each[0] != "device-sync"]
+    assert seen == EXPECTED
+    (ended,) = [part.why for part in result.unrun if not part.known]  # by an error of the program's own
+    assert "shape '[7]' is invalid" in ended
+    stray = next(found for found in result.findings if found.line == 9)
+    assert (stray.origins[0].what, stray.origins[0].line) == ("`hidden` was made on cpu", 8)
+
+
+def test_an_error_that_the_cpu_raises_as_well_is_no_finding(tmp_path):
+    script = tmp_path / "wrong.py"
+    script.write_text("import torch\nx = torch.rand(3, device='mps')\nx.reshape(7)\n")
+    result = audit(str(script), ["mps"])
+    assert result.findings == ()
+    assert result.exit_code() == 2
+
+
+COLLECTIVE = """
+import torch
+import torch.distributed as dist
+dist.init_process_group({backend!r}, init_method="file://{store}", rank=0, world_size=1)
+device = torch.device({device!r})
+total = torch.ones(3, device=device)
+dist.all_reduce(total)
+dist.all_reduce(torch.ones(3))
+places = [torch.zeros(3, device=device)]
+dist.all_gather(places, total + 1)
+assert places[0].tolist() == [2.0, 2.0, 2.0]
+print(total + torch.ones(3))
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "backend", "expected"),
+    [
+        ("cuda", "nccl", [("cpu-collective", 8), ("mixed-devices", 12)]),
+        ("mps", "gloo", [("operator-missing", 7), ("operator-missing", 10), ("mixed-devices", 12)]),
+    ],
+)
+@pytest.mark.exhaustive
+def test_collectives_of_the_device_run_and_those_that_it_refuses_are_found(tmp_path, device, backend, expected):
+    script = tmp_path / "collective.py"
+    script.write_text(COLLECTIVE.format(device=device, backend=backend, store=tmp_path / "store"))
+    result = audit(str(script), [device])
+    assert [each for each in rules_and_lines(result) if each[0] != "device-sync"] == expected
+    assert [part for part in result.unrun if not part.known] == []
+
+
+def test_a_further_run_that_ends_its_process_is_reported(tmp_path):
+    script = tmp_path / "killed.py"
+    script.write_text(
+        "import os, signal, torch\ntorch.rand(3, device='mps') + torch.ones(3)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    result = audit(str(script), ["mps"])
+    assert rules_and_lines(result) == [("mixed-devices", 2)]
+    assert [part.why.partition(": ")[2] for part in result.unrun] == ["ended by signal SIGKILL"]

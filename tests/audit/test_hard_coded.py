@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from assay.audit import audit
-from assay.audit.collect import Collector, chain, frames_of
+from assay.audit.collect import Collector
+from assay.audit.error_frames import chain, frames_of
 from assay.audit.hard_coded import names_of
 from assay.audit.observations import AS_IT_IS, AuditRun
 from assay.audit.origins import Origins

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from assay.audit.error_frames import (
+    chain,
+    compiled_of,
+    frames_of,
+    operands_of,
+    stack_of,
+    tensors_at,
+    tensors_below,
+    unregistered_of,
+)
 from assay.audit.observations import AuditRun, Observation, Origin, Unrun, of_event, pack, to_line
 from assay.audit.source_code import (
     ASSAY,
     chosen_by,
     device_expression,
-    look_up,
-    names_in,
+    named_by,
     names_index,
     naming,
-    statement,
     where,
 )
-from assay.audit.tensor_trees import is_module, is_tensor
+from assay.devices.kinds import KINDS
 from assay.pretend.errors import PretendError
 from assay.pretend.events import REFUSED, Event, Frame
 
@@ -31,7 +38,9 @@ if TYPE_CHECKING:
     from assay.audit.origins import Origins
 
 UNSUPPORTED = "unsupported"  # by pretend devices: nothing is known of the real one
-NO_GROUP = "pretend devices have no nccl or xccl: audit what one process does, by a function audit(device)"
+NO_BACKEND = "No backend type associated with device type cpu"
+ONE_DEVICE = re.compile(r"same device|expected device|not on the same|at the same device")
+"""What torch's errors say, in words of each function, of operands on several devices."""
 TURNED_OFF = ("torch.autocast", "torch.amp.GradScaler")
 MEANT = (*TURNED_OFF, "torch.distributed.init_process_group")
 """Functions that are for a device without its name: by an import (``from torch.cuda.amp``), a default, ``"nccl"``."""
@@ -65,6 +74,9 @@ class Collector:
     _sent: dict[int, int] = field(default_factory=dict)
     _refused: list[Event] = field(default_factory=list)
     _explained: BaseException | None = None
+    _named_lines: set[Frame] = field(
+        default_factory=set
+    )  # assignments that name another device, of which one use is sent
     _unread: list[tuple[Event, AuditRun]] = field(default_factory=list)
 
     def event(self, event: Event) -> None:
@@ -105,7 +117,7 @@ class Collector:
         self.strayed |= observation.kind in ("result", "state") or (
             observation.kind == "devices" and observation.raised
         )
-        self.stopped |= observation.kind in REFUSED and observation.raised
+        self.stopped |= observation.kind in (*REFUSED, "error", "collective") and observation.raised
         if self.origins is not None and not observation.run.replaced and not self.goes_on:
             if not observation.origins:
                 return
@@ -160,13 +172,21 @@ class Collector:
             self._unexplained(error)
 
     def explained(self, error: BaseException) -> str:
-        """Explain an error after which the program goes on; the kind of the refusal it came from, or ``""``."""
+        """Explain an error after which the program goes on: the kind of the refusal it came from, or ``""``."""
         refusal = next((event for event in reversed(self._refused) if _came_from(error, event)), None)
-        if refusal is None or refusal.kind == UNSUPPORTED:
-            return ""
+        if refusal is None:
+            return UNSUPPORTED if any(isinstance(each, PretendError) for each in chain(error)) else ""
+        if refusal.kind == UNSUPPORTED:
+            return UNSUPPORTED
         self.failed(error)
         self._explained = error
         return refusal.kind
+
+    def reported(self, error: BaseException) -> None:
+        """Take an error after which the program goes on: no refusal explains it, and on the CPU the call works."""
+        self._explained = error
+        if not self._names_another(error):
+            self._fails(error)
 
     def _names_another(self, error: BaseException) -> bool:
         """Whether the error is that of a device which the program names and which is not there; then it is sent."""
@@ -192,17 +212,26 @@ class Collector:
         self.add(Observation("disabled", self.run, what, called, stack))
 
     def named_again(self, device: str, called: str, stack: tuple[Frame, ...]) -> None:
-        """Take a device that was replaced in a second run, if the line itself names it and no ``if`` asks for it."""
+        """Take a device that was replaced in a second run, and that no ``if`` asks for.
+
+        The line itself must name it, or a name of the line have it by an assignment: that is sent once.
+        """
         line = where(stack, self.roots)
-        said = called in MEANT or (line is not None and device_expression(line, device))
-        if line is None or not said or chosen_by(line, device):
+        if line is None or chosen_by(line, device):
             return
+        origins: tuple[Origin, ...] = ()
+        if called not in MEANT and not device_expression(line, device):
+            given = named_by(line, device)
+            if given is None or given in self._named_lines or chosen_by(given, device):
+                return
+            self._named_lines.add(given)
+            origins = (Origin(f"{device} is named", given.file, given.line),)
         if called in TURNED_OFF:
             self.disabled(called, stack)
             return
         named = f"the backend of {device}, which is not built in" if called in MEANT else device
         what = f"the program names {named}, the device is {self.run.device}"
-        self.add(Observation("foreign", self.run, what, called, stack, raised=True))
+        self.add(Observation("foreign", self.run, what, called, stack, raised=True, origins=origins))
 
     def _strays(self, error: BaseException, line: Frame | None) -> list[tuple[Any, str]]:
         """The tensors that are not on the device under test: by the names of the line, else of torch's frames below."""
@@ -236,12 +265,28 @@ class Collector:
             self.add(Observation("devices", self.run, str(first), stack=stack, raised=True))
             return
         doubtful = self.run.phase == "script" or self.engine == "python"
-        if doubtful and self.run.device.partition(":")[0] not in str(error).lower():
-            alone = f" ({NO_GROUP})" if "CL built in" in str(error) else ""
-            self.unrun(self.run, f"stopped with {what}" + (f" at {line}" if line else "") + alone)
+        named = self.run.device.partition(":")[0] in str(error).lower() or NO_BACKEND in str(error)
+        if not doubtful or named:
+            self._fails(error)
+        elif self.run.phase == "script" and self.origins is None and not self.goes_on:
+            self.stopped = True  # another run shows whether the call works on the CPU
+        else:
+            self.unrun(self.run, f"stopped with {what}" + (f" at {line}" if line else ""))
+
+    def _fails(self, error: BaseException) -> None:
+        """Take an error that the same call does not raise on the CPU, or with its operands on one device."""
+        what, stack = f"{type(error).__name__}: {error}", (*compiled_of(error), *stack_of(error))
+        line = where(stack, self.roots)
+        if NO_BACKEND in str(error):
+            kind = self.run.device.partition(":")[0]
+            said = f"a collective is given a CPU tensor; {KINDS[kind].backend} takes tensors of {kind} only"
+            self.add(Observation("collective", self.run, said, stack=stack, raised=True))
             return
-        operands = operands_of(error, line)
-        self.add(Observation("error", self.run, what, stack=stack, raised=True, operands=operands))
+        strays = self._strays(error, line) if ONE_DEVICE.search(str(error)) else []
+        origins = tuple(dict.fromkeys(origin for tensor, name in strays for origin in self.origin(tensor, name)))
+        kind = "devices" if strays else "error"
+        seen = Observation(kind, self.run, what, stack=stack, raised=True, operands=operands_of(error, line))
+        self.add(replace(seen, origins=origins, unregistered=unregistered_of(error, line) if strays else ()))
 
     def unrun(self, run: AuditRun, why: str, *, known: bool = False) -> None:
         """Say that a part was not audited; of a second run only if it is to see more than the first."""
@@ -288,15 +333,6 @@ def _only_passes(frame: FrameType) -> bool:
     return on_the_way or frame.f_code.co_filename.startswith(ASSAY)
 
 
-def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and those it came from."""
-    ids: set[int] = set()
-    while error is not None and id(error) not in ids:
-        ids.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__
-
-
 def _of_triton(error: BaseException) -> bool:
     """Whether Triton raised it, which compiles kernels for a device that is there."""
     modules = (str(frame.f_globals.get("__name__", "")) for frame, _ in frames_of(error)[:1])
@@ -313,85 +349,3 @@ def _came_from(error: BaseException, event: Event) -> bool:
         if event.kind == "dtype" and isinstance(each, TypeError) and "unsupported operand type" in text:
             return True
     return False
-
-
-def frames_of(error: BaseException) -> list[tuple[FrameType, int]]:
-    """The frames of the error that came first in the chain, innermost first, with the line in each."""
-    *_, first = chain(error)
-    trace: TracebackType | None = first.__traceback__
-    frames = []
-    while trace is not None:
-        frames.append((trace.tb_frame, trace.tb_lineno))
-        trace = trace.tb_next
-    return frames[::-1]
-
-
-def stack_of(error: BaseException) -> tuple[Frame, ...]:
-    """The lines of Python of an error, innermost first, without torch's."""
-    torch = getattr(sys.modules.get("torch"), "__file__", "") or "no torch"
-    inside = torch.removesuffix("__init__.py")
-    frames = ((frame.f_code, line) for frame, line in frames_of(error))
-    return tuple(
-        Frame(code.co_filename, line, code.co_qualname)
-        for code, line in frames
-        if not code.co_filename.startswith((inside, "<frozen"))
-    )
-
-
-def compiled_of(error: BaseException) -> tuple[Frame, ...]:
-    """The lines of Python that torch.compile was reading when it raised, innermost first: its error names them."""
-    text = str(error).partition("from user code:")[2]
-    lines = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', text)
-    return tuple(Frame(file, int(line), function) for file, line, function in reversed(lines))
-
-
-def operands_of(error: BaseException, line: Frame | None) -> tuple[tuple[str, str], ...]:
-    """The tensors that the line names, with their dtype and device: read from the frame of the error."""
-    tensors = tensors_at(error, line)
-    return tuple((name, f"{str(x.dtype).removeprefix('torch.')} on {x.device}") for name, x in tensors)
-
-
-def tensors_at(error: BaseException, line: Frame | None) -> list[tuple[str, Any]]:
-    """The tensors that the line names, by name."""
-    frame, code = _frame_at(error, line), statement(line) if line else None
-    if frame is None or code is None:
-        return []
-    named = ((name, look_up(name, frame)) for name in _names_read_in(code))
-    return [(name, value) for name, value in named if is_tensor(value)]
-
-
-def tensors_below(error: BaseException, line: Frame | None) -> list[tuple[str, Any]]:
-    """The tensors that the functions hold which the line called, such as the input of a layer."""
-    at = _frame_at(error, line)
-    tensors: list[tuple[str, Any]] = []
-    for frame, _ in frames_of(error):
-        if frame is at:
-            break
-        arguments = frame.f_locals.get("args")
-        tensors += [("", value) for value in (*frame.f_locals.values(), *(arguments or ())) if is_tensor(value)]
-    return tensors if at is not None else []
-
-
-def unregistered_of(error: BaseException, line: Frame | None) -> tuple[str, ...]:
-    """The names of the line that are plain tensor attributes of a module: nothing that its ``to`` moves."""
-    frame = _frame_at(error, line)
-    owner = frame.f_locals.get("self") if frame is not None else None
-    if not is_module(owner):
-        return ()
-    names = (name for name, _ in tensors_at(error, line))
-    states = getattr(owner, "_defaults", {})  # of TorchMetrics, whose add_state has them moved
-    own = vars(owner).keys() - states.keys() if isinstance(states, dict) else vars(owner).keys()
-    return tuple(name for name in names if name.startswith("self.") and name[5:] in own)
-
-
-def _frame_at(error: BaseException, line: Frame | None) -> FrameType | None:
-    frames = frames_of(error) if line is not None else []
-    at = (frame for frame, number in frames if line and (frame.f_code.co_filename, number) == (line.file, line.line))
-    return next(at, None)
-
-
-def _names_read_in(code: ast.stmt) -> list[str]:
-    """The names on the right-hand side: what was read, not what was to be written."""
-    value = getattr(code, "value", None)
-    augmented = [code.target] if isinstance(code, ast.AugAssign) else []
-    return [name for part in [*augmented, value if isinstance(value, ast.AST) else code] for name in names_in(part)]

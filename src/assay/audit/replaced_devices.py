@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -14,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from assay.audit.hard_coded import is_program
 from assay.devices.kinds import BACKENDS, KINDS, PATTERN
+from assay.pretend.device_state import memory
 from assay.pretend.events import Frame, stack
 from assay.pretend.session import PretendDevice
 from assay.pretend.torch_patches import Patches, owner_of, stand_in
@@ -51,12 +55,21 @@ def replace_devices(pretended: PretendDevice, note: Callable[[str, str, tuple[Fr
     with Patches() as patches:
         for kind in (each for each in others if hasattr(torch, each)):  # not those of an adapter that is not here
             patches.put(owner_of(KINDS[kind].asked_by), "is_available", lambda: is_program(sys._getframe(1)))
-            for name, answer in _answers(pretended).items():
-                if hasattr(getattr(torch, kind), name):
-                    patches.put(getattr(torch, kind), name, _noting(kind, name, answer, note))
+            module, answers = getattr(torch, kind), _answers(pretended)
+            for name in getattr(module, "__all__", answers):
+                original = getattr(module, name, None)
+                if name in answers and original is not None:
+                    patches.put(module, name, _noting(kind, name, original, answers[name], note))
+                elif re.fullmatch(r"[A-Z]\w+Tensor", name):
+                    patches.put(module, name, _tensor_type(name, original, lambda kind=kind: swap(kind)))
+                elif inspect.isfunction(original) and name != "is_available":
+                    patches.put(module, name, _tried(kind, name, original, pretended.type, note))
         patches.put(torch, "set_default_device", lambda place: default(swap(place)))
-        patches.put(torch, "Generator", stand_in(generator, lambda place: generator(swap(place, "torch.Generator"))))
+        patches.put(
+            torch, "Generator", stand_in(generator, lambda device="cpu": generator(swap(device, "torch.Generator")))
+        )
         patches.put(torch.autocast, "__init__", autocast_there)
+        patches.put(threading.Thread, "run", _replacing_run(threading.Thread.run, swap))
         patches.put(torch.amp.GradScaler, "__init__", scaler_there)
         if hasattr(torch.distributed, "init_process_group"):
             there = _over_what_is_here(torch.distributed.init_process_group, pretended.type, note)
@@ -86,7 +99,7 @@ class _Replacing(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name in KINDS and args and isinstance(args[0], Tensor):
             return args[0].to(self._swap(torch.device(name)), non_blocking=kwargs.get("non_blocking", False))
-        if name == "type" and len(args) > 1 and isinstance(args[1], str) and (match := _LEGACY.match(args[1])):
+        if name == "type" and len(args) > 1 and (match := _LEGACY.match(_type_name(args[1]))):
             return args[0].to(self._swap(torch.device(match[1]))).to(getattr(torch, match[2]).dtype)
         if "device" in kwargs:
             kwargs["device"] = self._swap(kwargs["device"])
@@ -95,10 +108,38 @@ class _Replacing(TorchFunctionMode):
         )
 
 
+def _replacing_run(original: Callable[..., None], swap: Callable[..., Any]) -> Callable[..., None]:
+    """What a thread runs, with devices replaced there, too: a mode of torch is that of one thread."""
+
+    def run(thread: threading.Thread) -> None:
+        with _Replacing(swap):
+            original(thread)
+
+    return run
+
+
 _LEGACY = re.compile(rf"torch\.({PATTERN})\.(\w+Tensor)$")
 
 
-def _noting(kind: str, name: str, answer: Callable[..., Any], note: Callable[..., object]) -> Callable[..., Any]:
+def _type_name(legacy: Any) -> str:
+    """``"torch.cuda.LongTensor"``, of that type, too."""
+    return f"{legacy.__module__}.{legacy.__name__}" if isinstance(legacy, type) else str(legacy)
+
+
+def _tensor_type(name: str, original: Any, place: Callable[[], Any]) -> type:
+    """``torch.cuda.FloatTensor``, which makes tensors of the device that there is."""
+
+    def make(*args: Any, **kwargs: Any) -> Tensor:
+        device = place()
+        plain: Tensor = getattr(torch, name)(*args, **kwargs)
+        return plain.to(device)
+
+    legacy = stand_in(original, make)
+    legacy.__module__ = original.__module__
+    return legacy
+
+
+def _noting(kind: str, name: str, original: Any, answer: Callable[..., Any], note: Callable[..., object]) -> Any:
     """An answer that notes that it was asked for, but for those that need no device to be there."""
     if name in HARMLESS:
         return answer
@@ -107,7 +148,23 @@ def _noting(kind: str, name: str, answer: Callable[..., Any], note: Callable[...
         note(kind, f"torch.{kind}.{name}", stack(sys._getframe(1)))
         return answer(*args, **kwargs)
 
-    return noted
+    return stand_in(original, noted) if isinstance(original, type) else noted
+
+
+def _tried(kind: str, name: str, original: Callable[..., Any], own: str, note: Callable[..., object]) -> Any:
+    """A function that answers without its device where it can; else what the one of the pretended device says."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(*args, **kwargs)
+        except (AssertionError, AttributeError, RuntimeError):
+            if not is_program(sys._getframe(1)):
+                raise
+        note(kind, f"torch.{kind}.{name}", stack(sys._getframe(1)))
+        there = getattr(getattr(torch, own), name, None)
+        return there(*(each for each in args if not _names(each, [kind]))) if inspect.isfunction(there) else None
+
+    return call
 
 
 def _answers(pretended: PretendDevice) -> dict[str, Callable[..., Any]]:
@@ -121,6 +178,10 @@ def _answers(pretended: PretendDevice) -> dict[str, Callable[..., Any]]:
         "device": lambda *_: nullcontext(),
         "get_device_name": lambda *_: f"pretended {device}",
         "get_device_capability": lambda *_: (0, 0),
+        "get_device_properties": lambda *_: SimpleNamespace(
+            name=f"pretended {device}", total_memory=memory(), major=0, minor=0, multi_processor_count=1
+        ),
+        "mem_get_info": lambda *_: (memory(), memory()),
         **dict.fromkeys(MEMORY, lambda *_: 0),
         "reset_peak_memory_stats": lambda *_: None,
         "empty_cache": lambda *_: None,
@@ -131,15 +192,36 @@ def _answers(pretended: PretendDevice) -> dict[str, Callable[..., Any]]:
     }
 
 
-def _over_what_is_here(original: Callable[..., Any], own: str, note: Callable[..., object]) -> Callable[..., Any]:
+@contextmanager
+def over_gloo(own: str) -> Iterator[None]:
+    """Let torch.distributed make groups of ``nccl`` or ``xccl``, the backend of ``own``, in which gloo does the work.
+
+    As in a real one, tensors of the CPU have no backend there.
+    """
+    if not hasattr(torch.distributed, "init_process_group"):
+        yield
+        return
+    with Patches() as patches:
+        there = _over_what_is_here(torch.distributed.init_process_group, own, lambda *_: None, only_own=True)
+        patches.put(torch.distributed, "init_process_group", there)
+        yield
+
+
+def _over_what_is_here(
+    original: Callable[..., Any], own: str, note: Callable[..., object], *, only_own: bool = False
+) -> Callable[..., Any]:
     """torch.distributed.init_process_group, with the backend of an adapter, else with gloo."""
-    here = KINDS[own].backend if KINDS[own].adapter else "gloo"
+    known = KINDS[own]
+    here = known.backend if known.adapter else f"{own}:gloo" if known.backend else "gloo"
 
     def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> Any:
         served = BACKENDS.get(backend, ())
         if served and own not in served:
             note(served[0], "torch.distributed.init_process_group", stack(sys._getframe(1)))
-        return original(here if served else backend, *args, **kwargs)
+        if backend is None and known.backend and not known.adapter:
+            backend = f"cpu:gloo,{here}"
+        replaced = own in served if only_own else bool(served)
+        return original(here if replaced else backend, *args, **kwargs)
 
     return init_process_group
 

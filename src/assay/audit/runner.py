@@ -149,7 +149,12 @@ class _Worker:
                 if self._again and not self._stopped:
                     self.job, self._again, self._finished = replace(self.job, second=self._again), "", False
                     continue
-                if self._finished or self._stopped or self.job.second:
+                if self._finished or self._stopped:
+                    return
+                if self.job.second:
+                    self.unrun.append(
+                        Unrun(self.job.target, self.job.device, "", f"in a further run ({self.job.second}): {why}")
+                    )
                     return
                 number, subject = self._current or (self._total, self.job.target)
                 self.unrun.append(Unrun(subject, self.job.device, "", why))

@@ -158,14 +158,25 @@ def naming(frame: Frame, device: str) -> list[Frame]:
     ``x.to(device)`` leads to ``device = torch.device("cuda")``; where no name does, the first line that names the
     device is given (an option's default, a constant).
     """
+    assignments, lines = _naming_statements(frame, device)
+    return [Frame(frame.file, each.lineno, frame.function) for each in (assignments or lines)[:1]]
+
+
+def named_by(frame: Frame, device: str) -> Frame | None:
+    """The assignment in the same file that gives a name of this line a device by its kind, if there is one."""
+    assignments, _ = _naming_statements(frame, device)
+    return Frame(frame.file, assignments[0].lineno, "") if assignments else None
+
+
+def _naming_statements(frame: Frame, device: str) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    """The statements of a file that name a device: those that assign to a name of this line, and all."""
     node, tree = statement(frame), tree_of(frame.file)
     if node is None or tree is None or any(names_device(part, device) for part in head(node)):
-        return []
+        return [], []
     names = {each.rpartition(".")[2] for part in head(node) for each in names_in(part)}
     statements = [each for each in ast.walk(tree) if isinstance(each, ast.stmt)]
     lines = [each for each in statements if any(names_device(part, device) for part in head(each))]
-    assignments = [each for each in lines if names.intersection(_targets(each))]
-    return [Frame(frame.file, each.lineno, frame.function) for each in (assignments or lines)[:1]]
+    return [each for each in lines if names.intersection(_targets(each))], lines
 
 
 def names_index(frame: FrameType, kind: str) -> bool:

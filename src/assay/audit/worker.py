@@ -148,12 +148,13 @@ def _observing(
     from assay.audit.going_on import GoingOn
     from assay.audit.hard_coded import watch_availability
     from assay.audit.origins import Origins
-    from assay.audit.replaced_devices import replace_devices
+    from assay.audit.replaced_devices import over_gloo, replace_devices
     from assay.audit.uncompiled import without_code
 
     with ExitStack() as opened:
         if pretended.engine == "native":
             opened.enter_context(without_code(lambda why: collector.unrun(collector.run, why, known=True)))
+        opened.enter_context(over_gloo(pretended.type))
         if not job.second:
             opened.enter_context(watch_availability(pretended.type, availability.setdefault, collector.disabled))
         else:
@@ -164,7 +165,7 @@ def _observing(
                 collector.origins = opened.enter_context(Origins())
             if native or job.second != TRACED:
                 collector.goes_on = True
-                opened.enter_context(GoingOn(pretended, collector.explained))
+                opened.enter_context(GoingOn(pretended, collector.explained, collector.reported))
         yield
 
 

@@ -27,6 +27,7 @@ from assay.pretend.torch_caches import empty_answer_caches
 from assay.pretend.torch_functions import KEPT, replacements
 
 _ABSENT: Any = object()
+HEAP_TYPE = 1 << 9  # of a type's flags: Python made it (Py_TPFLAGS_HEAPTYPE)
 
 
 @contextmanager
@@ -123,14 +124,16 @@ def refuse_native_beside_real() -> None:
         raise _wrong_build("engine='native'", "a build for the CPU", "Use engine='python', which works beside it, or")
 
 
-def stand_in(plain: type, make: Callable[[Any], Any]) -> type:
+def stand_in(plain: type, make: Callable[..., Any]) -> type:
     """A class that may stand in the place of a class of torch: ``make`` makes its objects, which are those of torch."""
 
-    class StandIn(type(plain)):  # type: ignore[misc]
-        def __call__(cls, device: Any = "cpu") -> Any:
-            return make(device)
+    in_python = type(plain).__flags__ & HEAP_TYPE  # that of torch.cuda.FloatTensor is written in C: no subclass of it
 
-        def __instancecheck__(cls, instance: object) -> bool:
+    class StandIn(type(plain) if in_python else type):  # type: ignore[misc]
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
+            return make(*args, **kwargs)
+
+        def __instancecheck__(cls, instance: object) -> bool:  # noqa: N805
             return isinstance(instance, plain)
 
     return StandIn(plain.__name__, (), {})

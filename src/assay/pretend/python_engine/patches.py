@@ -219,7 +219,7 @@ def _generators(engine: EngineServices) -> type[torch.Generator]:
 
         device: torch.device = property(lambda self: self.__dict__["at"])  # type: ignore[assignment]
 
-    def make(device: Any) -> torch.Generator:
+    def make(device: Any = "cpu") -> torch.Generator:
         place = torch.device(device)
         if place.type != engine.kind:
             return plain(place)
