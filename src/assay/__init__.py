@@ -161,5 +161,5 @@ __getattr__, __dir__ = attach(
     __name__,
     {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names},
     _PACKAGES,
-    "assay.metrics.suggestions",
+    "assay.migrate.suggestions",
 )

@@ -100,6 +100,7 @@ def test_metrics_with_nan_as_an_argument_are_equal_field_by_field():
     [
         (lambda: Accuracy(task="multiclass", num_classes=3), r"Write Accuracy\(num_classes=3\), or import .*compat"),
         (lambda: Accuracy(3), r"Write the names, as in Accuracy\(num_classes=3\)"),
+        (lambda: Accuracy("multiclass", num_classes=3), r"got task.*Write Accuracy\(num_classes=3\)"),
         (lambda: Accuracy(num_clases=3), "unexpected keyword argument 'num_clases'.* Write num_classes="),
         (lambda: BLEUScore(4, False, None, 2), "got 4 arguments without a name, expected n_gram, smooth, weights"),
         (lambda: FrechetDistance(), "got no num_features"),
@@ -110,12 +111,17 @@ def test_arguments_that_a_metric_does_not_have_say_what_to_write(call, message):
         call()
 
 
-@pytest.mark.parametrize("name", ["update", "to", "reset"])
+@pytest.mark.parametrize("name", ["update", "to", "reset", "eval", "clone", "sync", "result"])
 def test_what_a_meter_has_is_named_where_a_metric_is_asked_for_it(name):
     metric = Accuracy(num_classes=3)
     with pytest.raises(AttributeError, match=r"Write meter = Meter\(metric=Accuracy\(num_classes=3\)\)"):
         getattr(metric, name)
     assert not hasattr(metric, "anything else")
+
+
+def test_a_name_that_a_metric_does_not_have_is_answered_with_a_near_one():
+    with pytest.raises(AttributeError, match=r"no attribute 'num_clases'; did you mean num_classes\?"):
+        Accuracy(num_classes=3).num_clases  # noqa: B018 - the look-up raises
 
 
 def test_the_signature_of_a_metric_is_that_of_its_arguments():

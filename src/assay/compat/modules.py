@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import sys
 import warnings
@@ -110,10 +111,31 @@ class _CompatibleModules(MetaPathFinder, Loader):
         return spec_from_loader(fullname, self, is_package=True) if fullname.startswith(self._inside) else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return CompatibleModule(import_module(spec.name.removeprefix(f"{PACKAGE}.")), self._replace)
+        name = spec.name.removeprefix(f"{PACKAGE}.")
+        try:
+            return CompatibleModule(import_module(name), self._replace)
+        except ModuleNotFoundError as error:
+            if error.name != name:
+                raise
+            package, _, last = spec.name.rpartition(".")
+            said = f"cannot import name {last!r} from {package!r}{_where(package, last)}"
+            raise ImportError(said, name=spec.name) from None
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing is to be run."""
+
+
+def _where(package: str, name: str) -> str:
+    """Where a library has a name that one of its modules has not, or the nearest name that the module has."""
+    module = package.removeprefix(f"{PACKAGE}.")
+    inside = [
+        (each, vars(sys.modules[each])) for each in sys.modules if each.startswith(module.partition(".")[0] + ".")
+    ]
+    homes = sorted((each for each, names in inside if name in names.get("__all__", ())), key=len)
+    if homes:
+        return f"; write from {PACKAGE}.{homes[0]} import {name}"
+    close = difflib.get_close_matches(name, dir(sys.modules[module]), 1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _member(module: ModuleType, name: str, replace: Replace) -> Any:

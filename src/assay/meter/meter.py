@@ -92,6 +92,14 @@ class Meter:
         self.shared_by: frozenset[int] = frozenset()
         """The processes that have counted parts of the same `DTensor`, by rank; `sync` adds them up."""
 
+    if not TYPE_CHECKING:  # for type checkers, a meter has what its class says
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise for what the meter does not have; what to write instead is named."""
+            from assay.meter import habits  # here, as few programs come here
+
+            raise AttributeError(habits.about(name, vars(self).get("metrics", ()), dir(type(self))))
+
     def reset(self) -> None:
         """Forget everything that was counted."""
         self.counts.clear()
@@ -196,6 +204,8 @@ class Meter:
         """
         return self._forward(self._arguments(preds, target, weights, columns), is_counted=True)
 
+    __call__ = forward
+
     def values_of(
         self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None
     ) -> dict[str, Any]:
@@ -289,12 +299,27 @@ class Meter:
                 metric.
             StateError: parts of a `DTensor` were counted, which are not added up yet.
         """
-        wanted = set(self.metrics if only is None else only)
+        wanted = set(self.metrics if only is None else [only] if isinstance(only, str) else only)
         require_names("compute", wanted, self.metrics)
         if len(self.shared_by) > 1:
             got = f"a part of the samples of ranks {', '.join(map(str, sorted(self.shared_by)))}"
             raise StateError(describe("compute", got, "all of them", "Call meter.sync().compute() on each of them"))
         return compute_values(self.plan, [name for name in self.metrics if name in wanted], *self.counts.to_read())
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of one metric, as `compute` gives it.
+
+        Raises:
+            ConfigError: there is no such metric.
+
+        Example:
+            >>> from assay import Mean, Meter
+            >>> meter = Meter(loss=Mean())
+            >>> meter.update([1.0, 2.0])
+            >>> meter["loss"]
+            tensor(1.5000, dtype=torch.float64)
+        """
+        return self.compute([name])[name]
 
     def invalid_values(self) -> tuple[tuple[str, InvalidValues], ...]:
         """What was counted that metrics refuse, each with the name of a metric whose value `compute` so cannot give."""

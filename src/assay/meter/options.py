@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -42,17 +43,31 @@ def named_metrics(
         raise ConfigError(describe("Meter", "no metric", "one or more", "Write Meter(acc=Accuracy(num_classes=10))"))
     for name, metric in everything.items():
         if not isinstance(metric, Metric):
-            raise not_a_metric(metric, name)
+            raise _not_of_meter(name, metric)
     return everything
+
+
+def _not_of_meter(name: str, value: object) -> ConfigError:
+    """The error for an argument of a meter that is neither a metric nor an option."""
+    options = sorted(RESERVED - {"self"})
+    if isinstance(value, list | tuple | Mapping):
+        how = "**" if isinstance(value, Mapping) else "*"
+        return ConfigError(describe("Meter", type_name(value), "metrics", f"Write Meter({how}metrics)"))
+    if isinstance(value, int | float | str | None) and not isinstance(value, type):
+        close = difflib.get_close_matches(name, options, 1)
+        expected = f"a metric, or one of the options {', '.join(options)}"
+        do = f"Write {close[0]}=" if close else f"Give {name} to the metric: Accuracy({name}={value!r})"
+        return ConfigError(describe("Meter", f"{name}={value!r}", expected, do))
+    return not_a_metric(value, name)
 
 
 def require_names(where: str, names: Collection[str], metrics: Collection[str]) -> None:
     """Raise a `ConfigError` where a name is that of no metric."""
-    unknown = sorted(set(names) - set(metrics))
+    unknown = sorted(map(str, set(names) - set(metrics)))
     if unknown:
-        raise ConfigError(
-            describe(where, ", ".join(unknown), f"some of {', '.join(metrics)}", "Pass names of metrics of the meter")
-        )
+        close = difflib.get_close_matches(unknown[0], metrics, 1)
+        do = f"Write {close[0]!r}" if close else "Pass names of metrics of the meter"
+        raise ConfigError(describe(where, ", ".join(unknown), f"some of {', '.join(metrics)}", do))
 
 
 def chosen_metrics(

@@ -75,4 +75,4 @@ if TYPE_CHECKING:
 
 _HOMES = homes(__name__, __path__)
 __all__ = sorted(_HOMES)
-__getattr__, __dir__ = attach(__name__, _HOMES, hints="assay.metrics.suggestions")
+__getattr__, __dir__ = attach(__name__, _HOMES, hints="assay.migrate.suggestions")

@@ -19,7 +19,7 @@ from assay.encode.base import Encoder
 from assay.errors import ConfigError, describe
 from assay.metrics.documentation import docstring, field_hints, fixed_fields, sections
 from assay.metrics.field_values import check_size, literals_of, number_kind, plain
-from assay.metrics.metric_type import OF_METERS, MetricType, about_meters, about_positions, needing_counts
+from assay.metrics.metric_type import MetricType, about_name, about_positions, needing_counts
 from assay.metrics.operators import binary, unary
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends
@@ -189,10 +189,8 @@ class Metric(metaclass=MetricType):
     if not TYPE_CHECKING:  # for type checkers, a metric has what its class says
 
         def __getattr__(self, name: str) -> Any:
-            """Raise for what the metric does not have; what meters have is named."""
-            if name in OF_METERS:
-                raise AttributeError(about_meters(self, name))
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            """Raise for what the metric does not have; what to write instead is named."""
+            raise AttributeError(about_name(self, name))
 
     @property
     def encoder(self) -> Encoder | None:

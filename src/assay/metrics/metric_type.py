@@ -61,6 +61,15 @@ def about_meters(metric: Any, name: str) -> str:
     return describe(type(metric).__name__, f"no {name!r}, as a metric holds no counts", "a meter", do)
 
 
+def about_name(metric: Any, name: str) -> str:
+    """The message for a name that a metric does not have: and what to write."""
+    if name in OF_METERS:
+        return about_meters(metric, name)
+    close = [] if name.startswith("_") else difflib.get_close_matches(name, [*metric.arguments, *_FOR_USERS], 1)
+    said = f"; did you mean {close[0]}?" if close else ""
+    return f"{type(metric).__name__!r} object has no attribute {name!r}{said}"
+
+
 def _about_arguments(
     name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any], error: TypeError
 ) -> str:
@@ -71,6 +80,8 @@ def _about_arguments(
         shown = ", ".join(f"{key}={value!r}" for key, value in given.items())
         do = f"Write {name}({shown}), or import {name} from assay.compat.torchmetrics, which takes task="
         return describe(name, "task", "num_classes for several classes, num_labels for several labels, or neither", do)
+    if args and args[0] in ("binary", "multiclass", "multilabel"):
+        return _about_arguments(name, signature, args[1:], {"task": args[0], **kwargs}, error)
     unknown = sorted(kwargs.keys() - set(names))
     if unknown:
         close = difflib.get_close_matches(unknown[0], names, 1)
@@ -95,5 +106,9 @@ def about_positions(metric: Any, others: int) -> str:
     return describe(type(metric).__name__, f"{others + 2} arguments without a name", "preds and target", do)
 
 
-OF_METERS = frozenset({"update", "reset", "forward", "to", "cpu", "cuda", "merge", "merge_state", "state_dict"})
+OF_METERS = frozenset(
+    {"update", "reset", "forward", "to", "cpu", "cuda", "merge", "merge_state", "state_dict", "load_state_dict", "sync"}
+    | {"device", "half", "float", "double", "set_dtype", "eval", "train", "persistent", "clone", "attach", "completed"}
+    | {"value", "result", "add", "add_batch", "update_state", "reset_states", "reset_state", "rows", "metric_state"}
+)
 """What metrics of other libraries have, and here a meter has or does not need."""
