@@ -302,3 +302,42 @@ def test_a_refusal_is_noted_with_its_text_and_line(there):
     assert event.where is not None
     assert event.where.file == __file__
     assert str(refused.value).startswith(event.why.split("\n")[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "weight", "bias", "text"),
+    [
+        (
+            "cuda",
+            1,
+            0,
+            "got weight is on cuda:1, different from other tensors on cuda:0 .*wrapper_CUDA__cudnn_convolution",
+        ),
+        ("xpu", 1, 0, "got weight is on xpu:1, different from other tensors on xpu:0 .*XPU__convolution_overrideable"),
+        ("cuda", 0, 1, "found at least two devices, cuda:0 and cuda:1!"),
+    ],
+)
+def test_a_convolution_over_two_devices_of_a_kind_names_the_devices(engine, kind, weight, bias, text):
+    # their types are the same: the wrapper of the kernel refuses them, or the addition of the bias
+    with pretend(f"{kind}:1", engine=engine):
+        layer = torch.nn.Conv2d(1, 1, 2)
+        layer.weight.data, layer.bias.data = layer.weight.to(f"{kind}:{weight}"), layer.bias.to(f"{kind}:{bias}")
+        with pytest.raises(RuntimeError, match=text):
+            F.conv2d(torch.ones(1, 1, 3, 3, device=f"{kind}:0"), layer.weight, layer.bias)
+
+
+def test_complex_matrices_are_not_factored_on_mps(engine):
+    calls = {
+        torch.linalg.lu_factor: "linalg.lu_factor.*: MPS doesn't support complex types",
+        torch.linalg.det: "linalg.lu_factor.*: MPS doesn't support complex types",
+        torch.linalg.inv: "linalg_inv: not supported for complex types yet!",
+        torch.linalg.qr: "MPS currently supports float32 only",
+        torch.linalg.cholesky: "float32 only",
+        lambda x: torch.linalg.solve(x, x): "MPS only supports floats",
+        lambda x: torch.linalg.solve_triangular(x, x, upper=True): "Only float is supported!",
+    }
+    with pretend("mps", engine=engine):
+        for call, text in calls.items():
+            call(torch.eye(3, device="mps"))
+            with pytest.raises((RuntimeError, NotImplementedError), match=text):
+                call(torch.eye(3, device="mps", dtype=torch.complex64))

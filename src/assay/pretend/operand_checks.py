@@ -177,6 +177,27 @@ def _of_put(operands: Sequence[Operand]) -> str:
     return ""
 
 
+def clash_of_convolution(name: str, first: str, other: str, key: str, *, backward: bool) -> str:
+    """The text of torch's error for a weight or bias on another device of the same kind than the input.
+
+    Example:
+        >>> clash_of_convolution("bias", "cuda:0", "cuda:1", "CUDA", backward=False)
+        'Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:1!'
+
+    Source:
+        ``aten/src/ATen/native/Convolution.cpp`` in pytorch/pytorch, which compares types without their index, and the
+        wrapper that torchgen writes of the kernel: cuDNN's on CUDA, ``convolution_overrideable`` on other devices.
+    """
+    if name != "weight":  # it is added behind the kernel
+        return _two_devices(first, other)
+    if key == "CUDA":
+        kernel = "convolution_backward" if backward else "cudnn_convolution"
+    else:
+        kernel = "convolution_backward_overrideable" if backward else "convolution_overrideable"
+    operands = [Operand("input", first, 4, 1), Operand(name, other, 4, 1)]
+    return _of_wrapper(operands, wrapper_of(kernel, key, structured=False, out=False))
+
+
 def _two_devices(first: str, second: str) -> str:
     return f"Expected all tensors to be on the same device, but found at least two devices, {first} and {second}!"
 

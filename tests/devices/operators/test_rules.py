@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 from assay.devices.kinds import ACCELERATORS as DEVICES
 from assay.devices.operators import overloads as overloads_module
+from assay.devices.operators import rules as rules_module
 from assay.devices.operators.overloads import BACKENDS, derive, overloads
 from assay.devices.operators.rules import rules
 from assay.errors import AssayError, ConfigError
@@ -248,6 +249,7 @@ DOCUMENTED = {  # torch's words -> what it comes down to in its operators; None:
     "torch.nn.ReflectionPad": "reflection_pad2d_backward",
     "torch.nn.NLLLoss": "nll_loss2d_forward",
     "torch.nn.CTCLoss": "_ctc_loss_backward",
+    "torch.nn.Embedding": "embedding_dense_backward",
     "torch.nn.EmbeddingBag": "_embedding_bag_dense_backward",
     "torch.Tensor.put_": "put_",
     "torch.histc": "histc",
@@ -284,6 +286,31 @@ def test_every_documented_nondeterminism_of_cuda_has_its_rule():
 def test_cumsum_takes_another_way():
     (way,) = rules("cuda").operator("aten::cumsum").nondeterminism
     assert (way.named, way.deterministic, way.since) == ("cumsum_cuda_kernel", "switches", "2.6")
+
+
+@pytest.mark.parametrize(
+    ("release", "ways"), [("2.13.0+cpu", []), ("2.14.0", ["switches"]), ("2.15.0+cu132", ["switches"])]
+)
+def test_the_backward_of_an_embedding_is_noted_since_torch_documents_it(monkeypatch, release, ways):
+    monkeypatch.setattr(rules_module, "version", lambda package: release)
+    rules_module._operator.cache_clear()
+    try:
+        found = rules("cuda").operator("aten::embedding_dense_backward").nondeterminism
+    finally:
+        monkeypatch.undo()
+        rules_module._operator.cache_clear()
+    assert [way.deterministic for way in found] == ways
+
+
+@pytest.mark.parametrize(("release", "lacks"), [("2.14.1", ("complex64",)), ("2.15.0", ())])
+def test_complex_matrices_are_refused_until_the_release_that_has_kernels(monkeypatch, release, lacks):
+    monkeypatch.setattr(rules_module, "version", lambda package: release)
+    rules_module._operator.cache_clear()
+    try:
+        assert rules("mps").operator("aten::linalg_lu_factor_ex").missing_dtypes == lacks
+    finally:
+        monkeypatch.undo()
+        rules_module._operator.cache_clear()
 
 
 # What torch's own tests expect of mps --------------------------------------------------------------------------------

@@ -303,7 +303,21 @@ def _stumbles(device: str, overload: Overload) -> str:
 
 
 def _facts(rule: Rules, topic: str, name: str) -> Iterator[dict[str, Any]]:
-    return _facts_of(rule.facts.get(topic, ()), name)
+    """The facts of a topic that hold of an operator in the installed release of torch."""
+    for fact in _facts_of(rule.facts.get(topic, ()), name):
+        if holds(fact, version("torch")):
+            yield {key: value for key, value in fact.items() if key != "until"}
+
+
+def holds(fact: dict[str, Any], release: str) -> bool:
+    """Whether a fact is one of a release: from ``since`` on, and before ``until``.
+
+    Example:
+        >>> holds({"since": "2.14"}, "2.13.0+cpu"), holds({"until": "2.15"}, "2.14.1")
+        (False, True)
+    """
+    since, until = fact.get("since", "0.0"), fact.get("until", "")
+    return _numbers(since) <= _numbers(release) and (not until or _numbers(release) < _numbers(until))
 
 
 def _facts_of(facts: Iterable[dict[str, Any]], name: str) -> Iterator[dict[str, Any]]:

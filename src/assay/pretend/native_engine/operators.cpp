@@ -397,11 +397,26 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
 
 // Operators that torch's CPU build cannot take over as they are ------------------------------------------------------
 
-// torch picks a convolution by device; here the CPU's runs, after what torch asks of the operands.
-at::Tensor checked_convolution_weight(const at::Tensor& input, const at::Tensor& weight) {
-  TORCH_CHECK(input.device() == weight.device() && input.scalar_type() == weight.scalar_type(), "Input type (",
-              input.toString(), ") and weight type (", weight.toString(), ") should be the same");
-  return weight;
+// torch picks a convolution by device; here the CPU's runs, after what torch asks of the operands: first their types,
+// which say nothing of an index (check_input_same_type_as_parameters in aten/src/ATen/native/Convolution.cpp), then what
+// the wrapper of the kernel asks, and of a bias the addition behind it.
+void check_convolution(const at::Tensor& input, const std::string& name, const at::Tensor& other, bool backward) {
+  if (!other.defined()) {
+    return;
+  }
+  TORCH_CHECK(input.options().type_equal(other.options()), "Input type (", input.toString(), ") and ", name, " type (",
+              other.toString(), ") should be the same");
+  if (input.device() == other.device()) {
+    return;
+  }
+  TORCH_CHECK(name == "weight", "Expected all tensors to be on the same device, but found at least two devices, ",
+              input.device(), " and ", other.device(), "!");
+  const bool cuda = input.is_cuda();
+  const std::string kernel = cuda ? (backward ? "convolution_backward" : "cudnn_convolution")
+                                  : (backward ? "convolution_backward_overrideable" : "convolution_overrideable");
+  TORCH_CHECK(false, "Expected all tensors to be on the same device, but got weight is on ", other.device(),
+              ", different from other tensors on ", input.device(), " (when checking argument in method wrapper_",
+              toString(key_of(input.device().type())), "__", kernel, ")");
 }
 
 void convolution(const c10::OperatorHandle& op, Stack* stack) {
@@ -410,12 +425,12 @@ void convolution(const c10::OperatorHandle& op, Stack* stack) {
   check_open(op, operands);
   const bool backward = operands[0].first == "grad_output";
   const auto& input = operands[backward ? 1 : 0].second;
-  const auto& weight = operands[backward ? 2 : 1].second;
   try {
-    checked_convolution_weight(input, weight);
-    const auto& bias = operands.back();
-    TORCH_CHECK(bias.first != "bias" || !bias.second.defined() || bias.second.device() == input.device(),
-                "Input type (", input.toString(), ") and bias type (", bias.second.toString(), ") should be the same");
+    for (const auto& [name, tensor] : operands) {
+      if (name == "weight" || name == "bias") {
+        check_convolution(input, name, tensor, backward);
+      }
+    }
   } catch (const c10::Error& error) {
     record("devices", name_of(op), str(input.device()), error.what_without_backtrace());
     throw;

@@ -271,9 +271,14 @@ class OperatorRunner:
         tensor, weight = args[1:3] if backward else args[:2]
         bias = None if backward else args[2]
         for name, other in (("weight", weight), ("bias", bias)):
-            if other is not None and other.type() != tensor.type():
-                why = f"Input type ({_type(tensor)}) and {name} type ({_type(other)}) should be the same"
-                self.refuse("devices", plan.name, device, why, RuntimeError)
+            if other is None or (other.type() == tensor.type() and other.device == tensor.device):
+                continue
+            why = f"Input type ({_type(tensor)}) and {name} type ({_type(other)}) should be the same"
+            if other.type() == tensor.type():
+                why = operand_checks.clash_of_convolution(
+                    name, str(tensor.device), str(other.device), self._key, backward=backward
+                )
+            self.refuse("devices", plan.name, device, why, RuntimeError)
 
     def _deterministic(self, plan: OperatorPlan, device: torch.device, arguments: dict[str, Any]) -> None:
         deterministic = torch.are_deterministic_algorithms_enabled()
