@@ -8,6 +8,7 @@ from assay.audit.collect import UNSUPPORTED
 from assay.audit.judge import JUDGES, judge, relative
 from assay.audit.observations import AS_IT_IS, MOVED, NOT_MOVED, OBSERVATIONS, AuditRun, Observation
 from assay.audit.rulebook import rules
+from assay.audit.source_code import SITES
 from assay.pretend.events import KINDS, Frame
 
 LINE = Frame("/site/lib/metric.py", 7, "Metric.update")
@@ -163,6 +164,15 @@ def test_the_mend_names_the_expression_and_fits_the_operator(tmp_path):
     assert found.fix.startswith("Keep what `x.to('cpu')` copies on the device from the start")
     (found,) = judge([replace(arrives, elements=1)])
     assert found.fix.startswith("Make the number of `x.to('cpu')` on the device: torch.full")
+
+
+def test_waits_of_an_installed_library_are_notes_in_a_script_that_calls_it():
+    library, own = Frame(f"{SITES[0]}lib/model.py", 7, "Model.forward"), Frame("/me/train.py", 3, "main")
+    assert told(observation("sync", SCRIPT, stack=(library, own))) == [("device-sync", "note")]
+    assert told(observation("sync", SCRIPT, stack=(replace(own, function="Net.forward"), library, own))) == [
+        ("device-sync", "warning")
+    ]
+    assert told(observation("sync", stack=(library, own))) == [("device-sync", "warning")]  # of a metric, no script
 
 
 def test_a_script_may_bring_its_batches_to_the_device():

@@ -20,7 +20,7 @@ from assay.audit.error_frames import (
     tensors_below,
     unregistered_of,
 )
-from assay.audit.observations import AuditRun, Observation, Origin, Unrun, of_event, pack, to_line
+from assay.audit.observations import NO_BACKEND, AuditRun, Observation, Origin, Unrun, of_event, pack, to_line
 from assay.audit.source_code import (
     ASSAY,
     chosen_by,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from assay.audit.origins import Origins
 
 UNSUPPORTED = "unsupported"  # by pretend devices: nothing is known of the real one
-NO_BACKEND = "No backend type associated with device type cpu"
 ONE_DEVICE = re.compile(r"same device|expected device|not on the same|at the same device")
 """What torch's errors say, in words of each function, of operands on several devices."""
 TURNED_OFF = ("torch.autocast", "torch.amp.GradScaler")

@@ -18,15 +18,11 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 from assay.audit.hard_coded import is_program
+from assay.audit.replaced_devices import COLLECTIVES
 from assay.pretend.session import PretendDevice
 from assay.pretend.torch_patches import Patches
 
 FAULTS = (RuntimeError, TypeError, ValueError)
-COLLECTIVES = (
-    "all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor", "gather", "scatter",
-    "reduce_scatter", "reduce_scatter_tensor", "all_to_all", "all_to_all_single",
-)  # fmt: skip
-"""Functions of ``torch.distributed`` that take tensors; they write into them without torch's counting it."""
 NARROWER = {torch.float64: torch.float32, torch.complex128: torch.complex64}
 OWN = str(Path(__file__).parent)  # which runs the program in a ``try`` itself
 CONVERTS = {"double": torch.float32, "cdouble": torch.complex64}

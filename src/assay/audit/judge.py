@@ -104,11 +104,14 @@ def _finding(observation: Observation, verdict: Verdict, line: Frame | None) -> 
     at = line or Frame("", 0, "")
     named = observation.kind in NAMES_A_DEVICE  # the line itself names a device
     below = library_line(observation.stack, line) if line and not named else None
+    of_library = (
+        below is not None and rule.id == "device-sync" and run.phase == "script"
+    )  # nothing to change in the script
     inside = "" if below else inside
     beneath = (Origin("a library does it", below.file, below.line),) if below else ()
     return Finding(
         rule=rule.id,
-        severity=verdict.severity or ("note" if observation.minor else rule.severity),
+        severity=verdict.severity or ("note" if observation.minor or of_library else rule.severity),
         file=at.file,
         line=at.line,
         function=at.function,

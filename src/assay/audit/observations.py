@@ -11,6 +11,7 @@ from assay.pretend.events import Event, Frame
 
 MOVED, NOT_MOVED, AS_IT_IS = "moved first", "not moved", "as it is"
 USAGES = (MOVED, NOT_MOVED)
+NO_BACKEND = "No backend type associated with device type cpu"  # what torch says of a group of another device
 COMPILING = "compiling the engine"  # what the process says it does before it runs the target
 
 OBSERVATIONS = {

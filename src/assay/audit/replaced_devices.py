@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import sys
@@ -14,8 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from assay.audit.hard_coded import is_program
+from assay.audit.observations import NO_BACKEND
 from assay.devices.kinds import BACKENDS, KINDS, PATTERN
 from assay.pretend.device_state import memory
 from assay.pretend.events import Frame, stack
@@ -23,6 +26,11 @@ from assay.pretend.session import PretendDevice
 from assay.pretend.torch_patches import Patches, owner_of, stand_in
 
 MEMORY = ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved")
+COLLECTIVES = (
+    "all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor", "gather", "scatter",
+    "reduce_scatter", "reduce_scatter_tensor", "all_to_all", "all_to_all_single",
+)  # fmt: skip
+"""Functions of ``torch.distributed`` that take tensors; they write into them without torch's counting it."""
 HARMLESS = ("device_count", "empty_cache", *MEMORY)
 ANY_FILE = -2  # before the pretend devices' own entry in torch's registry of places: torch/serialization.py
 
@@ -52,7 +60,7 @@ def replace_devices(pretended: PretendDevice, note: Callable[[str, str, tuple[Fr
     def scaler_there(self: Any, device: str = "cuda", *args: Any, **kwargs: Any) -> None:
         scaler(self, torch.device(swap(device, "torch.amp.GradScaler")).type, *args, **kwargs)
 
-    with Patches() as patches:
+    with over_gloo(pretended.type), Patches() as patches:
         for kind in (each for each in others if hasattr(torch, each)):  # not those of an adapter that is not here
             patches.put(owner_of(KINDS[kind].asked_by), "is_available", lambda: is_program(sys._getframe(1)))
             module, answers = getattr(torch, kind), _answers(pretended)
@@ -196,32 +204,47 @@ def _answers(pretended: PretendDevice) -> dict[str, Callable[..., Any]]:
 def over_gloo(own: str) -> Iterator[None]:
     """Let torch.distributed make groups of ``nccl`` or ``xccl``, the backend of ``own``, in which gloo does the work.
 
-    As in a real one, tensors of the CPU have no backend there.
+    Tensors of the CPU have no backend there, as in a real one.
     """
-    if not hasattr(torch.distributed, "init_process_group"):
-        yield
+    distributed, known = torch.distributed, KINDS[own]
+    if not hasattr(distributed, "init_process_group") or known.adapter or not known.backend:
+        yield  # the pretended device brings its own, or has none
         return
+    make, asked_for = distributed.init_process_group, []
+
+    def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if backend == known.backend:
+            asked_for.append(backend)
+        here = "gloo" if asked_for else f"cpu:gloo,{own}:gloo" if backend is None else backend
+        return make(here, *args, **kwargs)
+
     with Patches() as patches:
-        there = _over_what_is_here(torch.distributed.init_process_group, own, lambda *_: None, only_own=True)
-        patches.put(torch.distributed, "init_process_group", there)
+        patches.put(distributed, "init_process_group", init_process_group)
+        for name in COLLECTIVES:
+            patches.put(distributed, name, _of_devices(getattr(distributed, name), asked_for))
         yield
 
 
-def _over_what_is_here(
-    original: Callable[..., Any], own: str, note: Callable[..., object], *, only_own: bool = False
-) -> Callable[..., Any]:
-    """torch.distributed.init_process_group, with the backend of an adapter, else with gloo."""
-    known = KINDS[own]
-    here = known.backend if known.adapter else f"{own}:gloo" if known.backend else "gloo"
+def _of_devices(collective: Callable[..., Any], asked_for: list[str]) -> Callable[..., Any]:
+    """A collective that refuses tensors of the CPU where a device's backend was asked for."""
+
+    @functools.wraps(collective)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if asked_for and any(isinstance(each, Tensor) and each.is_cpu for each in tree_leaves((args, kwargs))):
+            raise RuntimeError(NO_BACKEND)
+        return collective(*args, **kwargs)
+
+    return call
+
+
+def _over_what_is_here(original: Callable[..., Any], own: str, note: Callable[..., object]) -> Callable[..., Any]:
+    """torch.distributed.init_process_group, with the backend of the device that there is, else with gloo."""
 
     def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> Any:
         served = BACKENDS.get(backend, ())
         if served and own not in served:
             note(served[0], "torch.distributed.init_process_group", stack(sys._getframe(1)))
-        if backend is None and known.backend and not known.adapter:
-            backend = f"cpu:gloo,{here}"
-        replaced = own in served if only_own else bool(served)
-        return original(here if replaced else backend, *args, **kwargs)
+        return original(KINDS[own].backend or "gloo" if served else backend, *args, **kwargs)
 
     return init_process_group
 

@@ -154,7 +154,8 @@ def _observing(
     with ExitStack() as opened:
         if pretended.engine == "native":
             opened.enter_context(without_code(lambda why: collector.unrun(collector.run, why, known=True)))
-        opened.enter_context(over_gloo(pretended.type))
+        if job.second != REPLACED:
+            opened.enter_context(over_gloo(pretended.type))
         if not job.second:
             opened.enter_context(watch_availability(pretended.type, availability.setdefault, collector.disabled))
         else:
