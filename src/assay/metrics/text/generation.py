@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 from torch import Tensor
@@ -38,10 +38,20 @@ class PassProbability(FloatTerm):
 
 
 @dataclass(frozen=True)
+class AllPassProbability(PassProbability):
+    """`C(c, k) / C(n, k)` of `c` in `preds` and `n` in `target`: no program is drawn that failed."""
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        valid = preds >= 0
+        return (1 - super().__call__(target - preds, target)).masked_fill(~valid, math.nan)
+
+
+@dataclass(frozen=True)
 class PassAtK(MeanTermMetric):
     """pass@k: how probable it is that one of `k` programs passes the tests of its problem.
 
-    `sum(w (1 - C(n - c, k) / C(n, k))) / sum(w)` with `c` of `n` programs that passed, an estimate without bias.
+    `sum(w (1 - C(n - c, k) / C(n, k))) / sum(w)` with `c` of `n` programs that passed, an estimate without bias. With
+    `all_pass` it is pass^k, how probable it is that all of them pass: `sum(w C(c, k) / C(n, k)) / sum(w)`.
 
     Shapes: `preds` are the numbers of programs that passed, `target` of those that were drawn: `(N,)` both, one number
     a problem; with `num_outputs` `(N, num_outputs)`.
@@ -54,13 +64,17 @@ class PassAtK(MeanTermMetric):
         >>> import torch
         >>> PassAtK(2)(torch.tensor([1, 0, 4]), torch.tensor([4, 4, 4]))
         tensor(0.5000, dtype=torch.float64)
+        >>> PassAtK(2, all_pass=True)(torch.tensor([3, 0, 4]), torch.tensor([4, 4, 4]))
+        tensor(0.5000, dtype=torch.float64)
 
-    Source: Chen et al., Evaluating Large Language Models Trained on Code, arXiv:2107.03374, section 2.1.
+    Source: Chen et al., Evaluating Large Language Models Trained on Code, arXiv:2107.03374, section 2.1; pass^k: Yao et
+    al., τ-bench, arXiv:2406.12045, section 3.
     """
 
     value_range = SHARE
 
     k: Annotated[int, "how many programs may be tried."] = 1
+    all_pass: Annotated[bool, "all `k` programs must pass, not one of them."] = field(default=False, kw_only=True)
 
     family: ClassVar[str] = "text"
     higher_is_better = True
@@ -75,14 +89,15 @@ class PassAtK(MeanTermMetric):
 
     @property
     def term(self) -> FloatTerm:  # type: ignore[override]
-        return PassProbability(self.k)
+        return AllPassProbability(self.k) if self.all_pass else PassProbability(self.k)
 
     def predicted(self, batch: Batch) -> Tensor | None:
         return None  # programs that passed are no prediction of those that were drawn
 
     @property
     def per_sample_terms(self) -> Mapping[str, Of]:
-        return {f"{self.term_name} at {self.k}": of_term(self.term)}
+        name = f"{self.term_name} all at {self.k}" if self.all_pass else f"{self.term_name} at {self.k}"
+        return {name: of_term(self.term)}
 
 
 @dataclass(frozen=True)
