@@ -35,7 +35,7 @@ def test_what_covers_less_is_marked_and_says_why():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", ["labels", "scores", "samples"])
+@pytest.mark.parametrize("part", ["labels", "scores", "samples", "moments"])
 def test_a_sample_of_the_table_comes_out_again(part):
     random = np.random.default_rng(0)
     rows = list(coverage.PARTS[part]())

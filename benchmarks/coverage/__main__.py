@@ -10,12 +10,12 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.coverage import decisions, labels, samples, scores
+from benchmarks.coverage import decisions, labels, moments, samples, scores
 from benchmarks.coverage.rows import SIZES, measured
 from benchmarks.harness import RESULTS
 
 PAGE = Path("docs/coverage.md")
-PARTS = {"labels": labels.rows, "scores": scores.rows, "samples": samples.rows}
+PARTS = {"labels": labels.rows, "scores": scores.rows, "samples": samples.rows, "moments": moments.rows}
 
 
 def table(part: str, share: float) -> Iterator[str]:
@@ -57,6 +57,6 @@ def main(parts: list[str], share: float) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", help="labels, scores, samples, decisions; all by default")
+    parser.add_argument("parts", nargs="*", help="labels, scores, samples, moments, decisions; all by default")
     parser.add_argument("--share", type=float, default=1.0)
     main(**vars(parser.parse_args()))

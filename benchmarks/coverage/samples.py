@@ -151,16 +151,6 @@ def sliced_rows() -> Iterator[Row]:
     yield Row("a fifth of the rows; n rows in it", of_slice, truth, (100, 1_000), 20)
 
 
-def regression(random: Random, size: int) -> tuple[Array, Array]:
-    target = random.normal(size=size)
-    return 0.8 * target + 0.5 * random.normal(size=size), target
-
-
-def skewed_regression(random: Random, size: int) -> tuple[Array, Array]:
-    target = random.lognormal(size=size)
-    return target * np.exp(0.4 * random.normal(size=size)), target
-
-
 def scores_of_classes(random: Random, size: int) -> tuple[Array, Array]:
     target = random.choice(4, size, p=[0.4, 0.3, 0.2, 0.1])
     logits = 1.4 * np.eye(4)[target] + random.normal(size=(size, 4))
@@ -181,20 +171,7 @@ def of_groups(
     return {name: (found[name].lower, found[name].upper) if name in found else None for name in make()}
 
 
-RESAMPLED = {
-    "normal, resampled": (regression, ("R2Score", "ConcordanceCorrCoef", "PearsonCorrCoef")),
-    "skewed, resampled": (skewed_regression, ("R2Score", "ConcordanceCorrCoef", "PearsonCorrCoef")),
-}
-
-
 def resampled_rows() -> Iterator[Row]:
-    for about, (draw, names) in RESAMPLED.items():
-        make = partial(lambda names: {name: getattr(m, name)() for name in names}, names)
-        meter = Meter(**make())
-        meter.update(*(torch.from_numpy(each) for each in draw(np.random.default_rng(1), 1_000_000)))
-        truth = {name: float(value) for name, value in meter.compute().items()}
-        yield Row(about, partial(of_groups, make, draw), truth, (100, 1_000), 20)
-
     def make() -> dict[str, Metric]:
         return {
             "AUROC, macro, resampled": m.AUROC(num_classes=4, logits=True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -72,26 +73,39 @@ def of_classes(shares: tuple[float, ...], random: Random, size: int) -> tuple[Ar
 
 def class_rows() -> Iterator[Row]:
     for shares in ((0.25, 0.25, 0.25, 0.25), (0.4, 0.3, 0.2, 0.1), (0.85, 0.05, 0.05, 0.05)):
-        meter = Meter(
-            macro=m.AUROC(num_classes=len(shares), logits=True),
-            by_class_size=m.AUROC(average="weighted", num_classes=len(shares), logits=True),
-        )
-        meter.update(*(torch.from_numpy(each) for each in of_classes(shares, np.random.default_rng(1), 1_000_000)))
-        names = {"macro": "AUROC, macro", "by_class_size": "AUROC, weighted"}
-        truth = {names[name]: float(value) for name, value in meter.compute().items()}
-
-        def draw(
-            random: Random,
-            size: int,
-            meter: Meter = meter,
-            shares: tuple[float, ...] = shares,
-            names: dict[str, str] = names,
-        ) -> Found:
-            found = of_meter(meter, partial(of_classes, shares), random, size)
-            return {names[name]: ends for name, ends in found.items()}
-
         about = f"classes of {', '.join(f'{share:g}' for share in shares)}"
-        yield Row(about, draw, truth, SIZES[1:3], 8)
+        kinds = {"num_classes": len(shares), "logits": True}
+        yield averages(about, partial(of_classes, shares), ("macro", "weighted"), kinds)
+
+
+def averages(
+    about: str, draw: Callable[[Random, int], tuple[Array, ...]], kinds: tuple[str, ...], arguments: dict[str, Any]
+) -> Row:
+    """Averages of AUROC and average precision, whose true values are those of a million samples."""
+    both = m.AUROC, m.AveragePrecision
+    names = {f"{metric.__name__}_{kind}": f"{metric.__name__}, {kind}" for metric in both for kind in kinds}
+    meter = Meter(**{f"{each.__name__}_{kind}": each(average=kind, **arguments) for each in both for kind in kinds})
+    meter.update(*(torch.from_numpy(each) for each in draw(np.random.default_rng(1), 1_000_000)))
+    truth = {names[name]: float(value) for name, value in meter.compute().items()}
+
+    def intervals(random: Random, size: int) -> Found:
+        return {names[name]: ends for name, ends in of_meter(meter, draw, random, size).items()}
+
+    return Row(about, intervals, truth, SIZES[1:3], 8)
+
+
+def of_labels(shared: float, random: Random, size: int) -> tuple[Array, ...]:
+    """Logits of three labels of different shares, which depend on each other, and whether samples have them."""
+    alone = math.sqrt(1 - shared**2)
+    target = shared * random.normal(size=(size, 1)) + alone * random.normal(size=(size, 3)) > (0, 0.8, 1.3)
+    noise = shared * random.normal(size=(size, 1)) + alone * random.normal(size=(size, 3))
+    return 1.2 * target + noise, target.astype(int)
+
+
+def label_rows() -> Iterator[Row]:
+    for shared in (0.0, 0.8):
+        about = f"3 labels, {'independent' if not shared else 'which depend on each other'}"
+        yield averages(about, partial(of_labels, shared), ("micro", "macro"), {"num_labels": 3, "logits": True})
 
 
 def calibrated(gap: float, random: Random, size: int) -> tuple[Array, ...]:
@@ -245,5 +259,6 @@ def event_rows() -> Iterator[Row]:
 
 
 def rows() -> Iterator[Row]:
-    for each in (score_rows, class_rows, calibration_rows, correlation_rows, quantile_rows, retrieval_rows, event_rows):
+    of_rankings = score_rows, class_rows, label_rows
+    for each in (*of_rankings, calibration_rows, correlation_rows, quantile_rows, retrieval_rows, event_rows):
         yield from each()

@@ -41,6 +41,10 @@ def test_two_reports_say_how_much_models_differ():
     assert losses.samples == math.ceil(Spread(0, apart.var(ddof=1)).units_for(0.1))
     assert other.samples == math.ceil(Spread(0, 2 * column(MAIN, "loss").var(ddof=1)).units_for(0.1))
     assert shares.smallest[0] == compare(MAIN, NEW).delta("accuracy").smallest
+    own = shares.counts[0]
+    again = power(MAIN, {"test/accuracy": 0.02}, NEW, counts=[own, 9000, 9000]).estimates[0]
+    assert again.counts == (own, 9000)  # no number of samples twice
+    assert len(again.smallest) == 2
 
 
 def test_more_power_and_a_higher_level_need_more_samples():

@@ -132,6 +132,7 @@ class _Question:
         is_clustered = self.measured.has_terms() and are_clustered(self.measured)
         clusters = len(ClusterCodes.of(self.measured).numbers) if is_clustered else None
         least = 0 if clusters is None else math.ceil(FEWEST_CLUSTERS * self.count / clusters)
+        counts = tuple(dict.fromkeys((self.count, *counts)))
         for design, assumed, spread in self.spreads:
             size = self.count / spread.units  # samples that say as much as an independent unit
             units = spread.units_for(self.effect, self.confidence_level, power)
@@ -145,10 +146,10 @@ class _Question:
                 assumed,
                 samples,
                 None if clusters is None else math.ceil(samples * clusters / self.count),
-                (self.count, *counts),
+                counts,
                 tuple(
                     math.inf if each < least else spread.smallest(self.confidence_level, power, each / size)
-                    for each in (self.count, *counts)
+                    for each in counts
                 ),
             )
 
