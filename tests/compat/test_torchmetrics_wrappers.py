@@ -96,9 +96,9 @@ def test_forward_of_a_minimum_keeps_what_was_counted():
         [9, 1, 9],
     ]
     assert [metric.compute()[name].item() for name in ("raw", "min", "max")] == [5, 1, 9]
+    of_matrix = torchmetrics.wrappers.MinMaxMetric(torchmetrics.ConfusionMatrix(task="binary"))
     with pytest.raises(RuntimeError, match="should be a float or scalar tensor"):
-        confusion = torchmetrics.ConfusionMatrix(task="binary")
-        torchmetrics.wrappers.MinMaxMetric(confusion)(torch.tensor([0, 1]), torch.tensor([0, 1]))
+        of_matrix(torch.tensor([0, 1]), torch.tensor([0, 1]))
 
 
 @pytest.mark.parametrize("remove_nans", [False, True])

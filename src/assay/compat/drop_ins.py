@@ -123,7 +123,7 @@ FUNCTIONS_ALONE = {
     "theils_u_matrix": "TheilsU",
     "tschuprows_t_matrix": "TschuprowsT",
 }
-"""Functions of TorchMetrics that no class has, a class that runs one, and the metric of assay whose numbers it gives."""
+"""Functions of TorchMetrics without a class, a class that runs one, and the metric of assay that has its numbers."""
 
 PAIRWISE = tuple(
     f"pairwise_{name}"

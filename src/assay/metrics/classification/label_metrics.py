@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan, nan
 from typing import Annotated, ClassVar, Literal, TypeAlias
@@ -215,6 +215,13 @@ class Outcomes:
         """The sums over the classes, as of one class."""
         tp, fp, fn, tn = [each.sum(-1, keepdims=True) for each in (self.tp, self.fp, self.fn, self.tn)]
         return Outcomes(tp, fp, fn, tn, self.present.any(-1, keepdims=True), self.unit)
+
+    def of(self, classes: Sequence[int]) -> Outcomes:
+        """The outcomes of some of the classes, in this order."""
+        chosen = list(classes)
+        tp, fp, fn, tn, present = (each[chosen] for each in (self.tp, self.fp, self.fn, self.tn, self.present))
+        ignored = chosen.index(self.ignored) if self.ignored in chosen else None
+        return Outcomes(tp, fp, fn, tn, present, self.unit, ignored)
 
 
 def outcomes(totals: ClassTotals, multiclass: bool, ignored: int | None = None) -> Outcomes:

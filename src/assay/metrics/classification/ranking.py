@@ -18,6 +18,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, NoDataWarning, describe, warn
 from assay.metrics.base import SHARE, Examples, GroupCounts, Metric, number, vector
+from assay.metrics.classification.class_pairs import mean_area_of_pairs
 from assay.metrics.field_values import plain
 from assay.stats.averaged_rankings import AREA, FEWEST, PRECISION, RankedValue, averaged_interval
 from assay.stats.intervals import Ends
@@ -340,7 +341,9 @@ class AUROC(AveragedRankingMetric):
         tensor(0.7500, dtype=torch.float64)
 
     Source: J. A. Hanley, B. J. McNeil, The meaning and use of the area under a ROC curve, Radiology 143 (1982); for
-    `max_fpr`: D. K. McClish, Analyzing a portion of the ROC curve, Medical Decision Making 9 (1989).
+    `max_fpr`: D. K. McClish, Analyzing a portion of the ROC curve, Medical Decision Making 9 (1989); for
+    `multi_class="ovo"`: D. J. Hand, R. J. Till, A simple generalisation of the area under the ROC curve for multiple
+    class classification problems, Machine Learning 45 (2001).
     """
 
     needs = "positives and negatives"
@@ -351,6 +354,12 @@ class AUROC(AveragedRankingMetric):
         "binary: only the part of the curve up to this false positive rate, scaled so that chance gives 1/2 and a "
         "perfect ranking 1.",
     ] = None
+    multi_class: Annotated[
+        Literal["ovr", "ovo"],
+        '"ovr" ranks each class against the rest. "ovo" is the mean over the pairs of classes that have samples of the '
+        "area of the samples of these two, ranked by the scores of the one and of the other; with "
+        'average="weighted" a pair weighs as many as its samples. All scores are then kept, as with `exact=True`.',
+    ] = "ovr"
 
     examples = (*AveragedRankingMetric.examples, {"max_fpr": 0.3}, {"max_fpr": 0.3, "exact_up_to": 0, "bounds": True})
 
@@ -361,10 +370,54 @@ class AUROC(AveragedRankingMetric):
         if self.max_fpr is not None and not self._single:
             do = "Leave max_fpr out for several classes or labels"
             raise ConfigError(describe("max_fpr", self.max_fpr, "None where data is not binary", do))
+        if self._of_class_pairs:
+            self._check_pairs()
+
+    def _check_pairs(self) -> None:
+        contradicts = {
+            "num_classes": self.num_classes is None,
+            "average": self.average not in ("macro", "weighted"),
+            "thresholds": self.thresholds is not None,
+            "bounds": self.bounds,
+        }
+        for name in (name for name, does in contradicts.items() if does):
+            got, expected = (
+                f"{name}={getattr(self, name)!r}",
+                "the mean over pairs of num_classes classes, of all scores",
+            )
+            do = "Pass num_classes and average='macro' or 'weighted', without thresholds and bounds"
+            raise ConfigError(describe("multi_class='ovo'", got, expected, do))
+
+    @property
+    def _of_class_pairs(self) -> bool:
+        return self.multi_class == "ovo"
+
+    def tally(self, weighted: bool) -> Tally:
+        if not self._of_class_pairs:
+            return super().tally(weighted)
+        if weighted:
+            do = "Leave weights out, or pass multi_class='ovr'"
+            raise ConfigError(describe("weights", "weights of samples", "none with multi_class='ovo'", do))
+        return ScoreTally(score_spec(self.num_classes, self.num_labels, self.ignore_index, self.logits), None)
+
+    def compute(self, counts: Rankings) -> Tensor | Bounded:
+        if not self._of_class_pairs:
+            return super().compute(counts)
+        missing = [k for k, ranking in enumerate(counts) if not ranking.num_positives]
+        value = mean_area_of_pairs(counts, self.average == "weighted")
+        if math.isnan(value):
+            self._warn_of_missing(missing, "samples of two classes")
+        elif missing:
+            do = "The average leaves out their pairs"
+            warn(
+                describe(type(self).__name__, f"no sample{self._of(missing)}", "samples of each class", do),
+                NoDataWarning,
+            )
+        return number(value)
 
     @property
     def closed_form(self) -> str:
-        whole = self.max_fpr in (None, 1) and self.thresholds is None
+        whole = self.max_fpr in (None, 1) and self.thresholds is None and not self._of_class_pairs
         if not whole or self.bounds or (not self._single and self.average is None):
             return ""
         return "wider of DeLong's and Newcombe's intervals" if self._single else "logit interval, DeLong's covariances"
@@ -374,7 +427,8 @@ class AUROC(AveragedRankingMetric):
 
     @property
     def is_smooth(self) -> bool:
-        return self.max_fpr in (None, 1) and self.thresholds is None and not self.bounds and self.average != "micro"
+        whole = self.max_fpr in (None, 1) and self.thresholds is None and not self._of_class_pairs
+        return whole and not self.bounds and self.average != "micro"
 
     def replicates(
         self, groups: GroupCounts, draws: NDArray[np.int64], *, to_first_order: bool

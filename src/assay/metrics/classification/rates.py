@@ -317,7 +317,8 @@ class BalancedAccuracy(LabelMetric):
     """The mean recall of the classes that occur in the target.
 
     Mean of `tp / (tp + fn)` over classes with `tp + fn > 0`; binary data has the classes 0 and 1, and so has each label
-    of multilabel data, over which the mean is taken.
+    of multilabel data, over which the mean is taken. `adjusted=True` gives `(value - 1 / k) / (1 - 1 / k)` with the k
+    classes that occur: 0 for guesses, and 1 if all are right.
 
     Example:
         >>> import torch
@@ -328,22 +329,48 @@ class BalancedAccuracy(LabelMetric):
     Source: Brodersen et al., The balanced accuracy and its posterior distribution, ICPR 2010.
     """
 
-    value_range = SHARE
     higher_is_better = True
 
     top_k: TopKField = 1
+    adjusted: Annotated[bool, "subtract the value of guesses, and scale so that 1 is still the best."] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.adjusted and (self.num_labels is not None or self.top_k != 1):
+            name = "num_labels" if self.num_labels is not None else "top_k"
+            do = "Leave adjusted out: what guesses give is known of one class per sample and one prediction"
+            raise ConfigError(describe(name, getattr(self, name), "none, with adjusted=True", do))
+
+    @property
+    def value_range(self) -> tuple[float, float]:  # type: ignore[override]
+        """The least and the largest number that a value can have."""
+        return (-1.0, 1.0) if self.adjusted else SHARE
 
     def compute(self, counts: Counts | ClassTotals) -> Tensor:
         totals = counts.totals()
         bits = bits_of(totals.target.flat)
+        if self.adjusted:
+            return number(self._adjusted(totals))
         labels = [self._mean_recall(*each, bits) for each in zip(totals.hits, totals.target, strict=True)]
         values = [value for value in labels if value is not None]
         return number(mean(values, [1] * len(values), bits))
 
+    def _adjusted(self, totals: ClassTotals) -> float:
+        """The value over that of guesses; NaN of one class."""
+        recalls = [
+            Fraction(int(hits), int(target))
+            for hits, target in zip(totals.hits[0], totals.target[0], strict=True)
+            if target
+        ]
+        if len(recalls) < 2:
+            return nan
+        chance = Fraction(1, len(recalls))
+        return float((sum(recalls, Fraction()) / len(recalls) - chance) / (1 - chance))
+
     @property
     def closed_form(self) -> str:
         is_of_one = self.num_labels is None and self.ignore_index is None
-        return "Wilson's intervals of recalls, joined" if is_of_one else ""
+        return "Wilson's intervals of recalls, joined" if is_of_one and not self.adjusted else ""
 
     @property
     def needs_many(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, isnan, nan
@@ -79,6 +79,11 @@ class RatioMetric(LabelMetric):
     top_k: TopKField = 1
     average: AverageField = "macro"
     multidim_average: MultidimField = "global"
+    only_classes: Annotated[
+        tuple[int, ...] | None,
+        "only these classes or labels are averaged, or have a value with `average=None`, in this order, which is "
+        "`labels` of scikit-learn; all samples count. None takes all of them.",
+    ] = None
     zero_division: Annotated[
         float,
         "what 0 / 0 is of a class with data, also in a single sample: 0, 1, or NaN, which averages leave out.",
@@ -97,15 +102,33 @@ class RatioMetric(LabelMetric):
             _check_statements(cls, *(ratio.weights() for ratio in (ratios[0], ratios[-1])))
 
     def __post_init__(self) -> None:
+        if str(self.average) == "samples":
+            do = "Pass average='micro' and multidim_average='samplewise', which is the mean over samples"
+            raise ConfigError(describe("average", "'samples'", "'micro', 'macro', 'weighted' or None", do))
+        if isinstance(self.only_classes, Iterable):
+            object.__setattr__(self, "only_classes", tuple(self.only_classes))
         super().__post_init__()
         if self.zero_division not in (0, 1) and not isnan(self.zero_division):
             do = "Give 0 or 1, or NaN to leave such classes out of averages"
             raise ConfigError(describe("zero_division", self.zero_division, "0, 1 or NaN", do))
+        if self.only_classes is not None:
+            self._check_classes(self.only_classes)
         self._check_ratio(self.ratio)
         _check_statements(type(self), *map(self._weights, (self.ratio, self.multiclass_ratio or self.ratio)))
         if self.multidim_average == "samplewise" and self.value_range != SHARE:
             got, do = f"'samplewise' for {self.ratio}", "Leave multidim_average out"
             raise ConfigError(describe("multidim_average", got, "'global', as the ratio is no share", do))
+
+    def _check_classes(self, classes: object) -> None:
+        size, name = self.num_classes or self.num_labels, "only_classes"
+        if size is None or self.multidim_average == "samplewise":
+            what = "binary data" if size is None else "multidim_average='samplewise'"
+            do = f"Leave {name} out, or pass num_classes or num_labels and multidim_average='global'"
+            raise ConfigError(describe(name, f"{classes} with {what}", "classes or labels, to average over", do))
+        known = isinstance(classes, tuple) and all(each in range(size) for each in classes)
+        if not known or not classes or len(set(classes)) < len(classes):
+            do = f"Give each class once, as {name}=(0, {size - 1})"
+            raise ConfigError(describe(name, classes, f"different numbers from 0 to {size - 1}, one or more", do))
 
     @property
     @abstractmethod
@@ -139,7 +162,8 @@ class RatioMetric(LabelMetric):
         return replace(of, fp=of.fp * of.present) if ignored else of
 
     def outcomes(self, counts: Counts | ClassTotals) -> Outcomes:
-        return self.divided(super().outcomes(counts))
+        of = self.divided(super().outcomes(counts))
+        return of if self.only_classes is None else of.of(self.only_classes)
 
     def tally(self, weighted: bool) -> Tally:
         samplewise = self.multidim_average == "samplewise"
@@ -187,7 +211,9 @@ class RatioMetric(LabelMetric):
     @property
     def is_smooth(self) -> bool:
         """Whether it is an average over classes, which follows from the confusion matrix."""
-        known = self.num_classes is not None and self.ignore_index is None and self.top_k == 1
+        known = (
+            self.num_classes is not None and self.ignore_index is None and self.top_k == 1 and self.only_classes is None
+        )
         return known and self.average in ("macro", "weighted") and not self._pools and self.multidim_average == "global"
 
     @property
@@ -297,7 +323,9 @@ class RatioMetric(LabelMetric):
     @property
     def _follows_from_right(self) -> bool:
         """Whether classes are pooled, but not to a share of all samples: the value is a function of the share right."""
-        known = self.num_classes is not None and self.ignore_index is None and self.top_k == 1
+        known = (
+            self.num_classes is not None and self.ignore_index is None and self.top_k == 1 and self.only_classes is None
+        )
         if not known or self.average != "micro" or self._pools or self.multidim_average != "global":
             return False
         return self._of_right(0.0) != self._of_right(1.0)
@@ -319,10 +347,12 @@ class RatioMetric(LabelMetric):
     def _pools(self) -> bool:
         """Whether the value of several classes is a share of all samples."""
         weighted = self.average == "weighted" and self.outcome_weights.of_support
-        return bool(self.pooled) and (self.average == "micro" or weighted)
+        return bool(self.pooled) and self.only_classes is None and (self.average == "micro" or weighted)
 
     def _averages_samples(self) -> bool:
         """Whether the average over labels is one over samples: when pooled, or when all labels have as many samples."""
+        if self.only_classes is not None:
+            return False
         is_mean = bool(self.samples_of_class[0]) and not self.samples_of_class[1]
         return self.average == "micro" or (self.average == "macro" and is_mean and self.ignore_index is None)
 
