@@ -16,7 +16,7 @@ from torch import Tensor
 
 from assay.compat.drop_ins import FAMILY_FUNCTIONS
 from assay.compat.for_torchmetrics.boxes import OF_BOXES
-from assay.compat.for_torchmetrics.families import ColumnSums
+from assay.compat.for_torchmetrics.families import ColumnSums, without_counterpart
 from assay.compat.for_torchmetrics.metric import require_gradient
 from assay.compat.for_torchmetrics.names import compatible_family_function, compatible_function
 from assay.compat.for_torchmetrics.networks import as_rows, at_least_0
@@ -161,7 +161,7 @@ def _path_length(original: Any, given: Given) -> tuple[Tensor, Tensor, Tensor]:
     limits = {name: given[name] for name in ("lower_discard", "upper_discard")}
     metric, distances = PerceptualPathLength(epsilon=1.0, **limits), to_host(found).double()
     if distances.isnan().any():
-        return original(**given)
+        raise without_counterpart("distances", "NaN", "numbers")
     kept = torch.from_numpy(metric.kept(distances.numpy(), [1] * len(distances)))
     values = metric(distances), distances[kept].std()
     return *placed(values, found.dtype, found.device), found[kept.to(found.device)]

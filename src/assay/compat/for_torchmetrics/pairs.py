@@ -20,7 +20,8 @@ _helpers: Any = import_package("torchmetrics.functional.pairwise.helpers", "func
 def _cosines(x: Tensor, y: Tensor, given: Mapping[str, Any]) -> Tensor:
     """The cosine of each pair; NaN of a row of zeros."""
     x, y = (each / each.abs().amax(1, keepdim=True) if each.shape[1] else each for each in (x, y))
-    return (x / x.norm(dim=1, keepdim=True)) @ (y / y.norm(dim=1, keepdim=True)).T
+    found: Tensor = (x / x.norm(dim=1, keepdim=True)) @ (y / y.norm(dim=1, keepdim=True)).T
+    return found
 
 
 def _distances(exponent: float | None) -> Callable[[Tensor, Tensor, Mapping[str, Any]], Tensor]:

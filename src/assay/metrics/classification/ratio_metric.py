@@ -119,7 +119,7 @@ class RatioMetric(LabelMetric):
             got, do = f"'samplewise' for {self.ratio}", "Leave multidim_average out"
             raise ConfigError(describe("multidim_average", got, "'global', as the ratio is no share", do))
 
-    def _check_classes(self, classes: object) -> None:
+    def _check_classes(self, classes: Any) -> None:
         size, name = self.num_classes or self.num_labels, "only_classes"
         if size is None or self.multidim_average == "samplewise":
             what = "binary data" if size is None else "multidim_average='samplewise'"
@@ -209,12 +209,16 @@ class RatioMetric(LabelMetric):
         return _OF_MATRIX if is_stated and self.is_smooth and self.value_range == SHARE else ""
 
     @property
+    def _counts_plainly(self) -> bool:
+        """Whether all samples of several classes count, with one prediction each, in all classes."""
+        every = self.ignore_index is None and self.only_classes is None
+        return self.num_classes is not None and every and self.top_k == 1
+
+    @property
     def is_smooth(self) -> bool:
         """Whether it is an average over classes, which follows from the confusion matrix."""
-        known = (
-            self.num_classes is not None and self.ignore_index is None and self.top_k == 1 and self.only_classes is None
-        )
-        return known and self.average in ("macro", "weighted") and not self._pools and self.multidim_average == "global"
+        over_all = not self._pools and self.multidim_average == "global"
+        return self._counts_plainly and self.average in ("macro", "weighted") and over_all
 
     @property
     def needs_many(self) -> bool:
@@ -323,10 +327,7 @@ class RatioMetric(LabelMetric):
     @property
     def _follows_from_right(self) -> bool:
         """Whether classes are pooled, but not to a share of all samples: the value is a function of the share right."""
-        known = (
-            self.num_classes is not None and self.ignore_index is None and self.top_k == 1 and self.only_classes is None
-        )
-        if not known or self.average != "micro" or self._pools or self.multidim_average != "global":
+        if not self._counts_plainly or self.average != "micro" or self._pools or self.multidim_average != "global":
             return False
         return self._of_right(0.0) != self._of_right(1.0)
 
