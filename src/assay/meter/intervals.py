@@ -109,11 +109,10 @@ def _closed_forms(meter: Meter, confidence_level: float) -> dict[str, Confidence
             continue
         metric = meter.metrics[name]
         counts = tally.compute(state)
-        ends = metric.interval(counts, confidence_level, rows)
+        ends, safe = metric.intervals(counts, confidence_level, rows)
         if ends is None or any(map(math.isnan, ends)):
             intervals[name] = metric.without_interval(counts)
         else:
-            safe = metric.safe_interval(counts, confidence_level, rows)
             caution = metric.caution(counts)
             interval = ConfidenceInterval(*ends, confidence_level, metric.closed_form, safe, caution)
             intervals[name] = interval.within(metric.value_range)

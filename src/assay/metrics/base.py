@@ -312,6 +312,10 @@ class Metric(metaclass=MetricType):
         """
         return None
 
+    def intervals(self, counts: Any, confidence_level: float, rows: int) -> tuple[Ends | None, Ends | None]:
+        """What `interval` and `safe_interval` give, for metrics that find both at once."""
+        return self.interval(counts, confidence_level, rows), self.safe_interval(counts, confidence_level, rows)
+
     def caution(self, counts: Any) -> str:
         """Why `interval` may hold the true value less often than its level says, of these counts; empty where not."""
         return ""

@@ -24,8 +24,8 @@ class GroupSpread(Record):
 
     Args:
         groups: how many groups have samples.
-        q: the statistic, `groups - 1` on average where groups are alike.
-        p: how probable so large a `q` is, were all groups alike.
+        q: the statistic, `groups - 1` on average where groups do not differ.
+        p: how probable so large a `q` is, were all groups equal.
         i2: the share of the spread of the means that is more than chance.
         deviation: the standard deviation of the groups' true means; NaN where no group has two samples.
     """
@@ -99,7 +99,7 @@ class GroupedMetric(Record):
 
     @cached_property
     def tails(self) -> Array:
-        """How probable so bad a value of each group is, were it like all samples; NaN where that is not known."""
+        """How probable so bad a value of each group is, were its samples like all; NaN where that is not known."""
         if self.higher_is_better is None or self.kind == "ratio" or self.confidence_level is None:
             return np.full(len(self.means), math.nan)
         upper, n = not self.higher_is_better, self.sizes.values
@@ -171,7 +171,7 @@ class GroupedValues(Record):
         """One of the metrics.
 
         Raises:
-            ConfigError: there is none of this name.
+            ConfigError: no metric has this name.
         """
         for each in self.metrics:
             if each.name == name:

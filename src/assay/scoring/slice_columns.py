@@ -96,7 +96,7 @@ class GrowingDictionary:
             array = array.dictionary_decode()
         if self._values is None:
             self._values = pa.array([], array.type)
-        if array.type != self._values.type or pa.types.is_nested(array.type):
+        if not array.type.equals(self._values.type) or pa.types.is_nested(array.type):
             return _coded(array, self._name)
         encoded = array.dictionary_encode()
         known = pa.compute.index_in(encoded.dictionary, value_set=self._values)

@@ -63,7 +63,15 @@ def averaged_interval(
     average: Average = "macro",
     safe: bool = False,
 ) -> Ends | None:
-    """The interval of an average over rankings of the same samples.
+    """One of the two intervals that `averaged_intervals` gives: that for gates if `safe`."""
+    found = averaged_intervals(rankings, of, confidence_level, average=average)
+    return None if found is None else found[safe]
+
+
+def averaged_intervals(
+    rankings: Iterable[Samples], of: RankedValue, confidence_level: float = 0.95, *, average: Average = "macro"
+) -> tuple[Ends, Ends] | None:
+    """The intervals of an average over rankings of the same samples.
 
     The variance is the sum of the squares of what each sample moves the average by, so that it has the covariances of
     the rankings. The interval is symmetric on the logit scale, with Student's quantile of the degrees of freedom of
@@ -75,18 +83,17 @@ def averaged_interval(
         confidence_level: between 0 and 1.
         average: ``"macro"``, the mean; ``"weighted"``, by positives; ``"micro"``, all labels in one ranking, in which
             those of a sample move the value together.
-        safe: for gates: at least Clopper and Pearson's of as many samples as the error says, and no more than
-            ``1 / sum(w² / m)`` with the weight w and the most samples m of each ranking (Korn & Graubard 1998), and the
-            lower end lower by what the average is too high.
 
     Returns:
-        Both ends; None where a ranking has fewer than `FEWEST` samples with positives or negatives, and where all
-        values are 0 or 1.
+        Both ends, and those for gates: at least Clopper and Pearson's of as many samples as the error says, and no more
+        than ``1 / sum(w² / m)`` with the weight w and the most samples m of each ranking (Korn & Graubard 1998), and
+        the lower end lower by what the average is too high. None where a ranking has fewer than `FEWEST` samples with
+        positives or negatives, and where all values are 0 or 1.
 
     Example:
         >>> scores = np.random.default_rng(0).normal(size=(60, 3))
         >>> labels = np.arange(60)[:, None] % 3 == np.arange(3)
-        >>> found = averaged_interval(zip((scores + labels).T, labels.T.astype(int)), AREA)
+        >>> found, _ = averaged_intervals(zip((scores + labels).T, labels.T.astype(int)), AREA)
         >>> tuple(round(end, 3) for end in found)
         (0.627, 0.78)
     """
@@ -96,11 +103,12 @@ def averaged_interval(
         return None
     t = student_quantile((1 + confidence_level) / 2, found.freedom) / two_sided_z(confidence_level)
     ends = on_logit_scale(found.value, max(found.error * t, found.least_error), confidence_level)
-    if ends is None or not safe:
-        return ends
+    if ends is None:
+        return None
     count = min(found.value * (1 - found.value) / found.error**2, found.most_samples)
     others = clopper_pearson_of(found.value * count, count, confidence_level)
-    return max(0.0, min(ends[0], others[0]) - max(0.0, found.bias())), max(ends[1], others[1])
+    safe = max(0.0, min(ends[0], others[0]) - max(0.0, found.bias)), max(ends[1], others[1])
+    return ends, safe
 
 
 class _Averaged(NamedTuple):
@@ -111,7 +119,7 @@ class _Averaged(NamedTuple):
     freedom: float
     least_error: float
     most_samples: float
-    bias: Callable[[], float]
+    bias: float
 
 
 def _mean(ranked: list[Samples], of: RankedValue, weighted: bool) -> _Averaged | None:
@@ -140,7 +148,7 @@ def _mean(ranked: list[Samples], of: RankedValue, weighted: bool) -> _Averaged |
         freedom,
         least_error,
         most_samples,
-        lambda: float(weights @ [of.bias(*each) for each in ranked]),
+        float(weights @ [of.bias(*each) for each in ranked]),
     )
 
 
@@ -159,7 +167,7 @@ def _pooled(ranked: list[Samples], of: RankedValue) -> _Averaged | None:
         return None
     least = math.sqrt(of.least_variance(value, float((labels == 1).sum())))
     most = of.most_samples(positives, negatives)
-    return _Averaged(value, error, min(positives, negatives) - 1, least, most, lambda: of.bias(*samples))
+    return _Averaged(value, error, min(positives, negatives) - 1, least, most, of.bias(*samples))
 
 
 def _freedom(moves: Array, labels: list[Array]) -> float:

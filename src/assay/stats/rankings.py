@@ -128,17 +128,27 @@ def area_moves(scores: Array, labels: Array) -> tuple[float, Array]:
         DeLong, DeLong & Clarke-Pearson 1988, Biometrics 44:837; Sun & Xu 2014, IEEE Signal Processing Letters 21:1389.
     """
     moves, is_positive, is_negative = np.zeros(len(scores)), labels == 1, labels == 0
-    positives, negatives = scores[is_positive], scores[is_negative]
-    below, above = _share_below(positives, negatives), 1 - _share_below(negatives, positives)
-    area, p, n = float(below.mean()), len(positives), len(negatives)
+    twice_negatives, twice_positives = _twice_below(scores, is_negative, is_positive)
+    p, n = int(is_positive.sum()), int(is_negative.sum())
+    below, above = twice_negatives[is_positive] / (2 * n), 1 - twice_positives[is_negative] / (2 * p)
+    area = float(below.mean())
     moves[is_positive] = (below - area) / math.sqrt(p * (p - 1))
     moves[is_negative] = (above - area) / math.sqrt(n * (n - 1))
     return area, moves
 
 
-def _share_below(scores: Array, others: Array) -> Array:
-    ordered = np.sort(others)
-    return (np.searchsorted(ordered, scores) + np.searchsorted(ordered, scores, "right")) / (2 * len(others))
+def _twice_below(scores: Array, *kinds: Array) -> list[Array]:
+    """Of each kind how many of its samples are below each score, and half of those that equal it, times two."""
+    order = np.argsort(scores)
+    ordered = scores[order]
+    lasts = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(scores) - 1)
+    sizes, found = np.diff(lasts, prepend=-1), []
+    for kind in kinds:
+        through = np.cumsum(kind[order])[lasts]
+        twice = np.empty(len(scores), np.int64)
+        twice[order] = np.repeat(through + np.append(0, through[:-1]), sizes)
+        found.append(twice)
+    return found
 
 
 def precision_slopes(positives: Array, negatives: Array) -> tuple[float, Array, Array]:

@@ -20,7 +20,7 @@ from assay.errors import ConfigError, NoDataWarning, describe, warn
 from assay.metrics.base import SHARE, Examples, GroupCounts, Metric, number, vector
 from assay.metrics.classification.class_pairs import mean_area_of_pairs
 from assay.metrics.field_values import plain
-from assay.stats.averaged_rankings import AREA, FEWEST, PRECISION, RankedValue, averaged_interval
+from assay.stats.averaged_rankings import AREA, FEWEST, PRECISION, RankedValue, averaged_intervals
 from assay.stats.intervals import Ends
 from assay.stats.linear import FEWEST_OF_CLASS, AreaPlaces, area_replicates
 from assay.stats.rankings import area_interval, precision_interval
@@ -263,22 +263,24 @@ class AveragedRankingMetric(RankingMetric):
         return not self._single
 
     def interval(self, counts: Rankings, confidence_level: float, rows: int) -> Ends | None:
-        return self._interval(counts, confidence_level, rows, False)
+        return self.intervals(counts, confidence_level, rows)[0]
 
     def safe_interval(self, counts: Rankings, confidence_level: float, rows: int) -> Ends | None:
-        return self._interval(counts, confidence_level, rows, True)
+        return self.intervals(counts, confidence_level, rows)[1]
 
-    def _interval(self, counts: Rankings, confidence_level: float, rows: int, safe: bool) -> Ends | None:
+    def intervals(self, counts: Rankings, confidence_level: float, rows: int) -> tuple[Ends | None, Ends | None]:
         if not self.closed_form:
-            return None
+            return None, None
         if self._single:
-            independent = counts[0].num_positives + counts[0].num_negatives <= rows
-            return self.interval_of_one(counts[0], confidence_level, safe) if independent else None
+            if counts[0].num_positives + counts[0].num_negatives > rows:
+                return None, None
+            plain, safe = (self.interval_of_one(counts[0], confidence_level, safe) for safe in (False, True))
+            return plain, safe
         samples = [each.samples() for each in counts if each.samples is not None]
         if len(samples) < len(counts) or len(samples[0][0]) > rows:
-            return None
+            return None, None
         assert self.average is not None  # of a metric with a closed form
-        return averaged_interval(samples, self.ranked_value, confidence_level, average=self.average, safe=safe)
+        return averaged_intervals(samples, self.ranked_value, confidence_level, average=self.average) or (None, None)
 
     def without_interval(self, counts: Rankings) -> str:
         if self._single:

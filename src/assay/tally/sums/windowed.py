@@ -1,7 +1,7 @@
 """Exact sums of floats for many cells, which have only the words that their numbers need.
 
-`exact` keeps a sum in 70 words, whatever the numbers are. Of the losses of a model a few words are in use, the same for
-all cells: with 100,000 cells that is 4 MB instead of 56.
+`exact` keeps a sum in 70 words, enough for all floats. Losses of a model use a few of them, the same for all cells:
+with 100,000 cells that is 4 MB instead of 56.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _word(size: float, bits: int) -> int:
 class WindowedSums:
     """Exact sums of finite float64, one a cell, on the CPU.
 
-    Which words there are follows from the numbers that were added, in whatever order.
+    Which words there are follows from the numbers that were added, in any order.
 
     Attributes:
         words: int64 of shape `(cells, words)`: word `k` weighs `2 ** (32 * (k + first) + exact.origin(1))`.
