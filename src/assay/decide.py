@@ -116,10 +116,14 @@ class Threshold(Decision):
             do = "Give a probability; with logits=True, too"
             raise ConfigError(describe("threshold", self.threshold, "a probability in [0, 1]", do))
 
+    @property
+    def level(self) -> float:
+        """What scores are compared with."""
+        return _logit(self.threshold) if self.logits else self.threshold
+
     def __call__(self, rows: Rows) -> Tensor:
         scores = rows.scores
-        level = _logit(self.threshold) if self.logits else self.threshold
-        above = torch.gt(scores, level, out=torch.empty_like(scores))
+        above = torch.gt(scores, self.level, out=torch.empty_like(scores))
         possible = scores if self.logits else scores.clamp(0, 1)  # NaN is neither, and stays NaN
         impossible = torch.ne(scores, possible, out=torch.empty_like(scores))
         return above.add_(impossible, alpha=2).clamp_(max=2).to(torch.int64)

@@ -13,6 +13,9 @@ from assay import decide
 from assay.metrics import Accuracy
 from assay.native import labels as native
 from assay.native.library import MISSING, library
+from assay.tally.base import Batch
+from assay.tally.labels.confusion import Confusion
+from assay.tally.labels.labels import Labels
 
 pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
 
@@ -71,3 +74,40 @@ def test_strided_scores() -> None:
     images = torch.randn(4, 10, 5, 6)
     target = torch.randint(10, (4, 5, 6))
     assert Accuracy(num_classes=10)(images, target).item() == (images.argmax(1) == target).double().mean().item()
+
+
+LABELS = [-(2**63), -2, -1, 0, 1, 2, 3, 4, 11, 2**32, 2**63 - 1]
+
+
+@pytest.mark.parametrize("ignore_index", [None, -1, 1, 7, 2**63 - 1])
+@pytest.mark.parametrize("classes", [2, 3, 30])  # 30: more cells than are counted side by side
+@pytest.mark.parametrize("rows", [1, 1024, 3000])
+def test_labels_are_counted_as_by_torch(rows: int, classes: int, ignore_index: int | None) -> None:
+    generator = torch.Generator().manual_seed(rows + classes)
+    preds, target = (torch.tensor(LABELS)[torch.randint(0, len(LABELS), (rows,), generator=generator)] for _ in "pt")
+    labels = Labels(classes, decide.Argmax(), ignore_index=ignore_index)
+    assert same_counts(labels, preds, target)
+
+
+SCORES = [0.0, -0.0, 0.5, 0.5 + 2.0**-24, 1.0, 1 + 2.0**-23, -(2.0**-149), 2.0**-149, math.inf, -math.inf, math.nan]
+
+
+@pytest.mark.parametrize("logits", [False, True])
+@pytest.mark.parametrize("threshold", [0.0, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("rows", [1, 1024, 3000])
+def test_scores_are_counted_as_by_torch(rows: int, threshold: float, logits: bool) -> None:
+    generator = torch.Generator().manual_seed(rows)
+    scores = torch.tensor([*SCORES, threshold])[torch.randint(0, len(SCORES) + 1, (2 * rows,), generator=generator)]
+    target = torch.tensor(LABELS)[torch.randint(0, len(LABELS), (rows,), generator=generator)]
+    labels = Labels(2, decide.Threshold(threshold, logits), ignore_index=3, multiclass=False)
+    assert same_counts(labels, scores[::2], target)
+
+
+def same_counts(labels: Labels, preds: torch.Tensor, target: torch.Tensor) -> bool:
+    """Whether compiled code and torch count the same rows into the same table."""
+    states = []
+    for compiled in (True, False):
+        states.append(Confusion(labels).zero(torch.device("cpu")))
+        Confusion(labels).add(states[-1], Batch(preds, target, None, compiled=compiled))
+    assert int(states[0]["counts"].sum()) == len(target)
+    return torch.equal(states[0]["counts"], states[1]["counts"])

@@ -14,7 +14,7 @@ from assay.meter.replicates import drawn_values
 from assay.metrics import AUROC, ROC, AveragePrecision, PrecisionRecallCurve
 from assay.metrics.classification import ranking
 from assay.native.library import MISSING, library
-from assay.native.rankings import area_sums, pairs_of_draws, rank_scores
+from assay.native.rankings import area_sums, count_inversions, pairs_of_draws, rank_scores
 from assay.stats.linear import AreaPlaces
 from assay.tally.scores import scores as tally_of_scores
 from assay.tally.scores.curves import of_samples
@@ -169,3 +169,20 @@ def test_replicates_have_the_bits_of_those_without_compiled_code(kind, average, 
     assert drawn_values(groups, 30)["value"] == ours
     whole = groups[0].fresh().merge(*groups)
     assert ours[0] == float(whole.compute()["value"])
+
+
+@pytest.mark.parametrize("most", [1, 3, 1000, 2**31 - 1])
+@pytest.mark.parametrize("count", [0, 1, 2, 15, 16, 17, 33, 100, 1000])
+def test_inversions_are_the_pairs_in_falling_order(count: int, most: int) -> None:
+    ranks = np.random.default_rng(count).integers(0, most, count)
+    for numbers in (ranks, np.sort(ranks), np.sort(ranks)[::-1]):
+        later = np.triu(numbers[:, None] > numbers[None, :])
+        before = numbers.copy()
+        assert count_inversions(numbers) == later.sum()
+        assert np.array_equal(numbers, before)
+
+
+def test_inversions_of_runs_of_all_lengths() -> None:
+    for count in range(1, 200):
+        numbers = np.arange(count)[::-1]
+        assert count_inversions(numbers) == count * (count - 1) // 2

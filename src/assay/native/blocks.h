@@ -139,7 +139,6 @@ VECTORISED static int64_t mark_targets(float *restrict marks, const int64_t *tar
 {
     int64_t wrong = 0;
     for (int64_t i = 0; i < rows; i++) {
-        __builtin_prefetch(target + i + BLOCK);
         marks[i] = target[i] == 1 ? 1 : 0;
         wrong += (uint64_t)target[i] > 1;
     }
@@ -155,6 +154,7 @@ static void load_targets(struct block *into, const int64_t *target, int64_t stri
             own[i] = target[(order ? order[i] : i) * stride];
         target = own;
     }
+    have_ready(target + BLOCK, BLOCK * sizeof *target);
     *invalid += mark_targets(into->near, target, rows);
     for (int64_t i = rows; i % STEP; i++)
         into->near[i] = 0;

@@ -150,3 +150,98 @@ VECTORISED void assay_target_rank(int64_t *rank, const float *scores, const int6
         rank[i] = sum(before) + rest;
     }
 }
+
+#define SIDES 4 /* tables that are counted into by turns, so that no addition waits for the one before */
+#define FEW_CELLS 512
+#define ROWS 1024 /* of a block */
+
+/* Columns of the table of tally/labels/confusion.py: one more than the label, which is -1 below the classes, and as many as
+ * there are classes above them. */
+VECTORISED static void columns_of_labels(int32_t *restrict column, const int64_t *predicted, int64_t rows, int64_t classes)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t label = predicted[i];
+        label = label < -1 ? -1 : label;
+        column[i] = (int32_t)(label > classes ? classes : label) + 1;
+    }
+}
+
+/* The same of scores, whose labels are 0 and 1, and 2 where they are NaN or no probability. */
+VECTORISED static void columns_of_scores(int32_t *restrict column, const float *scores, int64_t rows, float threshold,
+                                         int32_t logits)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        int32_t possible = logits ? scores[i] == scores[i] : (scores[i] >= 0) & (scores[i] <= 1);
+        column[i] = possible ? 1 + (scores[i] > threshold) : 3;
+    }
+}
+
+/* Where the row of a target begins in the table: below the classes, one of them, above them, or ignored. */
+VECTORISED static void starts_of_targets(int32_t *restrict start, const int64_t *target, int64_t rows, int64_t classes,
+                                         int64_t ignores, int64_t ignored)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t label = target[i] < -1 ? -1 : target[i];
+        label = label > classes ? classes : label;
+        label = ignores & (target[i] == ignored) ? classes + 1 : label;
+        start[i] = (int32_t)(label + 1) * (int32_t)(classes + 2);
+    }
+}
+
+/* What is predicted: labels, or scores that a threshold decides. */
+struct predicted {
+    const int64_t *labels;
+    const float *scores;
+    float threshold;
+    int32_t logits;
+};
+
+static void count_rows(int64_t *table, const struct predicted *p, const int64_t *target, int64_t rows, int64_t classes,
+                       int64_t ignores, int64_t ignored)
+{
+    int64_t sides[SIDES][FEW_CELLS], cells = (classes + 3) * (classes + 2);
+    int few = cells <= FEW_CELLS && rows >= cells;
+    for (int side = 0; few && side < SIDES; side++)
+        memset(sides[side], 0, sizeof *table * (size_t)cells);
+    for (int64_t start = 0; start < rows; start += ROWS) {
+        int32_t column[ROWS], row[ROWS];
+        int64_t taken = rows - start < ROWS ? rows - start : ROWS;
+        have_ready(target + start + ROWS, ROWS * sizeof *target);
+        have_ready(p->labels ? (const void *)(p->labels + start + ROWS) : p->scores + start + ROWS,
+                   ROWS * (p->labels ? sizeof *p->labels : sizeof *p->scores));
+        if (p->labels)
+            columns_of_labels(column, p->labels + start, taken, classes);
+        else
+            columns_of_scores(column, p->scores + start, taken, p->threshold, p->logits);
+        starts_of_targets(row, target + start, taken, classes, ignores, ignored);
+        for (int64_t i = 0; i < taken; i++)
+            row[i] += column[i];
+        if (few && taken == ROWS)
+            for (int64_t i = 0; i < ROWS; i += SIDES)
+                for (int side = 0; side < SIDES; side++)
+                    sides[side][row[i + side]]++;
+        else
+            for (int64_t i = 0; i < taken; i++)
+                table[row[i]]++;
+    }
+    for (int side = 0; few && side < SIDES; side++)
+        for (int64_t k = 0; k < cells; k++)
+            table[k] += sides[side][k];
+}
+
+/* Count rows into the table of tally/labels/confusion.py by their true labels and their predicted ones. */
+void assay_count_labels(int64_t *table, const int64_t *predicted, const int64_t *target, int64_t rows, int64_t classes,
+                        int64_t ignores, int64_t ignored)
+{
+    count_rows(table, &(struct predicted){predicted, NULL, 0, 0}, target, rows, classes, ignores, ignored);
+}
+
+/* The same for binary scores, and the bits of the threshold. */
+void assay_count_scores_above(int64_t *table, const float *scores, int64_t threshold, int64_t logits, const int64_t *target,
+                              int64_t rows, int64_t ignores, int64_t ignored)
+{
+    struct predicted p = {NULL, scores, 0, (int32_t)logits};
+    uint32_t bits = (uint32_t)threshold;
+    memcpy(&p.threshold, &bits, sizeof bits);
+    count_rows(table, &p, target, rows, 2, ignores, ignored);
+}

@@ -175,3 +175,47 @@ VECTORISED void assay_pairs_of_draws(const struct ranked *r, uint64_t *keys, con
         }
     }
 }
+
+/* Merge two sorted runs, `middle` and `end` of them; returns how many pairs of both stand in falling order. */
+static int64_t merged(const int32_t *restrict runs, int64_t middle, int64_t end, int32_t *restrict into)
+{
+    int64_t i = 0, j = middle, falling = 0;
+    for (int64_t k = 0; i < middle && j < end; k++) { /* no branch, which would be guessed wrong every second time */
+        int32_t a = runs[i], b = runs[j], later = b < a;
+        falling += (middle - i) & -(int64_t)later;
+        into[k] = later ? b : a;
+        i += !later;
+        j += later;
+    }
+    int64_t done = i + j - middle;
+    memcpy(into + done, runs + (i < middle ? i : j), sizeof *into * (size_t)(end - done));
+    return falling;
+}
+
+/* How many pairs of numbers stand in falling order; the numbers are sorted. `room` is as large (Knight 1966). */
+void assay_count_inversions(int64_t count, int32_t *numbers, int32_t *room, int64_t *inversions)
+{
+    const int64_t short_run = 16;
+    int64_t falling = 0;
+    for (int64_t start = 0; start < count; start += short_run) {
+        int64_t end = count - start < short_run ? count : start + short_run;
+        for (int64_t i = start + 1; i < end; i++) {
+            int32_t number = numbers[i];
+            int64_t j = i;
+            for (; j > start && numbers[j - 1] > number; j--)
+                numbers[j] = numbers[j - 1];
+            numbers[j] = number;
+            falling += i - j;
+        }
+    }
+    for (int64_t width = short_run; width < count; width *= 2) {
+        for (int64_t start = 0; start < count; start += 2 * width) {
+            int64_t rest = count - start, end = rest < 2 * width ? rest : 2 * width;
+            falling += merged(numbers + start, width < end ? width : end, end, room + start);
+        }
+        int32_t *sorted = room;
+        room = numbers;
+        numbers = sorted;
+    }
+    *inversions = falling;
+}

@@ -1,6 +1,7 @@
 """The compiled form of `tally.curves.of_samples` for float32 scores without weights: the same counts.
 
-Also what groups of samples contribute to areas under ROC curves, and the areas of samples that are resampled by groups.
+Also what groups of samples contribute to areas under ROC curves, the areas of samples that are resampled by groups, and
+the inversions that Kendall's correlation counts.
 """
 
 from __future__ import annotations
@@ -83,6 +84,14 @@ def pairs_of_draws(scores: Tensor, classes: Tensor, groups: Tensor, positive: in
     times, pairs = np.ascontiguousarray(draws.T, np.float64), np.zeros((5, count))
     call("pairs_of_draws", ctypes.byref(ranked), _room(scores), times.ctypes.data, count, pairs.ctypes.data)
     return pairs[:3]
+
+
+def count_inversions(ranks: Array) -> int:
+    """How many pairs of ranks below 2 ** 31 stand in falling order, in `O(n log n)`."""
+    numbers, inversions = np.array(ranks, np.int32), ctypes.c_int64()
+    room = np.empty_like(numbers)
+    call("count_inversions", len(numbers), numbers.ctypes.data, room.ctypes.data, ctypes.byref(inversions))
+    return inversions.value
 
 
 def _room(scores: Tensor) -> Tensor:

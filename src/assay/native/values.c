@@ -49,14 +49,3 @@ void assay_add_integers(int64_t columns, int64_t words, int64_t origin, int64_t 
         carry(limbs, words);
     }
 }
-
-/* Count rows into the table of tally/labels/confusion.py by their true labels and their predicted ones, in -1 ... classes. */
-void assay_count_labels(int64_t *table, const int64_t *predicted, const int64_t *target, int64_t rows, int64_t classes,
-                        int64_t ignores, int64_t ignored)
-{
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t row = target[i] < 0 ? 0 : target[i] < classes ? target[i] + 1 : classes + 1;
-        row = ignores && target[i] == ignored ? classes + 2 : row;
-        table[row * (classes + 2) + predicted[i] + 1]++;
-    }
-}

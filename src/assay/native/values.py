@@ -45,17 +45,3 @@ def add_integers(limbs: Tensor, values: Tensor, origin: int) -> None:
         origin: the first bit of the limbs weighs `2 ** origin`.
     """
     call("add_integers", *limbs.shape, origin, limbs, values, len(values))
-
-
-def count_labels(table: Tensor, predicted: Tensor, target: Tensor, num_classes: int, ignore_index: int | None) -> None:
-    """Count rows into the table of `tally.confusion.Confusion`, which has one group of labels.
-
-    Args:
-        table: int64, contiguous.
-        predicted: int64 of shape `(rows,)`, in `-1 ... num_classes`.
-        target: int64 of shape `(rows,)`.
-        num_classes: how many classes there are.
-        ignore_index: the target whose rows are ignored.
-    """
-    ignored = (0, 0) if ignore_index is None else (1, ignore_index)
-    call("count_labels", table, predicted.contiguous(), target.contiguous(), len(target), num_classes, *ignored)

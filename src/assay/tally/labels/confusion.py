@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.decide import Threshold
 from assay.errors import ConfigError, describe
-from assay.native import values as native
-from assay.native.library import library
+from assay.native import labels as native
+from assay.native.library import library, takes
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole, bad_weights
 from assay.tally.conservation import (
     HostCount,
@@ -231,12 +232,19 @@ class Confusion(LabelTally):
     def add(self, state: State, batch: Batch) -> None:
         labels = self.labels
         if batch.compiled and library() is not None and labels.num_labels is None and not self.weighted:
-            predicted, target = labels.predicted(batch), true_labels(batch)
-            native.count_labels(state["counts"], predicted, target, labels.num_classes, labels.ignore_index)
+            self._count_compiled(state["counts"], batch)
             return
         if not self.weighted and labels.count_in_triton(state["counts"], batch):
             return
         self._add_at(state, batch, confusion_places(self.labels, batch))
+
+    def _count_compiled(self, counts: Tensor, batch: Batch) -> None:
+        labels, decision, target = self.labels, self.labels.decision, true_labels(batch)
+        if isinstance(decision, Threshold) and takes(batch.preds) and not batch.has((decision, False)):
+            scores = batch.preds.reshape(-1)
+            native.count_scores_above(counts, scores, decision.level, decision.logits, target, labels.ignore_index)
+        else:
+            native.count_labels(counts, labels.given(batch), target, labels.num_classes, labels.ignore_index)
 
     def _add_at(self, state: State, batch: Batch, place: Tensor, cells: RowCells | None = None) -> None:
         ones = batch.memoize("ones", lambda _: torch.ones_like(place))

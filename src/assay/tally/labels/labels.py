@@ -127,6 +127,10 @@ class Labels:
             return batch.memoize(("labels", last), lambda b: b.preds.reshape(-1).to(torch.int64).clamp(-1, last))
         return batch.memoize((self.decision, self.multiclass), lambda b: self.decision(self._scored(b)))
 
+    def given(self, batch: Batch) -> Tensor:
+        """Predicted labels for code that clamps them itself: given ones as they are."""
+        return self.predicted(batch) if batch.preds.dtype.is_floating_point else batch.preds.reshape(-1).to(torch.int64)
+
     def count_in_triton(self, counts: Tensor, batch: Batch) -> bool:
         """Count predicted by true labels into a table of `Confusion` or `ClassCounts`, in one launch.
 
