@@ -12,6 +12,8 @@ import torch
 from assay.errors import DtypeError, ShapeError
 from assay.tally.base import Batch, BatchLayout, TensorLayout, merge
 from assay.tally.rows.row_terms import RowNumbers
+from assay.tally.scores.labelled_scores import score_spec
+from assay.tally.scores.losses import SquaredProbabilities
 from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals, RowValues, SumShape
 
 CPU = torch.device("cpu")
@@ -140,3 +142,28 @@ def test_rows_of_another_layout_raise():
         check((2,), torch.complex64)
     with pytest.raises(ShapeError, match=r"weights: got shape \(N, 2\)"):
         check((2,), weights=(2,))
+
+
+@pytest.mark.parametrize("rows", [1, 31, 1024, 2500])
+@pytest.mark.parametrize("wrong", ["nothing", "score", "NaN", "target"])
+def test_brier_scores_are_summed_in_one_pass_with_the_bits_of_torch(rows: int, wrong: str) -> None:
+    generator = torch.Generator().manual_seed(rows)
+    scores = torch.rand(2 * rows, generator=generator)[::2]
+    target = torch.randint(0, 2, (rows,), generator=generator)
+    scores[: rows // 3] = torch.tensor([0.0, -0.0, 1.0, 2.0**-149, 2.0**-126, 0.5]).repeat(rows)[: rows // 3]
+    match wrong:
+        case "score":
+            scores[rows // 2] = 1 + 2.0**-23
+        case "NaN":
+            scores[-1] = math.nan
+        case "target":
+            target[rows // 2] = 2
+    tally = RowSums(SquaredProbabilities(score_spec(None)))
+    states = []
+    for compiled in (True, False):
+        states.append(tally.zero(torch.device("cpu")))
+        for _ in range(2):
+            tally.add(states[-1], Batch(scores, target, None, compiled=compiled))
+    canonical = [tally.canonicalize(each, 2 * rows) for each in states]
+    assert all(torch.equal(canonical[0][name], canonical[1][name]) for name in tally.fields)
+    assert int(states[0]["invalid"].sum()) == (0 if wrong == "nothing" else 2)

@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from assay.decide import first_largest
+from assay.native.sums import Kind, checked_column
 from assay.tally.base import Batch, BatchLayout
 from assay.tally.labels.labels import scores
 from assay.tally.scores.labelled_scores import ScoreRows, ScoreSpec, probabilities
-from assay.tally.sums.row_sums import RowTerm, RowValues, SumShape, sum_each_row
+from assay.tally.sums.row_sums import RowColumns, RowTerm, RowValues, SumShape, sum_each_row
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,17 @@ class SquaredProbabilities(Loss):
     @property
     def sums(self) -> tuple[SumShape, ...]:
         return (SumShape(power=2), SumShape(), SumShape())
+
+    def columns_of(self, batch: Batch) -> RowColumns | None:
+        if self.data.logits or batch.terms is not None or not self.data.is_simple(batch):
+            return None
+        if self.data.labels.ignore_index is not None:
+            return None
+        scores, target = batch.preds.contiguous(), batch.needed_target.contiguous()
+        batch.memoize(("columns", self), lambda _: (scores, target))  # as long as their addresses
+        invalid = torch.zeros(1, dtype=torch.int64, device="cpu")
+        columns = [*checked_column(scores, Kind.SCORES, invalid), *checked_column(target, Kind.TARGETS, invalid)]
+        return RowColumns(scores.numel(), columns, ((0, 0), (0, 1), (1,)), invalid)
 
     def values(self, scores: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
         multiclass = self.data.labels.multiclass

@@ -11,12 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from assay.native.library import takes
-from assay.native.sums import DTYPES, ProductSums
+from assay.native.sums import DTYPES, ProductSums, product_of, sum_products
 from assay.native.values import add_integers
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole, bad_weights
 from assay.tally.conservation import BrokenLaw, HostCount, Laws, at_most, equal, not_negative
@@ -66,6 +67,19 @@ class RowValues:
         )
 
 
+class RowColumns(NamedTuple):
+    """What compiled code sums of a batch, in one pass: for each sum of a term the columns that are multiplied.
+
+    `columns` are descriptions, as `native.sums` has them, of so many `rows`; `invalid`, int64 of shape `(1,)`, is then
+    how many rows they do not hold for.
+    """
+
+    rows: int
+    columns: list[int]
+    products: Sequence[Sequence[int]]
+    invalid: Tensor
+
+
 class RowTerm(ABC):
     """A frozen description of the numbers that a row gives, computed on the device."""
 
@@ -95,6 +109,10 @@ class RowTerm(ABC):
     @abstractmethod
     def check(self, layout: BatchLayout) -> None:
         """Raise an `InputError` when a batch of this layout has no such rows."""
+
+    def columns_of(self, batch: Batch) -> RowColumns | None:
+        """How compiled code sums the numbers of a batch that may be valid; None where it does not."""
+        return None
 
     @abstractmethod
     def __call__(self, batch: Batch) -> RowValues:
@@ -173,6 +191,8 @@ class RowSums(Tally):
         self._add(states, batch, cells)
 
     def _add(self, state: State, batch: Batch, cells: RowCells | None = None) -> None:
+        if cells is None and not self.weighted and self._add_columns(state, batch):
+            return
         rows = self._values(batch)
         count, counted = len(rows.values[0]), rows.counted
         if rows.invalid:
@@ -192,6 +212,24 @@ class RowSums(Tally):
         for k, factors in enumerate(self._factors(rows, weights)):
             special = state[f"special{k}"] if factors[0].dtype.is_floating_point else None
             add_products(state[f"sum{k}"], batch, factors, special, cells)
+
+    def _add_columns(self, state: State, batch: Batch) -> bool:
+        """Count a batch in one pass of compiled code; false where it is not valid, and then nothing was counted."""
+        given = self.term.columns_of(batch)
+        if given is None:
+            return False
+        sums = [state[f"sum{k}"] for k in range(len(self.term.sums))]
+        before = [each.clone() for each in sums]
+        products: list[int] = []
+        for shape, limbs, places in zip(self.term.sums, sums, given.products, strict=True):
+            products += [limbs.data_ptr(), *product_of(limbs.shape[-1], exact.origin(self._order(shape)), places)]
+        sum_products((given.rows, 1), given.columns, products)
+        if given.invalid.any():
+            for limbs, each in zip(sums, before, strict=True):
+                limbs.copy_(each)
+            return False
+        state["count"] += given.rows
+        return True
 
     def _values(self, batch: Batch) -> RowValues:
         """What the rows give, computed once for all that ask."""
