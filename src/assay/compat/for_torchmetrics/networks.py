@@ -174,7 +174,7 @@ class ScoreOfSplits(Metric):
         return FiniteRows((self.num_classes,), (), weighted)
 
     def compute(self, counts: PointArrays) -> tuple[Tensor, Tensor]:
-        rows = torch.from_numpy(counts.preds)
+        rows = torch.from_numpy(counts.in_order().preds)
         logs = rows[torch.randperm(len(rows), device="cpu")].log_softmax(1)
         scores = torch.stack([_inception_score(each) for each in logs.chunk(self.splits)])
         return scores.mean(), scores.std()

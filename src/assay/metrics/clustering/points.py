@@ -236,6 +236,7 @@ class SilhouetteScore(PointDistanceMetric):
     defined_for = "points of two clusters or more, and fewer clusters than points"
 
     def value(self, points: PointArrays) -> float:
+        points = points.in_order()  # in which distances are added up
         weights = np.ones(len(points.preds)) if points.weights is None else points.weights.astype(np.float64)
         _check_integers(type(self).__name__, bool((weights == np.rint(weights)).all() and weights.max() < 2.0**53))
         members = _members(points.target)

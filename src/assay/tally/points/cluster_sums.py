@@ -54,8 +54,9 @@ class ClusterTotals:
 
     def centroids(self) -> np.ndarray:
         """The mean of each cluster, each number of it rounded once."""
-        scale = exact.fraction(1, self.unit)
-        return np.array([[float(x * scale / w) for x in row] for row, w in zip(self.sums, self.weights, strict=True)])
+        up, down = 1 << max(self.unit, 0), 1 << max(-self.unit, 0)
+        parts = [(up * w.denominator, down * w.numerator) for w in self.weights]  # Python divides integers correctly
+        return np.array([[x * a / b for x in row] for row, (a, b) in zip(self.sums, parts, strict=True)])
 
     def spread(self) -> tuple[Fraction, Fraction]:
         """The sums of squared distances between the centroids and the mean, and between points and their centroids."""

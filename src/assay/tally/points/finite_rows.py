@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, State, bad_weights, compute_batches
 from assay.tally.layout_checks import check_weights
@@ -20,7 +21,7 @@ _SLICE_BYTES = 1 << 26
 
 @dataclass(frozen=True, eq=False)
 class PointArrays:
-    """Rows that have weight, in one order for all ways in which they may have come.
+    """Rows that have weight, in the order of their bits unless `in_order` gives another one.
 
     Attributes:
         preds: float64 of shape `(N, D)`.
@@ -31,6 +32,13 @@ class PointArrays:
     preds: np.ndarray
     target: np.ndarray
     weights: np.ndarray | None
+
+    def in_order(self) -> PointArrays:
+        """The same, sorted by their values: in one order for all dtypes in which they may have come."""
+        columns = [each for each in (self.preds, self.target, self.weights) if each is not None]
+        order = np.lexsort([key for each in reversed(columns) for key in np.atleast_2d(each.T)[::-1]])
+        weights = None if self.weights is None else self.weights[order]
+        return PointArrays(self.preds[order], self.target[order], weights)
 
 
 @dataclass(frozen=True)
@@ -49,22 +57,20 @@ class FiniteRows(RowStore):
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         store = state["rows"]
-        finite = finite_rows(store.column("preds"))
-        if self.target:
-            finite = finite & finite_rows(store.column("target"))
-        problems = [InvalidValues(NOT_FINITE, int((~finite).sum()))]
+        columns = [store.column(name) for name in ("preds", *["target"] * bool(self.target))]
+        problems = [InvalidValues(NOT_FINITE, _count_infinite(columns))]
         if self.weighted:
             problems.append(InvalidValues(BAD_WEIGHTS, int(bad_weights(store.column("weights")).sum())))
         return [problem for problem in problems if problem.count]
 
     def compute(self, state: State) -> PointArrays:  # type: ignore[override]  # the columns as arrays
-        """The rows, sorted by their values in float64, with numbers from 0 on as their clusters."""
-        points = self._sorted_rows(state)
+        """The rows, with numbers from 0 on as their clusters; sorted by their values where they have no clusters."""
+        points = self._rows(state)
         if self.target == ():
             return replace(points, target=np.unique(points.target, return_inverse=True)[1])
-        return points
+        return points.in_order()
 
-    def _sorted_rows(self, state: State) -> PointArrays:
+    def _rows(self, state: State) -> PointArrays:
         columns = dict(zip(self._tails, super().compute(state), strict=True))
         arrays = {
             name: (each if name == "target" and not self.target else each.double()).numpy()
@@ -73,9 +79,17 @@ class FiniteRows(RowStore):
         if self.weighted:
             has_weight = arrays["weights"] > 0
             arrays = {name: each[has_weight] for name, each in arrays.items()}
-        order = np.lexsort([key for each in reversed(arrays.values()) for key in np.atleast_2d(each.T)[::-1]])
-        arrays = {name: each[order] for name, each in arrays.items()}
         return PointArrays(arrays["preds"], arrays["target"], arrays.get("weights"))
+
+
+def _count_infinite(columns: Sequence[Tensor]) -> int:
+    """In how many rows, on the CPU, a number is not finite."""
+    if not any(each.dtype.is_floating_point and bool((each - each).any()) for each in columns):  # the usual case
+        return 0
+    finite = finite_rows(columns[0])
+    for each in columns[1:]:
+        finite = finite & finite_rows(each)
+    return int((~finite).sum())
 
 
 TARGET_RANGE = "target is neither 0 (generated) nor 1 (real)"
@@ -92,7 +106,7 @@ class FeatureGroups(FiniteRows):
 
     def compute(self, state: State) -> tuple[PointArrays, PointArrays]:  # type: ignore[override]  # one for each group
         """The generated and the real samples."""
-        points = self._sorted_rows(state)
+        points = self._rows(state).in_order()
         first, second = (
             PointArrays(
                 points.preds[rows], points.target[rows], None if points.weights is None else points.weights[rows]

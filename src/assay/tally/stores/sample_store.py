@@ -487,13 +487,32 @@ def _sorted_by(keys: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _with_ties_sorted(order: np.ndarray, packed: np.ndarray, keys: Sequence[np.ndarray]) -> np.ndarray:
-    """The order in which rows of equal `packed` are sorted by other keys as well."""
+    """The order in which rows of equal `packed` are sorted by other keys as well: by one after the other, the last first.
+
+    A key of 32 bits is sorted together with the place of its group, as one integer. Few keys are looked at: what is
+    tied in all keys so far becomes less.
+    """
     falling = packed[order]
     is_new = np.concatenate([[True], falling[1:] != falling[:-1]])
-    tied = np.flatnonzero(~is_new | ~np.append(is_new[1:], True))
-    rows = order[tied]
-    order[tied] = rows[np.lexsort([*(key[rows] for key in keys), np.cumsum(is_new)[tied]])]
+    for key in reversed(keys):
+        tied = np.flatnonzero(~is_new | ~np.append(is_new[1:], True))
+        if not len(tied):
+            break
+        rows, group = order[tied], np.cumsum(is_new)[tied]
+        order[tied] = rows[_sorted_in_groups(key[rows], group)]
+        of_rows = key[order[tied]]
+        is_new[tied[1:]] |= of_rows[1:] != of_rows[:-1]
     return order
+
+
+def _sorted_in_groups(key: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """The order of rows by the group of each, which rises, and then by a key."""
+    if key.itemsize > 4 or group[-1] >= 1 << 32:
+        return np.lexsort([key, group])
+    unsigned = key.view(f"u{key.itemsize}")
+    sign = 0 if key.dtype.kind == "u" else 1 << (8 * key.itemsize - 1)  # as in `_sorted_by`
+    packed = group.astype(np.uint64) << np.uint64(32) | (unsigned ^ unsigned.dtype.type(sign))
+    return np.argsort(packed)
 
 
 def _digests(columns: Sequence[Tensor]) -> np.ndarray:
