@@ -339,3 +339,9 @@ def test_reports_and_meters_are_read_from_a_web_server(server, tmp_path):
     assert Meter.from_file(f"{server}/loss.safetensors").compute()["loss"] == 1.5
     with pytest.raises(FileNotFoundError, match="no such file"):
         Report.load(f"{server}/nothing.json")
+
+
+def test_a_file_in_the_place_of_a_folder_says_so(tmp_path):
+    (tmp_path / "run").write_text("")
+    with pytest.raises(ConfigError, match=r"run: got a file, expected a folder. Name another folder"):
+        prepare_folder(tmp_path / "run")

@@ -37,6 +37,11 @@ OUTSIDE = re.compile(r"\]\(((?:\.\./)+[^)#]+)")
 PATH_AS_TEXT = re.compile(r"\[((?:docs/)?[\w/]+\.md)\]\(([\w./-]+\.md(?:#[^)]*)?)(?=\))")
 LANGUAGES = {".py": "python", ".toml": "toml", ".yml": "yaml"}
 
+_FOLLOW_THE_SYSTEM = (
+    'try{__md_get("__palette")||__md_set("__palette",{index:0,color:{media:"(prefers-color-scheme)"}})}catch(e){}'
+)
+"""Chooses the first palette before a page is drawn, so that a dark system sees no light page first."""
+
 
 def on_config(config: Any) -> Any:
     """Put the reference into the navigation, the version below each page, and give headings GitHub's anchors."""
@@ -104,14 +109,14 @@ def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> Any:
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
-    """The page as it is, if a browser loads all of it from the site itself.
+    """The page in the colours of the system, if a browser loads all of it from the site itself.
 
     Raises:
         PluginError: the page loads something from the network.
     """
     if loaded := re.findall(r'<(?:script|img|iframe|source|link)\b[^>]*?\b(?:src|href)="((?:https?:)?//[^"]+)', output):
         raise PluginError(f"{page.file.src_path} loads {loaded[0]} from the network: put a copy into docs")
-    return output
+    return output.replace("</head>", f"<script>{_FOLLOW_THE_SYSTEM}</script></head>", 1)
 
 
 def anchor(title: str, separator: str) -> str:

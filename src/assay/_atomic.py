@@ -82,7 +82,10 @@ def prepare_folder(folder: Location) -> None:
     if isinstance(folder, RemotePath):
         folder.prepare()
     else:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise ConfigError(describe(str(folder), "a file", "a folder", "Name another folder")) from error
 
 
 def files_in(folder: Location, pattern: str, *, recursive: bool = False) -> list[Location]:

@@ -271,9 +271,34 @@ def test_a_model_and_data_in_the_other_order_say_so():
         evaluate((X, Y), NET, ACC)
 
 
+def test_a_call_without_metrics_says_how_it_is_called():
+    with pytest.raises(
+        ConfigError, match=r'evaluate: got no metrics.*Write evaluate\(model, \(x, y\), "accuracy,f1"\)'
+    ):
+        evaluate(NET, (X, Y))
+
+
 def test_inputs_and_target_apart_say_that_they_belong_together():
-    with pytest.raises(ConfigError, match=r"evaluate: got 4 arguments by place.*as \(x, y\)"):
+    with pytest.raises(ConfigError, match=r"evaluate: got 4 arguments by place.*evaluate\(model, \(x, y\),"):
         evaluate(NET, X, Y, ACC)
+
+
+def test_a_slice_of_arrays_may_be_an_array_with_one_value_a_sample():
+    sexes, ages = np.where(Y == 1, "f", "m"), torch.arange(len(Y)) // 50
+    report = evaluate(NET, (X, Y), ACC, slices={"sex": sexes, "age": ages, "both": ("sex", "age")}, device="cpu")
+    of_columns = evaluate(
+        NET, {"x": X, "y": Y, "sex": sexes, "age": ages}, ACC, slices="sex,age", inputs="x", target="y", device="cpu"
+    )
+    assert report["acc"] == of_columns["acc"]
+    for name in ("sex = f", "sex = m", "age = 0", "age = 2"):
+        assert report.value("acc", slice=name) == of_columns.value("acc", slice=name)
+    assert report.value("acc", slice={"sex": "f", "age": 1}).count == 50
+
+
+def test_a_slice_that_is_none_is_named_by_its_shape():
+    with pytest.raises(ConfigError, match=r"slices: sex: got .*make the values a column of the data") as caught:
+        evaluate(NET, {"x": X, "y": Y}, ACC, slices={"sex": Y}, inputs="x", target="y", device="cpu")
+    assert len(str(caught.value)) < 250
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -121,8 +121,13 @@ def test_an_evaluation_that_fails_half_way_is_not_part_of_the_next_one():
 
 
 def test_bad_arguments():
-    with pytest.raises(ConfigError, match="metrics: got Accuracy, expected metrics by name, or a meter"):
-        compute_metrics(Accuracy())
+    with pytest.raises(ConfigError, match="metrics: got int, expected metrics by name, or a meter"):
+        compute_metrics(3)
+
+
+def test_one_metric_is_named_after_its_class():
+    found = compute_metrics(Accuracy(num_classes=3))
+    assert found(SimpleNamespace(predictions=torch.eye(3), label_ids=torch.tensor([0, 1, 1]))) == {"Accuracy": 2 / 3}
 
 
 def test_metrics_as_text_are_of_as_many_classes_as_scores():

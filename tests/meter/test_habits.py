@@ -82,3 +82,8 @@ def test_a_value_is_found_by_its_name():
 def test_what_is_no_metric_says_what_to_write(make, message):
     with pytest.raises(ConfigError, match=message):
         make()
+
+
+def test_a_meter_is_no_sequence():
+    with pytest.raises(TypeError, match="not iterable"):
+        list(counted())

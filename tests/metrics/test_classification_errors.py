@@ -134,6 +134,20 @@ def test_descriptions_that_cannot_be(make, message):
             "target: got torch.float32, expected an integer or bool",
         ),
         (
+            Accuracy(num_classes=3),
+            torch.zeros(4).long(),
+            torch.rand(4, 3),
+            DtypeError,
+            "Exchange preds and target, where preds are the labels",
+        ),
+        (
+            Accuracy(num_classes=3),
+            torch.rand(4),
+            torch.zeros(4).long(),
+            ShapeError,
+            "or pass labels as integers",
+        ),
+        (
             Accuracy(),
             torch.rand(4),
             None,
@@ -191,7 +205,7 @@ def test_scores_that_are_no_probabilities_are_counted_and_not_decided(shape):
     assert F1Score(**labels)(scores, target) == 1
     scores.view(-1)[0], scores.view(-1)[-1] = -0.25, 1.25
     with pytest.raises(
-        InvalidValuesError, match=r"got 2 of the predictions are .* outside \[0, 1\] \(scores of any size are"
+        InvalidValuesError, match=r"got 2 of the predictions are .* outside \[0, 1\] .*scores of any size are"
     ):
         F1Score(**labels)(scores, target)
     assert F1Score(logits=True, **labels)(scores, target) < 1

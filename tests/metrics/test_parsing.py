@@ -47,6 +47,8 @@ def test_metrics_by_name():
         (["f1:num_classes=3;r=mse"], "f1: got 'num_classes=3;r=mse', .* Write f1:num_classes=3,r=mse"),
         (["f1:num_classes=3,num_classes=4"], "f1: got num_classes twice, expected each argument once"),
         (["accuracy(num_classes=3)"], r"got 'accuracy\(num_classes=3\)', .* Write accuracy:num_classes=3"),
+        (["accuracy f1"], "got 'accuracy f1', .* Write accuracy,f1"),
+        (["acuracy"], "got 'acuracy', expected Accuracy or .* Write accuracy"),
         (["accuracy num_classes=3"], "got 'accuracy num_classes=3', .* Write accuracy:num_classes=3"),
         (["f1_macro"], "got 'f1_macro', .* Write f1:average=macro"),
         (["weighted-recall"], "got 'weighted-recall', .* Write recall:average=weighted"),

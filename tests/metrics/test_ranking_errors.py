@@ -28,7 +28,7 @@ from metrics.ranked_samples import AREAS, classes
     ("preds", "target", "message"),
     [
         ([0.1, math.nan], [0, 1], "1 of the scores are NaN"),
-        ([0.1, 1.5], [0, 1], r"1 of the scores are outside \[0, 1\] \(scores of any size are for logits=True\)"),
+        ([0.1, 1.5], [0, 1], r"1 of the scores are outside \[0, 1\] \(.*divide percentages by 100"),
         ([0.1, 0.2], [0, 7], r"1 of the targets are outside 0 ... 1 \(more classes need num_classes=\)"),
     ],
 )
@@ -114,7 +114,7 @@ def test_descriptions_that_cannot_be(make, message):
 
 
 def test_layouts_that_cannot_be():
-    with pytest.raises(DtypeError, match=r"preds: got torch.int64, expected scores as floats. Pass preds.float\(\)"):
+    with pytest.raises(DtypeError, match=r"preds: got torch.int64, expected scores as floats. Pass scores, such as"):
         AUROC()(torch.tensor([0, 1]), torch.tensor([0, 1]))
     with pytest.raises(ShapeError, match=r"expected shape \(N, 3\)"):
         AUROC(num_classes=3)(torch.rand(5, 4), torch.zeros(5, dtype=torch.long))

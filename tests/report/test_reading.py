@@ -32,6 +32,7 @@ def two():
 def test_a_value_is_found_by_its_name(one, two):
     assert float(one["accuracy"]) == 0.75
     assert one.value("accuracy", slice="time = night").value == 1.0
+    assert one.value("accuracy", slice={"time": "night"}) == one.of_slice({"time": "night"})["accuracy"]
     assert two.value("accuracy", section="valid").value == 0.5
     assert ("loss" in one, "f1" in one) == (True, False)
     assert repr(one["accuracy"]) == "<Value accuracy 0.7500 [0.1000, 0.9000]>"
@@ -42,6 +43,7 @@ def test_a_value_is_found_by_its_name(one, two):
     ("read", "message"),
     [
         (lambda one, two: one["acc"], "value 'acc': got 0 that fit, expected one of test/accuracy, test/loss"),
+        (lambda one, two: one["acuracy"], "value 'acuracy'.*Write 'accuracy'"),
         (lambda one, two: two["loss"], "got 2 that fit, expected one of valid/accuracy"),
         (lambda one, two: one.value("loss", slice="time = night"), "value 'loss' in 'time = night': got 0 that fit"),
         (
@@ -56,6 +58,20 @@ def test_a_value_is_found_by_its_name(one, two):
 def test_what_is_not_there_is_named(one, two, read, message):
     with pytest.raises(ConfigError, match=message):
         read(one, two)
+
+
+@pytest.mark.parametrize(
+    ("name", "do"),
+    [
+        ("accuracy", r"; write report\['accuracy'\]$"),
+        ("to_frame", "; did you mean to_dataframe"),
+        ("xyz", "attribute 'xyz'$"),
+        ("_repr_svg_", "attribute '_repr_svg_'$"),
+    ],
+)
+def test_a_name_that_a_report_does_not_have_says_what_to_write(one, name, do):
+    with pytest.raises(AttributeError, match=do):
+        getattr(one, name)
 
 
 def test_a_report_is_no_sequence(one):

@@ -149,5 +149,5 @@ def test_a_table_of_refused_rows_is_one_error(monkeypatch):
 
 
 def test_a_table_in_which_no_label_is_an_integer_is_an_error_that_says_so():
-    with pytest.raises(BadRowsError, match="60 with a label that is no integer in y"):
+    with pytest.raises(BadRowsError, match=r"60 with a label that is no integer in y.*Check which columns preds= "):
         score(pa.table({"p": P, "y": P}), m.Accuracy(num_classes=2), preds="p", target="y", on_bad="skip")

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from assay.errors import ShapeError, describe, plural
 from assay.tally.inputs import type_name
+from assay.tally.layout_checks import NO_TARGET
 from assay.tally.ragged import Ragged
 
 TENSORS = "tensors"
@@ -80,7 +81,7 @@ def raw_samples(preds: Any, target: Any) -> tuple[Sequence[Any], Sequence[Any]]:
     """
     samples = _sequence("preds", preds)
     if target is None:
-        raise ShapeError(describe("target", "nothing", "a list with one entry a sample", "Pass preds and target"))
+        raise ShapeError(describe("target", "nothing", "a list with one entry a sample", NO_TARGET))
     others = _sequence("target", target)
     if len(others) != len(samples):
         got, expected = plural(len(others), "sample"), f"as many as preds has, {len(samples)}"

@@ -15,6 +15,7 @@ from torch import Tensor
 from assay.devices.placement import to_host
 from assay.encode.base import Encoder
 from assay.errors import DtypeError, InputError, InvalidValuesError, ShapeError, describe
+from assay.tally.layout_checks import NO_TARGET
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +38,7 @@ class PairEncoder(Encoder):
 
     def check(self, preds: Sequence[Any], target: Sequence[Any] | None) -> None:
         if target is None:
-            raise ShapeError(describe("target", "nothing", f"a list of {self.takes}", "Pass preds and target"))
+            raise ShapeError(describe("target", "nothing", f"a list of {self.takes}", NO_TARGET))
         if self._fine_together(preds, target):
             return
         for k, (own, true) in enumerate(zip(preds, target, strict=True)):

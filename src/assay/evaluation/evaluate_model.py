@@ -92,7 +92,8 @@ def evaluate(
             default the part of the batch with that name.
         slices: what to measure parts of the samples by: names of parts of a batch that have a value for every sample,
             or selectors (a name, a position, a function) by name; a tuple of names for several of them crossed. As
-            text: "sex,sex*age". Where samples have lists of values, each value is a slice of all samples that have it.
+            text: "sex,sex*age". Of arrays `(x, y)` also an array by name, with one value a sample. Where samples have
+            lists of values, each value is a slice of all samples that have it.
         by: parts of a batch of many values, such as users, shops or queries, up to a million each: the report has a
             table with a row for each value, of the metrics that are means over samples, and how much they differ
             beyond chance.

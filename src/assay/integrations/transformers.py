@@ -91,7 +91,7 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compute_metrics(
-    metrics: str | Meter | Mapping[str, Metric | str],
+    metrics: str | Metric | Meter | Mapping[str, Metric | str],
     transform: Transform | None = None,
     *,
     num_classes: int | None = None,
@@ -103,8 +103,8 @@ def compute_metrics(
     the same. The Trainer gathers predictions from all processes itself, and leaves repeated samples out.
 
     Args:
-        metrics: metrics by name, as text ("accuracy,f1:average=macro"), or a meter, which is copied empty. Labels of
-            -100, with which the Trainer pads, are left out by metrics with `ignore_index=-100`.
+        metrics: metrics by name, as text ("accuracy,f1:average=macro"), one metric, or a meter, which is copied
+            empty. Labels of -100, with which the Trainer pads, are left out by metrics with `ignore_index=-100`.
         transform: how predictions and labels become `(preds, target)`, `(preds, target, weights)`, or the arguments of
             `Meter.update` by name (lists of strings for metrics of text); the first part of each by default.
         num_classes: the number of classes of metrics that are written as text; by default that of the scores, where
@@ -120,6 +120,8 @@ def compute_metrics(
         >>> compute(SimpleNamespace(predictions=np.eye(3), label_ids=np.array([0, 1, 1])))
         {'accuracy': 0.6666666666666666, 'f1': 0.5555555555555556}
     """
+    if isinstance(metrics, Metric):
+        metrics = {type(metrics).__name__: metrics}
     opened: Any = as_metrics(metrics, {} if num_classes is None else {"num_classes": num_classes})
     if isinstance(opened, Meter):
         return ComputeMetrics(opened.fresh(), transform)

@@ -321,6 +321,8 @@ class Meter:
         """
         return self.compute([name])[name]
 
+    __iter__ = None  # a meter is no sequence, although it has __getitem__
+
     def invalid_values(self) -> tuple[tuple[str, InvalidValues], ...]:
         """What was counted that metrics refuse, each with the name of a metric whose value `compute` so cannot give."""
         return fatal_problems(self.plan, self.counts.to_read()[0])

@@ -47,14 +47,17 @@ def named_metrics(
     return everything
 
 
+_OF_METRICS = ("num_classes", "num_labels", "threshold", "top_k", "ignore_index")
+
+
 def _not_of_meter(name: str, value: object) -> ConfigError:
     """The error for an argument of a meter that is neither a metric nor an option."""
     options = sorted(RESERVED - {"self"})
     if isinstance(value, list | tuple | Mapping):
         how = "**" if isinstance(value, Mapping) else "*"
         return ConfigError(describe("Meter", type_name(value), "metrics", f"Write Meter({how}metrics)"))
-    if isinstance(value, int | float | str | None) and not isinstance(value, type):
-        close = difflib.get_close_matches(name, options, 1)
+    close = difflib.get_close_matches(name, options, 1)
+    if isinstance(value, int | float) and (close or name in _OF_METRICS):
         expected = f"a metric, or one of the options {', '.join(options)}"
         do = f"Write {close[0]}=" if close else f"Give {name} to the metric: Accuracy({name}={value!r})"
         return ConfigError(describe("Meter", f"{name}={value!r}", expected, do))

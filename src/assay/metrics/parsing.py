@@ -119,6 +119,7 @@ def open_metrics(
         label, _, kind = head.rpartition("=")
         if not _is_metric(kind) and re.search(r"[(\s;]", head):
             fixed = re.sub(r"[(;\s]+", ":", head.replace(")", ""), count=1)
+            fixed = ",".join(head.split()) if all(map(_is_metric, head.split())) else fixed
             raise ConfigError(describe("metrics", repr(head), "metric:argument=value", f"Write {fixed}"))
         metric = _metric(kind, arguments, {**(defaults or {}), **(shared or {})})
         _add(metrics, label or kind, metric)
@@ -271,7 +272,7 @@ def _class_name(kind: str) -> tuple[str, dict[str, Any]]:
     expected = (
         " or ".join(known.get(each, each) for each in near) or "the name of a metric, such as accuracy, f1 or auroc"
     )
-    do = "Check the spelling" if near else "Write metric:argument=value; docs/metrics.md lists all metrics"
+    do = f"Write {near[0]}" if near else "Write metric:argument=value; the command assay metrics lists all metrics"
     raise ConfigError(describe("metrics", repr(kind), expected, do))
 
 

@@ -6,8 +6,10 @@ Nothing here needs torch. `Report.to_document` gives what `assay.render` draws: 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from assay._atomic import Location
@@ -22,6 +24,7 @@ from assay.report.origin import ReportOrigin
 from assay.report.per_sample.samples import Samples
 from assay.report.report_view import report_document
 from assay.report.section import Section, check_unique
+from assay.report.slices import written
 from assay.report.value import Value
 
 if TYPE_CHECKING:
@@ -163,17 +166,28 @@ class Report(Record, Viewable, schema=SCHEMA, older=OLDER):
 
     __iter__ = None  # a report is no sequence, although it has __getitem__
 
-    def value(self, metric: str, section: str | None = None, slice: str = "") -> Value:
+    if not TYPE_CHECKING:  # for type checkers, a report has what its class says
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise for what a report does not have; what to write instead is named."""
+            said = f"; write report[{name!r}]" if "sections" in vars(self) and name in self else ""
+            close = [] if name.startswith("_") else get_close_matches(name, dir(type(self)), 1, 0.5)
+            said = said or (f"; did you mean {close[0]}?" if close else "")
+            raise AttributeError(f"'Report' object has no attribute {name!r}{said}")
+
+    def value(self, metric: str, section: str | None = None, slice: str | Mapping[str, object] = "") -> Value:
         """The value of one metric.
 
         Args:
             metric: its name.
             section: where it stands; may be left out where only one section has it.
-            slice: on which slice, as the report shows it: ``"sex = f"``, ``"sex=f, age=old"``; all samples by default.
+            slice: on which slice, as the report shows it: ``"sex = f"``, ``"sex=f, age=old"``, or as the value of each
+                column: ``{"sex": "f"}``; all samples by default.
 
         Raises:
             ConfigError: none fits, or several do.
         """
+        slice = written(slice)
         on = [
             (each.name, value)
             for each in self.sections
@@ -185,7 +199,8 @@ class Report(Record, Viewable, schema=SCHEMA, older=OLDER):
         if slice and not on:
             self.of_slice(slice)
         there = ", ".join(f"{name}/{value.name}" for name, value in on) or "none"
-        do = "Name metric and section" if len(fit) > 1 else "Correct the name"
+        close = get_close_matches(metric, [value.name for _, value in on], 1)
+        do = "Name metric and section" if len(fit) > 1 else f"Write {close[0]!r}" if close else "Correct the name"
         where = f"value {metric!r}" + (f" in {slice!r}" if slice else "")
         raise ConfigError(describe(where, f"{len(fit)} that fit", f"one of {there}", do))
 
@@ -213,7 +228,7 @@ class Report(Record, Viewable, schema=SCHEMA, older=OLDER):
 
         show(self.to_document(verbose=verbose))
 
-    def of_slice(self, name: str) -> Report:
+    def of_slice(self, name: str | Mapping[str, object]) -> Report:
         """What was measured on one slice, as a report: two slices of one model can be compared like two models.
 
         Slices of different samples are compared with unpaired tests. Where slices share samples these tests are too
@@ -230,6 +245,7 @@ class Report(Record, Viewable, schema=SCHEMA, older=OLDER):
             >>> round(compare(report.of_slice("day"), report.of_slice("night")).delta("accuracy").difference, 3)
             -0.1
         """
+        name = written(name)
         sections = [part for section in self.sections if (part := section.of_slice(name)) is not None]
         if not sections:
             names = dict.fromkeys(each.name for section in self.sections for each in section.slices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,6 +15,16 @@ from assay.report.per_sample.packed_array import PackedArray
 from assay.report.per_sample.resampling import Resampling
 from assay.report.per_sample.samples import Samples
 from assay.report.value import Value
+
+
+def written(name: str | Mapping[str, object]) -> str:
+    """The name of a slice, also where it is given as the value of each column.
+
+    Example:
+        >>> written({"sex": "f", "age": 40})
+        'sex = f, age = 40'
+    """
+    return name if isinstance(name, str) else ", ".join(f"{column} = {value}" for column, value in name.items())
 
 
 def spaced(name: str) -> str:

@@ -93,6 +93,8 @@ class BadRows:
         """
         got = "; ".join(f"{self.counts[each]:,} with {each} ({self.where(each)})" for each in sorted(self.counts))
         do = 'Correct them, or leave them out with on_bad="skip" (--on-bad skip)'
+        if max(self.counts.values()) == rows:
+            do = "Check which columns preds= (--preds) and target= (--target) name, as no row is right"
         return BadRowsError(describe("table", f"bad rows among {rows:,}: {got}", "none", do), report)
 
 

@@ -118,7 +118,8 @@ def not_a_tensor(name: str, value: Any, kind: str) -> InputError:
         if missing := sum(each is None for each in objects):
             return _missing(name, kind, missing)
         kinds = sorted({type(each).__name__ for each in objects})
-        do = f"Pass numpy.asarray({name}, dtype=float), where every object is a number"
+        dtype = "int" if {*kinds} <= {"bool", "int"} else "float"
+        do = f"Pass numpy.asarray({name}, dtype={dtype}), where every object is a number"
         return DtypeError(describe(name, f"{kind} of objects ({', '.join(kinds)})", "numbers of at most 64 bits", do))
     return ShapeError(describe(name, kind, "a tensor", f"Pass {name} as a tensor, an array or a list of numbers"))
 

@@ -7,6 +7,15 @@ import math
 from assay.errors import DtypeError, ShapeError, describe
 from assay.tally.base import TensorLayout, shown
 
+NO_TARGET = "Pass preds and target; of a table or batches, name it with target= (--target)"
+"""What to do where there is no target."""
+AS_INTEGERS = "Pass target.long(), of an array target.astype(int)"
+"""What to do where labels are floats."""
+AS_SCORES = "Pass scores, such as probabilities, and no labels; integers that are scores as floats"
+"""What to do where scores are integers."""
+OUTSIDE = "outside [0, 1] (divide percentages by 100; scores of any size are for logits=True)"
+"""How scores are invalid that are no probabilities."""
+
 
 def check_real(name: str, column: TensorLayout) -> None:
     """Raise for complex numbers."""

@@ -217,6 +217,7 @@ def _of_stream(source: Any, name: str = _TABLE) -> TableSource:
     is_reader = isinstance(source, pa.RecordBatchReader)
     if not is_reader and not hasattr(source, "__arrow_c_stream__"):
         do = "Pass a path, arrays by name, or a table of pyarrow, pandas 2.2 or Polars"
+        do = "Pass frame.collect()" if hasattr(source, "collect") else do
         raise ConfigError(describe("table", type(source).__name__, "a path, columns, or an Arrow stream", do))
     if is_reader or not hasattr(source, "__len__"):
         reader = source if is_reader else pa.RecordBatchReader.from_stream(source)

@@ -43,7 +43,7 @@ def open_in_memory(data: Any, options: EvaluateOptions, needs: ModelNeeds) -> tu
     if isinstance(data, tuple) and data and _is_column(data[0]) and all(map(_is_column_or_list, data)):
         if is_frame(data[0]):
             return _of_frame(data[0], options, needs, data[1:])
-        return _of_tuple(data, options, needs)
+        return _of_tuple(*_with_slice_arrays(data, options), needs)
     if isinstance(data, Mapping) and data and all(map(_is_column, data.values())):
         target = options.target if isinstance(options.target, str) else _usual_target(data)
         parts = {str(name): _part(each, str(name), needs, name == target) for name, each in data.items()}
@@ -105,8 +105,24 @@ def _gives_lists(data: Any) -> bool:
     return hasattr(data, "with_format") and getattr(data, "_formatting", False) is None
 
 
+def _target_of_tuple(data: tuple[Any, ...], options: EvaluateOptions) -> Any:
+    """The target, by default the last of several parts."""
+    return len(data) - 1 if options.target is None and len(data) > 1 else options.target
+
+
+def _with_slice_arrays(data: tuple[Any, ...], options: EvaluateOptions) -> tuple[tuple[Any, ...], EvaluateOptions]:
+    """Slices that are arrays with one value a sample, as further parts of the data."""
+    slices = options.slices if isinstance(options.slices, Mapping) else {}
+    arrays = {name: each for name, each in slices.items() if _is_column_or_list(each)}
+    if not arrays:
+        return data, options
+    places = {name: len(data) + place for place, name in enumerate(arrays)}
+    target = _target_of_tuple(data, options)
+    return (*data, *arrays.values()), replace(options, target=target, slices={**slices, **places})
+
+
 def _of_tuple(data: tuple[Any, ...], options: EvaluateOptions, needs: ModelNeeds) -> tuple[Any, EvaluateOptions]:
-    target = len(data) - 1 if options.target is None and len(data) > 1 else options.target
+    target = _target_of_tuple(data, options)
     place = target % len(data) if isinstance(target, int) else None
     parts = {str(k): _part(each, f"data[{k}]", needs, k == place) for k, each in enumerate(data)}
     return _loader(Columns(parts, is_tuple=True), options), options

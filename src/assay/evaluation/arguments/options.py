@@ -176,6 +176,13 @@ class Evaluate(Protocol[P]):
         """Evaluate."""
 
 
+_CALLS = {
+    "model": 'evaluate(model, (x, y), "accuracy,f1")',
+    "source": 'score({"p": preds, "y": target}, "accuracy,f1", preds="p", target="y")',
+}
+"""How functions are called, by their first argument."""
+
+
 def takes_options(options: Callable[P, ReportOptions]) -> Callable[[Callable[..., Report]], Evaluate[P]]:
     """Give a function that takes `**options` the fields of a dataclass as its keyword arguments, with their types."""
 
@@ -185,6 +192,7 @@ def takes_options(options: Callable[P, ReportOptions]) -> Callable[[Callable[...
         arguments += inspect.signature(options).parameters.values()
         names = [each.name for each in arguments]
         by_place = [each.name for each in arguments if each.kind == each.POSITIONAL_OR_KEYWORD]
+        required = [each.name for each in arguments if each.name in by_place and each.default is each.empty]
 
         @functools.wraps(function)
         def checked(*arguments: Any, **options: Any) -> Report:
@@ -192,10 +200,12 @@ def takes_options(options: Callable[P, ReportOptions]) -> Callable[[Callable[...
                 near = difflib.get_close_matches(name, names, 1)
                 do = f"Write {near[0]}=" if near else f"See help({function.__name__})"
                 raise ConfigError(describe(function.__name__, f"an argument {name!r}", "one that it has", do))
+            expected = f"{' and '.join(by_place)} by place, all others by name"
+            do = f"Write {_CALLS.get(by_place[0], f'as help({function.__name__}) says')}"
             if len(arguments) > len(by_place):
-                expected = f"{' and '.join(by_place)} by place, all others by name"
-                do = f"Give inputs and target together, as (x, y) or as columns; see help({function.__name__})"
                 raise ConfigError(describe(function.__name__, f"{len(arguments)} arguments by place", expected, do))
+            if missing := [name for name in required[len(arguments) :] if name not in options]:
+                raise ConfigError(describe(function.__name__, f"no {' and no '.join(missing)}", expected, do))
             return function(*arguments, **options)
 
         checked.__signature__ = signature.replace(parameters=arguments)  # type: ignore[attr-defined]

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.evaluation.data.batch import Selector
+from assay.evaluation.nested_batch import structure
 from assay.evaluation.observe.bootstrap_groups import SLICE_GROUPS, BootstrapGroups, Resampled
 from assay.evaluation.observe.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, prefixed
 from assay.evaluation.observe.partition import Label, Partition
@@ -103,9 +104,9 @@ def parse_slices(slices: Slices) -> SliceSpec:
     for name, selector in selectors.items():
         if not (isinstance(selector, str | int) or callable(selector)):
             expected = "a name, a position, a function, or a tuple of names to cross"
-            raise ConfigError(
-                describe(f"slices: {name}", repr(selector), expected, "Pass the name of a part of the batch")
-            )
+            do = "Pass the name of a part of the batch, or make the values a column of the data"
+            got = text if len(text := repr(selector)) <= 60 else structure(selector)
+            raise ConfigError(describe(f"slices: {name}", got, expected, do))
     return SliceSpec(selectors, {str(name): crossed.get(str(name), (str(name),)) for name in slices})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from assay.report.comparing.plot_pairs import PairedPlot
 from assay.report.data_frames import data_frame
 from assay.report.origin import ReportOrigin
 from assay.report.report import Report, now
-from assay.report.slices import spaced
+from assay.report.slices import spaced, written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -286,7 +286,9 @@ class Comparison(Record, Viewable, schema="assay.comparison/6"):
 
     __iter__ = None  # a comparison is no sequence, although it has __getitem__
 
-    def delta(self, metric: str, section: str | None = None, run: str | None = None, slice: str = "") -> Delta:
+    def delta(
+        self, metric: str, section: str | None = None, run: str | None = None, slice: str | Mapping[str, object] = ""
+    ) -> Delta:
         """The difference of one metric.
 
         Args:
@@ -298,6 +300,7 @@ class Comparison(Record, Viewable, schema="assay.comparison/6"):
         Raises:
             ConfigError: none fits, or several do.
         """
+        slice = written(slice)
         on = [delta for delta in self.deltas if spaced(delta.slice) == spaced(slice)]
         fit = [d for d in on if d.metric == metric and section in (None, d.section) and run in (None, d.run)]
         if len(fit) == 1:

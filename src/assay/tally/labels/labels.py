@@ -11,9 +11,11 @@ from assay.decide import Decision, Rows, Threshold, TopK
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
 from assay.native.labels import has_columns
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
-from assay.tally.layout_checks import check_weights
+from assay.tally.layout_checks import AS_INTEGERS, NO_TARGET, OUTSIDE, check_weights
 from assay.triton_kernels import labels as triton_labels
 from assay.triton_kernels.launch import takes as triton_takes
+
+_ALTERNATIVES = "Leave num_classes out for two classes, give one score for each class, or pass labels as integers"
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Labels:
         """What invalid targets and predictions are."""
         exception = "" if self.ignore_index is None else f" and are not ignore_index={self.ignore_index}"
         of_probabilities = isinstance(self.decision, Threshold) and not self.decision.logits
-        scores = ", or scores outside [0, 1] (scores of any size are for logits=True)" if of_probabilities else ""
+        scores = f", or scores {OUTSIDE}" if of_probabilities else ""
         return f"targets are outside {self.range}{exception}", f"predictions are NaN or outside {self.range}{scores}"
 
     @property
@@ -69,11 +71,13 @@ class Labels:
         """Raise an error if batches of this layout have no such labels."""
         preds, target = layout.preds, layout.target
         if target is None:
-            raise ShapeError(describe("target", "nothing", "one label per row", "Pass preds and target"))
+            raise ShapeError(describe("target", "nothing", "one label per row", NO_TARGET))
         if target.dtype.is_floating_point or target.dtype.is_complex:
             one_hot = self._one_hot(target)
             got = f"{target.dtype}, of shape {shown(target.tail)}" if one_hot else target.dtype
-            do = "Pass target.argmax(1), if it is one-hot" if one_hot else "Pass target.long()"
+            do = "Pass target.argmax(1), if it is one-hot" if one_hot else AS_INTEGERS
+            if not preds.dtype.is_floating_point and len(target.tail) > len(preds.tail):
+                do = "Exchange preds and target, where preds are the labels"
             raise DtypeError(describe("target", got, "an integer or bool dtype", do))
         if preds.dtype.is_complex:
             raise DtypeError(describe("preds", preds.dtype, "scores or labels", "Pass real numbers"))
@@ -117,7 +121,7 @@ class Labels:
             if first > 1 and tuple(others) == layout.target.tail:
                 return {"num_classes": first}, f"Pass num_classes={first}, as preds has {first} scores for each target"
             if self.multiclass and layout.preds.tail == layout.target.tail:
-                return {"num_classes": None}, "Leave num_classes out for two classes, or give one score for each class"
+                return {"num_classes": None}, _ALTERNATIVES
         return {}, "Give scores as floats with the class dimension second, or labels as integers"
 
     def predicted(self, batch: Batch) -> Tensor:

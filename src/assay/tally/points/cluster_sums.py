@@ -16,7 +16,7 @@ from assay.native.library import takes
 from assay.native.sums import DTYPES
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights, shown
 from assay.tally.conservation import BrokenLaw, HostCount, Laws, between, no_sum_without_counts, not_negative
-from assay.tally.layout_checks import check_real, check_weights
+from assay.tally.layout_checks import AS_INTEGERS, check_real, check_weights
 from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact
 from assay.tally.sums.fingerprints import (
@@ -225,7 +225,7 @@ def check_points(layout: BatchLayout, num_features: int) -> None:
         do = "Pass the cluster of each point, or whether features are real (1) or generated (0)"
         raise ShapeError(describe("target", got, "shape (N,)", do))
     if target.dtype.is_floating_point or target.dtype.is_complex:
-        raise DtypeError(describe("target", target.dtype, "an integer dtype: the clusters", "Pass target.long()"))
+        raise DtypeError(describe("target", target.dtype, "an integer dtype: the clusters", AS_INTEGERS))
     check_weights(layout.weights)
 
 

@@ -25,7 +25,7 @@ from assay.tally.base import (
     shown,
 )
 from assay.tally.conservation import HostCount, Laws, at_most, equal, not_negative
-from assay.tally.layout_checks import check_as_preds, check_weights
+from assay.tally.layout_checks import AS_SCORES, check_as_preds, check_weights
 from assay.tally.queries.query_terms import EmptyTargetAction, QueryTerm
 from assay.tally.queries.ranked_queries import RankedQueries, ranked
 from assay.tally.stores.sample_store import ANY, SampleStore, canonical
@@ -98,7 +98,7 @@ def _check_scores(layout: BatchLayout) -> None:
     """Raise when `preds` are no scores, or `target` no relevances of them."""
     preds, target = layout.preds, layout.target
     if not preds.dtype.is_floating_point:
-        raise DtypeError(describe("preds", preds.dtype, "scores as floats", "Pass preds.float()"))
+        raise DtypeError(describe("preds", preds.dtype, "scores as floats", AS_SCORES))
     check_as_preds("target", target, preds)
 
 

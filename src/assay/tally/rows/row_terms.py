@@ -10,7 +10,7 @@ from torch import Tensor
 
 from assay.errors import DtypeError, ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
-from assay.tally.layout_checks import check_as_preds, check_real, check_weights, shown_or_nothing
+from assay.tally.layout_checks import AS_INTEGERS, check_as_preds, check_real, check_weights, shown_or_nothing
 from assay.tally.sums.float_terms import contiguous_float, difference
 from assay.tally.sums.row_sums import RowTerm, RowValues, SumShape, sum_each_row
 
@@ -163,7 +163,7 @@ class TokenLogLoss(RowTerm):
         if not preds.dtype.is_floating_point:
             raise DtypeError(describe("preds", preds.dtype, "floats: logits", "Pass the logits"))
         if target.dtype.is_floating_point or target.dtype.is_complex:
-            raise DtypeError(describe("target", target.dtype, "an integer dtype", "Pass target.long()"))
+            raise DtypeError(describe("target", target.dtype, "an integer dtype", AS_INTEGERS))
         check_weights(layout.weights, target.tail)
 
     def __call__(self, batch: Batch) -> RowValues:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, shown
-from assay.tally.layout_checks import check_real, check_weights, shown_or_nothing
+from assay.tally.layout_checks import OUTSIDE, check_real, check_weights, shown_or_nothing
 from assay.tally.rows.row_terms import Divergence, shares
 from assay.tally.sums.float_terms import contiguous_float, difference, power
 from assay.tally.sums.row_sums import RowTerm, RowValues, SumShape, sum_each_row
@@ -116,7 +116,7 @@ class PredictedEntropy(RowTerm):
 
     @property
     def invalid(self) -> tuple[str, ...]:
-        return ("rows have NaN, or scores outside [0, 1] (scores of any size are for logits=True)",)
+        return (f"rows have NaN, or scores {OUTSIDE}",)
 
     def check(self, layout: BatchLayout) -> None:
         columns = "C" if self.num_classes is None else self.num_classes

@@ -17,13 +17,14 @@ from assay.native.library import takes
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, bad_weights
 from assay.tally.conservation import HostCount, Laws, at_most, equal
 from assay.tally.labels.labels import Labels, scores
+from assay.tally.layout_checks import AS_SCORES, OUTSIDE
 from assay.tally.sums.row_sums import sum_each_row
 from assay.tally.term_log import ROUNDING
 
 KINDS = (
     "targets are outside {range}",
     "scores are NaN, or infinite so that they have no value",
-    "scores are outside [0, 1] (scores of any size are for logits=True)",
+    f"scores are {OUTSIDE}",
     BAD_WEIGHTS,
 )
 """What is counted that should not be there."""
@@ -58,7 +59,7 @@ class ScoreSpec:
     def check(self, layout: BatchLayout) -> None:
         """Raise an error if batches of this layout have no such rows."""
         if not layout.preds.dtype.is_floating_point:
-            raise DtypeError(describe("preds", layout.preds.dtype, "scores as floats", "Pass preds.float()"))
+            raise DtypeError(describe("preds", layout.preds.dtype, "scores as floats", AS_SCORES))
         self.labels.check(layout)
 
     def rows(self, batch: Batch) -> ScoreRows:
