@@ -62,7 +62,7 @@ def page_that_runs(page: Path) -> Any:
 def test_examples_run_and_print_what_the_page_shows(page: Path) -> None:
     """A block of text behind one of Python is what that prints, on the pages that show it."""
     names: dict[str, object] = {}
-    printing = page.parent != DOCS or page.name in ("own_metrics.md", "extending.md")
+    printing = page.parent != DOCS or page.name in ("quickstart.md", "own_metrics.md", "extending.md")
     shown = r"```python\n(.*?)```" + (r"(?:\n\n```text\n(.*?)```)?" if printing else "()")
     for block, output in re.findall(shown, page.read_text("utf-8"), re.DOTALL):
         printed = io.StringIO()

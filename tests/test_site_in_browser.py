@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +53,28 @@ def test_the_search_finds_a_metric_by_its_names_first(query: str, first: str, se
     search.run("document.querySelector('.md-search__input').dispatchEvent(new KeyboardEvent('keyup'))")
     found = search.wait(f"{TITLES}.some(each => each.includes({first!r})) && {TITLES}", seconds=240)
     assert found[0].startswith(first), found[:5]
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [("lightning", "assay inside other libraries"), ("gguf", "Quantized models in files"), ("slices", "Evaluating a")],
+)
+def test_the_search_prefers_pages_that_explain_in_the_language_of_the_query(query: str, first: str, search: Browser):
+    search.type(".md-search__input", query)
+    search.run("document.querySelector('.md-search__input').dispatchEvent(new KeyboardEvent('keyup'))")
+    found = search.wait(f"{TITLES}.some(each => each.startsWith({first!r})) && {TITLES}", seconds=240)
+    chinese = [title for title in found[:2] if re.search("[\u4e00-\u9fff]", title)]
+    assert chinese == [], found[:5]
+    assert any(title.startswith(first) for title in found[:2]), found[:5]
+
+
+def test_a_dark_system_sees_a_dark_page_at_once_and_after_a_visit_by_day(browser: Browser) -> None:
+    colour = "getComputedStyle(document.body).getPropertyValue('color-scheme')"
+    for dark in (False, True, False):
+        browser.open(SITE / "quickstart.html", live=False, dark=dark)
+        assert browser.wait(colour) == ("dark" if dark else "light")
+    page = (SITE / "index.html").read_text("utf-8")
+    assert page.index('media:"(prefers-color-scheme)"') < page.index("<body")
 
 
 def test_pages_in_chinese_say_so_and_lead_to_english_and_back(browser: Browser) -> None:

@@ -37,6 +37,8 @@ OUTSIDE = re.compile(r"\]\(((?:\.\./)+[^)#]+)")
 PATH_AS_TEXT = re.compile(r"\[((?:docs/)?[\w/]+\.md)\]\(([\w./-]+\.md(?:#[^)]*)?)(?=\))")
 LANGUAGES = {".py": "python", ".toml": "toml", ".yml": "yaml"}
 
+_BOOSTS = {"source/": 0.2, "upstream/": 0.4, "changelog": 0.4, "contributing": 0.4, "zh/": 0.6, "index.zh": 0.6}
+"""For what the path of a page begins with: its weight in the search."""
 _FOLLOW_THE_SYSTEM = (
     'try{__md_get("__palette")||__md_set("__palette",{index:0,color:{media:"(prefers-color-scheme)"}})}catch(e){}'
 )
@@ -75,6 +77,7 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
     """Lead links out of the documentation to the pages of these files; a link whose text is a file gets its title."""
     here = page.file.src_path
+    page.meta.setdefault("search", {"boost": search_boost(here)})
     markdown = metric_pages.linked(markdown, here)
     markdown = PATH_AS_TEXT.sub(lambda link: f"[{_title(files, here, link[2]) or link[1]}]({link[2]}", markdown)
 
@@ -117,6 +120,14 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
     if loaded := re.findall(r'<(?:script|img|iframe|source|link)\b[^>]*?\b(?:src|href)="((?:https?:)?//[^"]+)', output):
         raise PluginError(f"{page.file.src_path} loads {loaded[0]} from the network: put a copy into docs")
     return output.replace("</head>", f"<script>{_FOLLOW_THE_SYSTEM}</script></head>", 1)
+
+
+def search_boost(page: str) -> float:
+    """How much the search prefers a page: code and lists less than pages that explain, English to its translation.
+
+    A query in Chinese finds Chinese pages all the same, as no other page has its words.
+    """
+    return next((boost for start, boost in _BOOSTS.items() if page.startswith(start)), 1.0)
 
 
 def anchor(title: str, separator: str) -> str:

@@ -47,7 +47,7 @@ class ModelOptions:
     """The options of a command that opens a model."""
 
     model: str = argument(
-        "The model: package.module:factory, a .pt2 program, TorchScript, weights, a Hugging Face folder, or identity.",
+        "The model: package.module:factory, .pt2, TorchScript, weights, .gguf, a Hugging Face folder, or identity.",
         required="package.module:factory, a file or a folder",
         is_path=True,
     )
