@@ -123,3 +123,18 @@ def test_slices_are_named_with_or_without_spaces():
     assert repr(history([report, report])) == "<History of 2 runs: accuracy>"
     with pytest.raises(ConfigError, match=r"rules: got 'accuracy>=0.5', .*\{\"min\": "):
         gate(report, ["accuracy>=0.5"])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda one: compare(one), r"compare: got no 'b'.*Write compare\(first, second\)"),
+        (lambda one: compare(one, one, clusters="x"), "compare: got an argument 'clusters'.*Write cluster="),
+        (lambda one: gate(one, min={"accuracy": 0.9}), r'gate: got an argument .min.*Write gate\(report, \{"min"'),
+        (lambda one: history(one, one), r"history: got too many positional arguments.*Write history\(\["),
+        (lambda one: compare(one, one)["acuracy"], "got 0 that fit.*Write 'accuracy'"),
+    ],
+)
+def test_a_call_with_other_arguments_says_how_it_is_called(one, call, message):
+    with pytest.raises(ConfigError, match=message):
+        call(one)

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from assay.errors import ConfigError, describe
+from assay.report.calls import called_as
 from assay.report.comparing.changed_samples import changed_samples
 from assay.report.comparing.comparison import Changes, Comparison, Delta, Flips, PlotPair, Run, Unmatched
 from assay.report.comparing.flips import flips as flips_of
@@ -74,6 +75,7 @@ class _Part:
         return MeasuredValue.of(self.section, name, self.slice)
 
 
+@called_as("compare(first, second)")
 def compare(
     a: Source,
     b: Source,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from assay._records import OPTIONAL, CellValue, Record
@@ -307,6 +308,8 @@ class Comparison(Record, Viewable, schema="assay.comparison/6"):
             return fit[0]
         there = ", ".join(dict.fromkeys(f"{d.section}/{d.metric}" for d in on)) or "none"
         do = "Name metric, section and run" if on or not slice else "Name a slice that both have"
+        if not fit and (close := get_close_matches(metric, [delta.metric for delta in on], 1)):
+            do = f"Write {close[0]!r}"
         where = f"delta {metric!r}" + (f" in {slice!r}" if slice else "")
         raise ConfigError(describe(where, f"{len(fit)} that fit", f"one of {there}", do))
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from assay.errors import ConfigError, describe
+from assay.report.calls import called_as
 from assay.report.gating.gate_result import KINDS, Gate, GateRule
 from assay.report.gating.rule_checks import RuleChecker
 from assay.report.inference.clusters import Clusters, with_clusters
@@ -23,6 +24,7 @@ from assay.report.value import check_confidence_level
 Rules: TypeAlias = Mapping[str, Mapping[str, float]] | Iterable[GateRule]
 
 
+@called_as('gate(report, {"min": {"accuracy": 0.9}})')
 def gate(
     report: Source,
     rules: Rules,

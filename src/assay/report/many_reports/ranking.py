@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from assay.errors import ConfigError, describe
+from assay.report.calls import called_as
 from assay.report.comparing.compare import STOPPED_EARLY, assumptions, run_names
 from assay.report.comparing.comparison import Run
 from assay.report.inference.clusters import Clusters, with_clusters
@@ -25,6 +26,7 @@ from assay.stats.groups import groups_of, letters, places
 from assay.stats.hypothesis_tests import correct
 
 
+@called_as('rank(["runs/a", "runs/b"])')
 def rank(
     reports: Sequence[Source],
     *,

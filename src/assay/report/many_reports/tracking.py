@@ -14,6 +14,7 @@ from typing import Any
 from assay._atomic import Location, files_in, location
 from assay._remote import RemotePath
 from assay.errors import AssayError, ConfigError, describe
+from assay.report.calls import called_as
 from assay.report.comparing.compare import compare, short_names, with_verdict
 from assay.report.comparing.comparison import Delta, Run
 from assay.report.many_reports.history_result import History, HistoryMetric, HistoryValue
@@ -26,6 +27,7 @@ _HEAD = 200  # characters in which a file says what it is
 _Named = tuple[str, Report]
 
 
+@called_as('history(["runs/a", "runs/b"])')
 def history(
     sources: Any,
     *,
