@@ -150,6 +150,7 @@ device = torch.device({device!r})
 total = torch.ones(3, device=device)
 dist.all_reduce(total)
 dist.all_reduce(torch.ones(3))
+dist.all_reduce(torch.ones(3), group=dist.new_group(backend="gloo"))
 places = [torch.zeros(3, device=device)]
 dist.all_gather(places, total + 1)
 assert places[0].tolist() == [2.0, 2.0, 2.0]
@@ -160,8 +161,8 @@ print(total + torch.ones(3))
 @pytest.mark.parametrize(
     ("device", "backend", "expected"),
     [
-        ("cuda", "nccl", [("cpu-collective", 8), ("mixed-devices", 12)]),
-        ("mps", "gloo", [("operator-missing", 7), ("operator-missing", 10), ("mixed-devices", 12)]),
+        ("cuda", "nccl", [("cpu-collective", 8), ("mixed-devices", 13)]),
+        ("mps", "gloo", [("operator-missing", 7), ("operator-missing", 11), ("mixed-devices", 13)]),
     ],
 )
 @pytest.mark.exhaustive

@@ -41,7 +41,13 @@ def crashes(names: list[str], *arguments: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "engine"), [("mps", "native"), ("cuda", "native"), ("xpu", "python")])
+@pytest.mark.parametrize(
+    ("kind", "engine"),
+    [
+        ("mps", "native"), ("cuda", "native"), ("xpu", "native"), ("npu", "native"), ("hpu", "native"),
+        ("xpu", "python"), ("musa", "python"), ("mlu", "python"),
+    ],
+)  # fmt: skip
 def test_no_arguments_end_the_process(kind, engine):
     ended = crashes(drawn(), kind, engine)
     assert [name for name in ended if name not in crashes(ended, "cpu", "none")] == []

@@ -56,11 +56,11 @@ class GoingOn(TorchFunctionMode):
     def __enter__(self) -> GoingOn:
         for name in COLLECTIVES if torch.distributed.is_available() else ():
             self._patches.put(torch.distributed, name, self._guarded(getattr(torch.distributed, name)))
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
         self._patches.restore()
 
     def _guarded(self, collective: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,10 +78,10 @@ class GoingOn(TorchFunctionMode):
     def _run(self, func: Any, args: Any, kwargs: Any, caller: FrameType) -> Any:
         try:
             return func(*args, **kwargs)
-        except FAULTS as error:
+        except FAULTS as fault:
             if _may_be_handled(caller):
                 raise
-            error = _with_callers(error, caller)
+            error = _with_callers(fault, caller)
             kind = self._explain(error)
             for fix in self._fixes(kind):
                 with suppress(*FAULTS), self._recorder.quiet():

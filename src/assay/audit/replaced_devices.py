@@ -60,22 +60,16 @@ def replace_devices(pretended: PretendDevice, note: Callable[[str, str, tuple[Fr
     def scaler_there(self: Any, device: str = "cuda", *args: Any, **kwargs: Any) -> None:
         scaler(self, torch.device(swap(device, "torch.amp.GradScaler")).type, *args, **kwargs)
 
+    def generator_there(device: Any = "cpu") -> torch.Generator:
+        return generator(swap(device, "torch.Generator"))
+
     with over_gloo(pretended.type), Patches() as patches:
         for kind in (each for each in others if hasattr(torch, each)):  # not those of an adapter that is not here
             patches.put(owner_of(KINDS[kind].asked_by), "is_available", lambda: is_program(sys._getframe(1)))
-            module, answers = getattr(torch, kind), _answers(pretended)
-            for name in getattr(module, "__all__", answers):
-                original = getattr(module, name, None)
-                if name in answers and original is not None:
-                    patches.put(module, name, _noting(kind, name, original, answers[name], note))
-                elif re.fullmatch(r"[A-Z]\w+Tensor", name):
-                    patches.put(module, name, _tensor_type(name, original, lambda kind=kind: swap(kind)))
-                elif inspect.isfunction(original) and name != "is_available":
-                    patches.put(module, name, _tried(kind, name, original, pretended.type, note))
+            for name, stands in _module_of(kind, pretended, swap, note):
+                patches.put(getattr(torch, kind), name, stands)
         patches.put(torch, "set_default_device", lambda place: default(swap(place)))
-        patches.put(
-            torch, "Generator", stand_in(generator, lambda device="cpu": generator(swap(device, "torch.Generator")))
-        )
+        patches.put(torch, "Generator", stand_in(generator, generator_there))
         patches.put(torch.autocast, "__init__", autocast_there)
         patches.put(threading.Thread, "run", _replacing_run(threading.Thread.run, swap))
         patches.put(torch.amp.GradScaler, "__init__", scaler_there)
@@ -88,6 +82,21 @@ def replace_devices(pretended: PretendDevice, note: Callable[[str, str, tuple[Fr
                 yield
         finally:
             torch.serialization._package_registry.remove(entry)
+
+
+def _module_of(
+    kind: str, pretended: PretendDevice, swap: Callable[..., Any], note: Callable[..., object]
+) -> Iterator[tuple[str, Any]]:
+    """What stands for the public names of ``torch.cuda`` and its kin."""
+    module, answers = getattr(torch, kind), _answers(pretended)
+    for name in getattr(module, "__all__", answers):
+        original = getattr(module, name, None)
+        if name in answers and original is not None:
+            yield name, _noting(kind, name, original, answers[name], note)
+        elif re.fullmatch(r"[A-Z]\w+Tensor", name):
+            yield name, _tensor_type(name, original, lambda: swap(kind))
+        elif inspect.isfunction(original) and name != "is_available":
+            yield name, _tried(kind, name, original, pretended.type, note)
 
 
 def _names(place: Any, kinds: list[str]) -> bool:
@@ -226,11 +235,13 @@ def over_gloo(own: str) -> Iterator[None]:
 
 
 def _of_devices(collective: Callable[..., Any], asked_for: list[str]) -> Callable[..., Any]:
-    """A collective that refuses tensors of the CPU where a device's backend was asked for."""
+    """A collective that refuses tensors of the CPU in the default group, if a device's backend was asked for."""
 
     @functools.wraps(collective)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if asked_for and any(isinstance(each, Tensor) and each.is_cpu for each in tree_leaves((args, kwargs))):
+        given = tree_leaves((args, kwargs))
+        default = not any(isinstance(each, torch.distributed.ProcessGroup) for each in given)  # others may be gloo's
+        if asked_for and default and any(isinstance(each, Tensor) and each.is_cpu for each in given):
             raise RuntimeError(NO_BACKEND)
         return collective(*args, **kwargs)
 

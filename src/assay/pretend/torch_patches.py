@@ -127,9 +127,10 @@ def refuse_native_beside_real() -> None:
 def stand_in(plain: type, make: Callable[..., Any]) -> type:
     """A class that may stand in the place of a class of torch: ``make`` makes its objects, which are those of torch."""
 
-    in_python = type(plain).__flags__ & HEAP_TYPE  # that of torch.cuda.FloatTensor is written in C: no subclass of it
+    meta: Any = type(plain)
+    base: Any = meta if meta.__flags__ & HEAP_TYPE else type  # that of torch.cuda.FloatTensor, in C, takes no subclass
 
-    class StandIn(type(plain) if in_python else type):  # type: ignore[misc]
+    class StandIn(base):  # type: ignore[misc]
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
             return make(*args, **kwargs)
 
