@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 import torch
 
 from assay.audit.collect import UNSUPPORTED, Collector
 from assay.audit.error_frames import operands_of, stack_of
-from assay.audit.observations import AS_IT_IS, MOVED, AuditRun, unpack
+from assay.audit.observations import AS_IT_IS, MOVED, AuditRun, Observation, unpack
 from assay.audit.source_code import where
 from assay.pretend import PretendError
 from assay.pretend.events import Event, Frame
@@ -175,3 +176,20 @@ def test_a_kernel_of_triton_that_finds_no_driver_was_not_audited():
         program["forward"](lambda: exec("assert False", {"__name__": "spikes"}))
     assert sent.unrun == ["cannot be simulated: a Triton kernel needs the driver of a real GPU"]
     assert [each.kind for each in sent.seen] == ["error"]
+
+
+def test_no_thread_sends_a_count_before_what_it_counts():
+    sent, seen = Sent(), Observation("sync", SCRIPT, "waits", "aten::nonzero", (Frame("a.py", 3, "f"),))
+    others = []
+
+    def send(line):
+        if json.loads(line)["message"] == "observation":  # another thread sees the same before this line is written
+            others.append(threading.Thread(target=sent.collector.add, args=(seen,)))
+            others[0].start()
+            others[0].join(0.2)
+        sent.lines.append(line)
+
+    sent.collector.send = send
+    sent.collector.add(seen)
+    others[0].join()
+    assert [json.loads(line)["message"] for line in sent.lines] == ["observation", "count"]

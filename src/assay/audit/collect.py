@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -68,6 +69,7 @@ class Collector:
     stopped: bool = False
     # whether the program goes on after that, in a second run, of which all is sent
     goes_on: bool = False
+    _sending: Any = field(default_factory=threading.RLock)  # one thread at a time: no count before what it counts
     _numbers: dict[Key, int] = field(default_factory=dict)
     _counts: dict[int, int] = field(default_factory=dict)
     _sent: dict[int, int] = field(default_factory=dict)
@@ -121,15 +123,16 @@ class Collector:
             if not observation.origins:
                 return
             key, observation = (*key, "origins"), replace(observation, count=0)
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = len(self._numbers)
-            self._counts[number] = self._sent[number] = observation.count
-            self.send(to_line("observation", number=number, observation=pack(observation)))
-            return
-        self._counts[number] += observation.count
-        if self._counts[number] >= 2 * self._sent[number]:
-            self._send_count(number)
+        with self._sending:
+            number = self._numbers.get(key)
+            if number is None:
+                number = self._numbers[key] = len(self._numbers)
+                self._counts[number] = self._sent[number] = observation.count
+                self.send(to_line("observation", number=number, observation=pack(observation)))
+                return
+            self._counts[number] += observation.count
+            if self._counts[number] >= 2 * self._sent[number]:
+                self._send_count(number)
 
     def _send_count(self, number: int) -> None:
         self._sent[number] = self._counts[number]
@@ -306,7 +309,7 @@ class Collector:
             self.add(of_event(event, run))
         self._refused.clear()
         self._unread.clear()
-        for number, count in self._counts.items():
+        for number, count in tuple(self._counts.items()):
             if count != self._sent[number]:
                 self._send_count(number)
 
