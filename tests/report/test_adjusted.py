@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from assay.errors import ConfigError
-from assay.report import Report, Samples, Section, Slice, Value, controlled, stratified
+from assay.report import Report, Samples, Section, Slice, Value, controlled, rogan_gladen, stratified
 from assay.stats.control_variates import ControlledMean
 from assay.stats.intervals import wilson
+from assay.stats.misclassified_shares import JudgedShare
 
 N = 400
 HARD = np.random.default_rng(9).standard_normal(N)
@@ -39,6 +40,43 @@ def test_a_part_of_the_samples_is_controlled_by_all(yes):
     assert (found.lower, found.upper) == pytest.approx(expected.interval(0.9))
     assert (found.count, found.confidence_level, found.numerator) == (120, 0.9, "")
     assert found.note.startswith("controlled by the baseline on 400 samples: ")
+
+
+def test_a_judge_is_corrected_by_what_people_said_of_some():
+    chosen = np.flatnonzero((np.arange(N) % 3 == 0) | ~column(run(1)).astype(bool))  # by what people said
+    people, judge = run(1, chosen), run(2)
+    found = rogan_gladen(judge, "test/x", people, 0.9)
+    truth, said = column(people) > 0, column(judge)[chosen] > 0
+    counts = (said & truth).sum(), truth.sum(), (~said & ~truth).sum(), (~truth).sum()
+    share = JudgedShare(column(judge).sum(), N, *counts)
+    assert found.value == share.value
+    assert (found.lower, found.upper) == share.interval(0.9)
+    assert found.lower < column(run(1)).mean() < found.upper
+    assert f"sensitivity {counts[0] / counts[1]:.3f}" in found.note
+    assert (found.count, found.confidence_level, found.numerator) == (N, 0.9, "")
+
+
+@pytest.mark.parametrize(
+    ("judge", "people", "message"),
+    [
+        (run(1, yes=False), run(2, yes=False), "numbers, not yes or no"),
+        (run(1), run(2, np.arange(14)), "fewer than 12"),
+        (run(1, np.arange(100)), run(2), "not paired"),
+        (run(1), run(2, clusters=np.arange(N) // 4, cluster="passage"), "in clusters"),
+    ],
+)
+def test_judges_that_say_nothing_are_refused(judge, people, message):
+    with pytest.raises(ConfigError, match=message):
+        rogan_gladen(judge, "x", people)
+
+
+def test_a_judge_no_better_than_chance_is_refused():
+    people = run(1)
+    samples = Samples.pack(np.arange(N), {"x": column(people) < 1}, target=np.arange(N) % 3)
+    value = Value("x", 1 - column(people).mean(), numerator="x")
+    judge = Report("opposite", [Section("test", [value], samples=samples)])
+    with pytest.raises(ConfigError, match="no better than chance"):
+        rogan_gladen(judge, "x", people)
 
 
 def test_known_shares_weight_slices():

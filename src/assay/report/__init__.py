@@ -14,7 +14,7 @@ from assay.report.comparing.training_runs import compare_training_runs
 from assay.report.gating.gate import gate
 from assay.report.gating.gate_result import Gate, GateCheck, GateRule
 from assay.report.gating.stopping import StopWhen
-from assay.report.inference.adjusted import controlled, stratified
+from assay.report.inference.adjusted import controlled, rogan_gladen, stratified
 from assay.report.many_reports.collection import ReportCollection, collect
 from assay.report.many_reports.history_result import History, HistoryMetric, HistoryValue
 from assay.report.many_reports.ranking import rank
@@ -80,5 +80,6 @@ __all__ = [
     "history",
     "power",
     "rank",
+    "rogan_gladen",
     "stratified",
 ]

@@ -1,4 +1,4 @@
-"""Values of less variance: by a baseline that was measured on more samples, and by known shares of slices."""
+"""Adjusted values: by a baseline on more samples, by known shares of slices, and by how often a judge errs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from assay.report.report import Report, Source
 from assay.report.value import Value, check_confidence_level
 from assay.stats.control_variates import ControlledMean, stratified_interval
 from assay.stats.intervals import FEWEST, risky_end
+from assay.stats.misclassified_shares import JudgedShare
 
 
 def controlled(report: Source, metric: str, baseline: Source, confidence_level: float = 0.95) -> Value:
@@ -133,6 +134,63 @@ def stratified(report: Source, metric: str, shares: Mapping[str, float], confide
         ends.append((interval.lower, interval.upper))
     mean, (lower, upper) = stratified_interval([*shares.values()], [part.value.value for part in parts], ends)
     return _adjusted(whole.value, mean, lower, upper, len(members), "stratified by known shares", confidence_level)
+
+
+def rogan_gladen(judge: Source, metric: str, people: Source, confidence_level: float = 0.95) -> Value:
+    """A share of yes that a judge found, corrected for how often it errs where people said what is right.
+
+    The judge errs as often on all samples as on those that people labelled, of each kind: of what is yes, and of what
+    is no. So these may be of another source, or chosen by their label, but not by what the judge said of them. Where
+    they are a random part of all, `controlled` has the shorter interval.
+
+    Args:
+        judge: the report of what a judge, such as a language model, said of all samples.
+        metric: a mean of yes or no, as ``metric`` or ``section/metric``, in both reports.
+        people: the report of what people said of some of them, 12 or more of each kind.
+        confidence_level: of the interval.
+
+    Returns:
+        The value; its note has the sensitivity and the specificity of the judge.
+
+    Raises:
+        ConfigError: the metric is no mean of yes or no, there are clusters, people labelled fewer than 12 of a kind, or
+            the judge is no better than chance.
+
+    Example:
+        >>> from assay.report import Samples, Section
+        >>> def run(yes):
+        ...     samples = Samples.pack(range(len(yes)), {"yes": yes})
+        ...     return Report("run", [Section("test", [Value("x", yes.mean(), numerator="yes")], samples=samples)])
+        >>> truth = np.arange(400) % 5 < 3
+        >>> said = truth ^ (np.arange(400) % 11 == 0)
+        >>> found = rogan_gladen(run(said), "x", run(truth[:100]))
+        >>> round(found.value, 3), found.note
+        (0.597, 'corrected for a judge with sensitivity 0.900 and specificity 0.900 on 100 samples')
+    """
+    check_confidence_level("confidence_level", confidence_level)
+    of_all, known = (_found(Report.of(each), metric) for each in (judge, people))
+    for each in (of_all, known):
+        if why := _why_no_mean(each):
+            raise _refused(metric, why)
+        if each.share() is None:
+            raise _refused(metric, "its samples are numbers, not yes or no")
+    same = on_the_same_samples(of_all, known)
+    if isinstance(same, str):
+        raise _refused(metric, f"not paired: {same}")
+    said, truth = (each.terms() > 0 for each in same)
+    if min(truth.sum(), (~truth).sum()) < FEWEST:
+        raise _refused(metric, f"people said yes of {truth.sum():,} and no of {(~truth).sum():,}: fewer than {FEWEST}")
+    every = of_all.terms() > 0
+    counts = every.sum(), len(every), said[truth].sum(), truth.sum(), (~said[~truth]).sum(), (~truth).sum()
+    share = JudgedShare(*map(float, counts))
+    if math.isnan(share.value):
+        raise _refused(metric, "a judge that is no better than chance")
+    note = (
+        f"corrected for a judge with sensitivity {said[truth].mean():.3f} and specificity "
+        f"{1 - said[~truth].mean():.3f} on {len(truth):,} samples"
+    )
+    ends = share.interval(confidence_level)
+    return _adjusted(of_all.value, share.value, *ends, len(every), note, confidence_level)
 
 
 def _found(report: Report, metric: str) -> MeasuredValue:
