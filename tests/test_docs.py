@@ -26,9 +26,17 @@ DOCS = ROOT / "docs"
 GUIDES = ("Tutorials", "How-to", "I come from")
 """The sections of the navigation whose pages are in Chinese, too."""
 ENGLISH_ONLY = {
-    *("audit_rules.md", "coverage.md", "differences.md", "meshes.md", "migrate.md", "wrong_numbers_elsewhere.md")
+    *(
+        "audit_rules.md",
+        "coverage.md",
+        "differences.md",
+        "meshes.md",
+        "migrate.md",
+        "sql.md",
+        "wrong_numbers_elsewhere.md",
+    )
 }
-"""Pages of these sections that programs write."""
+"""Pages of these sections that programs write, and a format."""
 
 
 GUIDES_ELSEWHERE = ("overview.md", "quickstart.md", "own_metrics.md", "extending.md")
