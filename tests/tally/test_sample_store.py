@@ -278,7 +278,15 @@ def test_the_canonical_order_keeps_rows_together():
 
 
 @pytest.mark.parametrize("few", [False, True])
-@pytest.mark.parametrize("dtypes", [(np.int32, np.uint8), (np.int32, np.int64), (np.int16, *[np.int32] * 2, np.uint8)])
+@pytest.mark.parametrize(
+    "dtypes",
+    [
+        (np.int32, np.uint8),
+        (np.int32, np.int64),
+        (np.int16, *[np.int32] * 2, np.uint8),
+        (np.int64, *[np.int32] * 5, np.int64),
+    ],
+)
 def test_one_sort_by_several_keys_is_that_of_lexsort(few: bool, dtypes: tuple[type, ...]) -> None:
     random = np.random.default_rng(0)
     bounds = [(np.iinfo(dtype).min, np.iinfo(dtype).max) for dtype in dtypes]

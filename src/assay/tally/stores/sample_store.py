@@ -487,7 +487,7 @@ def _sorted_by(keys: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _with_ties_sorted(order: np.ndarray, packed: np.ndarray, keys: Sequence[np.ndarray]) -> np.ndarray:
-    """The order in which rows of equal `packed` are sorted by other keys as well: by one after the other, the last first.
+    """The order in which rows of equal `packed` are sorted by other keys as well: by each in turn, the last first.
 
     A key of 32 bits is sorted together with the place of its group, as one integer. Few keys are looked at: what is
     tied in all keys so far becomes less.
