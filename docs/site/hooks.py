@@ -37,7 +37,7 @@ OUTSIDE = re.compile(r"\]\(((?:\.\./)+[^)#]+)")
 PATH_AS_TEXT = re.compile(r"\[((?:docs/)?[\w/]+\.md)\]\(([\w./-]+\.md(?:#[^)]*)?)(?=\))")
 LANGUAGES = {".py": "python", ".toml": "toml", ".yml": "yaml"}
 
-_BOOSTS = {"source/": 0.2, "upstream/": 0.4, "changelog": 0.4, "contributing": 0.4, "zh/": 0.6, "index.zh": 0.6}
+_BOOSTS = {"source/": 0.2, "upstream/": 0.4, "changelog": 0.4, "contributing": 0.4, "zh/": 0.3, "index.zh": 0.3}
 """For what the path of a page begins with: its weight in the search."""
 _FOLLOW_THE_SYSTEM = (
     'try{__md_get("__palette")||__md_set("__palette",{index:0,color:{media:"(prefers-color-scheme)"}})}catch(e){}'
