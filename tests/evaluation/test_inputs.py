@@ -295,6 +295,14 @@ def test_a_slice_of_arrays_may_be_an_array_with_one_value_a_sample():
     assert report.value("acc", slice={"sex": "f", "age": 1}).count == 50
 
 
+def test_strings_stay_the_target_beside_a_slice_that_is_an_array():
+    names = np.array(["setosa", "versicolor", "virginica"])[Y]
+    model = LogisticRegression(max_iter=1000).fit(X, names)
+    report = evaluate(model, (X, names), "accuracy", slices={"half": np.arange(len(Y)) // 75}, device="cpu")
+    assert report["accuracy"].value == (model.predict(X) == names).mean()
+    assert report.value("accuracy", slice={"half": 0}).value == (model.predict(X[:75]) == names[:75]).mean()
+
+
 def test_a_slice_that_is_none_is_named_by_its_shape():
     with pytest.raises(ConfigError, match=r"slices: sex: got .*make the values a column of the data") as caught:
         evaluate(NET, {"x": X, "y": Y}, ACC, slices={"sex": Y}, inputs="x", target="y", device="cpu")
