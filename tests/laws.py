@@ -70,7 +70,7 @@ from assay.metrics import (
     Variance,
 )
 from assay.metrics.classification.label_metrics import LabelMetric
-from assay.metrics.classification.ranking import RankingMetric
+from assay.metrics.classification.ranking_metric import RankingMetric
 from assay.metrics.samples import (
     CLASSES,
     LABELS,

@@ -5,10 +5,7 @@ from __future__ import annotations
 import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from assay.metrics.classification.ranking import (
-    AUROC,
-    AveragePrecision,
-)
+from assay.metrics.classification.ranking import AUROC, AveragePrecision
 
 AREAS = [(AUROC, roc_auc_score), (AveragePrecision, average_precision_score)]
 

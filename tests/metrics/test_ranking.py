@@ -17,12 +17,7 @@ from assay.metrics.classification.operating_points import (
     SensitivityAtSpecificity,
     SpecificityAtSensitivity,
 )
-from assay.metrics.classification.ranking import (
-    AUROC,
-    ROC,
-    AveragePrecision,
-    PrecisionRecallCurve,
-)
+from assay.metrics.classification.ranking import AUROC, ROC, AveragePrecision, PrecisionRecallCurve
 from laws import bits
 from metrics.ranked_samples import AREAS, classes, gaussians
 from thinning import every_third

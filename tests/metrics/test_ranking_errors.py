@@ -14,12 +14,7 @@ from assay.metrics.classification.operating_points import (
     RecallAtFixedPrecision,
     SensitivityAtSpecificity,
 )
-from assay.metrics.classification.ranking import (
-    AUROC,
-    ROC,
-    AveragePrecision,
-    PrecisionRecallCurve,
-)
+from assay.metrics.classification.ranking import AUROC, ROC, AveragePrecision, PrecisionRecallCurve
 from metrics.ranked_samples import AREAS, classes
 
 

@@ -10,10 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from assay.metrics.classification.ranking import (
-    AUROC,
-    AveragePrecision,
-)
+from assay.metrics.classification.ranking import AUROC, AveragePrecision
 from metrics.ranked_samples import AREAS, classes
 from thinning import draws, every_third
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from assay.metrics.base import Metric
 from assay.metrics.classification.label_metrics import LabelMetric
 from assay.metrics.classification.probabilities import ScoreMetric
-from assay.metrics.classification.ranking import RankingMetric
+from assay.metrics.classification.ranking_metric import RankingMetric
 
 _OF_CLASSES = (LabelMetric, ScoreMetric, RankingMetric)
 _OF_RATERS = ("ratings", "rater labels")

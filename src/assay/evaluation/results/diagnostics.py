@@ -33,7 +33,7 @@ from assay.metrics import (
 )
 from assay.metrics.classification.label_metrics import LabelMetric
 from assay.metrics.classification.probabilities import ConfidenceMetric
-from assay.metrics.classification.ranking import RankingMetric
+from assay.metrics.classification.ranking_metric import RankingMetric
 from assay.report import (
     ConfusionPlot,
     Distribution,

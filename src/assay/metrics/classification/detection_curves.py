@@ -11,7 +11,8 @@ import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.classification.ranking import AveragedRankingMetric, RankingMetric, Rankings, roc_points
+from assay.metrics.classification.ranking import roc_points
+from assay.metrics.classification.ranking_metric import AveragedRankingMetric, RankingMetric, Rankings
 from assay.metrics.field_values import plain
 from assay.tally.scores import curves
 from assay.tally.scores.curves import Array, BoundedEstimate, Ranking

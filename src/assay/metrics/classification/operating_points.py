@@ -13,7 +13,8 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import SHARE, vector
-from assay.metrics.classification.ranking import RankingMetric, Rankings, first_number, roc_points
+from assay.metrics.classification.ranking import roc_points
+from assay.metrics.classification.ranking_metric import RankingMetric, Rankings, first_number
 from assay.tally.scores import curves
 from assay.tally.scores.curves import Array, Ranking
 
