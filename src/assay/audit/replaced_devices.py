@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves
 
 from assay.audit.hard_coded import is_program
 from assay.audit.observations import NO_BACKEND
-from assay.devices.kinds import BACKENDS, KINDS, PATTERN
+from assay.devices.kinds import BACKENDS, HOST, KINDS, PATTERN
 from assay.pretend.device_state import memory
 from assay.pretend.events import Frame, stack
 from assay.pretend.session import PretendDevice
@@ -241,7 +241,7 @@ def _of_devices(collective: Callable[..., Any], asked_for: list[str]) -> Callabl
     def call(*args: Any, **kwargs: Any) -> Any:
         given = tree_leaves((args, kwargs))
         default = not any(isinstance(each, torch.distributed.ProcessGroup) for each in given)  # others may be gloo's
-        if asked_for and default and any(isinstance(each, Tensor) and each.is_cpu for each in given):
+        if asked_for and default and any(isinstance(each, Tensor) and str(each.device) == HOST for each in given):
             raise RuntimeError(NO_BACKEND)
         return collective(*args, **kwargs)
 
