@@ -129,6 +129,22 @@ def test_a_batch_comes_from_any_device():
             assert number(metric.compute()).device.type == "mps"
 
 
+class Holder(torch.nn.Module):
+    def __init__(self, metric) -> None:
+        super().__init__()
+        self.metric = metric
+
+    def forward(self, values):
+        return values + 1
+
+
+@pytest.mark.filterwarnings("ignore:This property:DeprecationWarning")  # of TorchMetrics, which TorchScript reads
+def test_a_module_that_holds_a_wrapper_can_be_scripted():
+    """Of the others TorchMetrics' own cannot be, either."""
+    holder = Holder(torchmetrics.wrappers.MultioutputWrapper(torchmetrics.MeanSquaredError(), 2))
+    assert torch.jit.script(holder)(torch.tensor(1.0)) == 2
+
+
 def test_wrappers_are_those_of_torchmetrics_and_can_be_pickled():
     for metric, number in wrapped():
         name = type(metric).__name__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -84,8 +84,9 @@ class CompatibleMinMax(_minmax.MinMaxMetric):  # type: ignore[misc]
     The `forward` of TorchMetrics 1.9 forgets what was counted before.
     """
 
-    min_val: Tensor
-    max_val: Tensor
+    if TYPE_CHECKING:  # TorchScript evaluates the annotations of a class
+        min_val: Tensor
+        max_val: Tensor
 
     def compute(self) -> dict[str, Tensor]:
         """The value of all batches, and the least and the greatest value until now, by name."""
@@ -109,7 +110,8 @@ class CompatibleMinMax(_minmax.MinMaxMetric):  # type: ignore[misc]
 class CompatibleMultioutput(_multioutput.MultioutputWrapper):  # type: ignore[misc]
     """A metric for each output, of batches of any device."""
 
-    _device: torch.device
+    if TYPE_CHECKING:
+        _device: torch.device
 
     def _get_args_kwargs_by_output(self, *args: Any, **kwargs: Any) -> Any:
         """The arguments for each output; those on another device than the first are moved to it."""

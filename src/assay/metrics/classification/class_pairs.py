@@ -6,11 +6,34 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
+from assay.errors import ConfigError, NoDataWarning, describe, warn
 from assay.tally.scores import curves
 from assay.tally.scores.curves import Ranking
+
+
+def check_pairs(metric: Any) -> None:
+    """Raise where the arguments of `AUROC` contradict a mean over pairs of classes."""
+    contradicts = {
+        "num_classes": metric.num_classes is None,
+        "average": metric.average not in ("macro", "weighted"),
+        "thresholds": metric.thresholds is not None,
+        "bounds": metric.bounds,
+    }
+    for name in (name for name, does in contradicts.items() if does):
+        got, expected = f"{name}={getattr(metric, name)!r}", "the mean over pairs of num_classes classes, of all scores"
+        do = "Pass num_classes and average='macro' or 'weighted', without thresholds and bounds"
+        raise ConfigError(describe("multi_class='ovo'", got, expected, do))
+
+
+def warn_of_classes(metric: Any, missing: str, is_undefined: bool) -> None:
+    """Warn of classes without samples, which `missing` names, as " of class 1"."""
+    left = "the value is NaN" if is_undefined else "the average leaves out their pairs"
+    do = f"Add samples of them; {left}"
+    warn(describe(type(metric).__name__, f"no sample{missing}", "samples of each class", do), NoDataWarning)
 
 
 def mean_area_of_pairs(rankings: Sequence[Ranking], weighted: bool) -> float:

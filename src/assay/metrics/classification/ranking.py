@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from assay.errors import ConfigError, NoDataWarning, describe, warn
+from assay.errors import ConfigError, describe
 from assay.metrics.base import GroupCounts, number
-from assay.metrics.classification.class_pairs import mean_area_of_pairs
+from assay.metrics.classification.class_pairs import check_pairs, mean_area_of_pairs, warn_of_classes
 from assay.metrics.classification.ranking_metric import (
     AveragedRankingMetric,
     Bounded,
@@ -100,22 +100,7 @@ class AUROC(AveragedRankingMetric):
             do = "Leave max_fpr out for several classes or labels"
             raise ConfigError(describe("max_fpr", self.max_fpr, "None where data is not binary", do))
         if self._of_class_pairs:
-            self._check_pairs()
-
-    def _check_pairs(self) -> None:
-        contradicts = {
-            "num_classes": self.num_classes is None,
-            "average": self.average not in ("macro", "weighted"),
-            "thresholds": self.thresholds is not None,
-            "bounds": self.bounds,
-        }
-        for name in (name for name, does in contradicts.items() if does):
-            got, expected = (
-                f"{name}={getattr(self, name)!r}",
-                "the mean over pairs of num_classes classes, of all scores",
-            )
-            do = "Pass num_classes and average='macro' or 'weighted', without thresholds and bounds"
-            raise ConfigError(describe("multi_class='ovo'", got, expected, do))
+            check_pairs(self)
 
     @property
     def _of_class_pairs(self) -> bool:
@@ -134,14 +119,8 @@ class AUROC(AveragedRankingMetric):
             return super().compute(counts)
         missing = [k for k, ranking in enumerate(counts) if not ranking.num_positives]
         value = mean_area_of_pairs(counts, self.average == "weighted")
-        if math.isnan(value):
-            self._warn_of_missing(missing, "samples of two classes")
-        elif missing:
-            do = "The average leaves out their pairs"
-            warn(
-                describe(type(self).__name__, f"no sample{self._of(missing)}", "samples of each class", do),
-                NoDataWarning,
-            )
+        if missing:
+            warn_of_classes(self, self._of(missing), math.isnan(value))
         return number(value)
 
     @property

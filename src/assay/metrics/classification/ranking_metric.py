@@ -7,8 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, NoDataWarning, describe, warn
 from assay.metrics.base import SHARE, Examples, Metric, number, vector
-from assay.metrics.field_values import plain
+from assay.metrics.classification.stated_thresholds import rising_thresholds
 from assay.stats.averaged_rankings import FEWEST, RankedValue, averaged_intervals
 from assay.stats.intervals import Ends
 from assay.tally.base import Tally
@@ -28,8 +27,6 @@ from assay.tally.scores.threshold_counts import ThresholdCounts
 
 EXACT_UP_TO = 1 << 20
 """Scores: 4 MiB of float32."""
-
-_MOST_THRESHOLDS = 1 << 23  # of twice as many evenly spaced float32 numbers in [0, 1] some are equal
 
 Average = Literal["micro", "macro", "weighted"]
 Rankings = tuple[Ranking, ...]
@@ -87,7 +84,7 @@ class RankingMetric(Metric):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.thresholds is not None:
-            object.__setattr__(self, "thresholds", _thresholds(self.thresholds))
+            object.__setattr__(self, "thresholds", rising_thresholds(self.thresholds))
             if self.exact or getattr(self, "bounds", False):
                 got = "thresholds together with " + ("exact=True" if self.exact else "bounds=True")
                 do = "Leave thresholds out to use every score"
@@ -129,24 +126,6 @@ class RankingMetric(Metric):
                 describe(type(self).__name__, got, needs, "Add samples until that holds; the value is NaN"),
                 NoDataWarning,
             )
-
-
-def _thresholds(thresholds: Any) -> tuple[float, ...]:
-    """Thresholds as rising float32 numbers; a number n stands for n of them from 0 to 1."""
-    if isinstance(thresholds, Tensor | np.ndarray | list | tuple):
-        values = tuple(torch.as_tensor(thresholds).detach().cpu().float().reshape(-1).tolist())
-    else:
-        count = plain("thresholds", thresholds, "int")
-        values = (
-            tuple(torch.linspace(0, 1, count, dtype=torch.float32, device="cpu").tolist())
-            if 1 < count <= _MOST_THRESHOLDS
-            else ()
-        )
-    rising = all(a < b for a, b in pairwise(values))
-    if not values or not rising or not 0 <= values[0] <= values[-1] <= 1:
-        expected = f"rising numbers in [0, 1], or how many there are, 2 to {_MOST_THRESHOLDS:,}"
-        raise ConfigError(describe("thresholds", thresholds, expected, "Give 101 for steps of 0.01"))
-    return values
 
 
 @dataclass(frozen=True, kw_only=True)
