@@ -82,3 +82,23 @@ def homes(package: str, path: Iterable[str]) -> dict[str, str]:
                 if listed := re.search(r"^__all__ = (\[.*?\])", source, re.MULTILINE | re.DOTALL):
                     modules |= dict.fromkeys(ast.literal_eval(listed[1]), f"{package}.{name}")
     return modules
+
+
+class LateAttributeError(AttributeError):
+    """Raised for a name that an object does not have; the message is made when it is read.
+
+    `getattr` with a default drops the error, and near names take milliseconds to find.
+
+    Args:
+        about: makes the message.
+    """
+
+    def __init__(self, about: Callable[[], str]) -> None:
+        super().__init__()
+        self._about = about
+
+    def __str__(self) -> str:
+        return self._about()
+
+    def __reduce__(self) -> tuple[type[AttributeError], tuple[str]]:
+        return AttributeError, (str(self),)

@@ -11,6 +11,7 @@ import torch
 from assay import Accuracy, F1Score, Mean, Meter
 from assay.errors import ConfigError
 from assay.meter import habits
+from assay.report import Report
 
 PREDS, TARGET = torch.tensor([0, 1, 2, 2]), torch.tensor([0, 1, 1, 2])
 
@@ -87,3 +88,24 @@ def test_what_is_no_metric_says_what_to_write(make, message):
 def test_a_meter_is_no_sequence():
     with pytest.raises(TypeError, match="not iterable"):
         list(counted())
+
+
+def test_what_is_only_asked_for_is_not_looked_up(monkeypatch):
+    """`getattr` with a default and `hasattr` drop the error; its message takes as long as many batches."""
+    for module in ("assay.meter.habits", "assay.metrics.metric_type", "assay.report.report"):
+        monkeypatch.setattr(f"{module}.describe", None, raising=False)
+    monkeypatch.setattr("difflib.get_close_matches", None)
+    monkeypatch.setattr("assay.report.report.get_close_matches", None)
+    metric, report = Accuracy(num_classes=3), Report("r")
+    for each in (metric, Meter(metric), report):
+        assert not hasattr(each, "averag")
+        assert getattr(each, "to", None) is None
+
+
+def test_an_error_of_a_name_can_be_sent_to_another_process():
+    with pytest.raises(AttributeError) as caught:
+        Accuracy(num_classes=3).averag  # noqa: B018
+    sent = pickle.loads(pickle.dumps(caught.value))
+    assert isinstance(sent, AttributeError)
+    assert str(sent) == str(caught.value)
+    assert "did you mean average?" in str(sent)

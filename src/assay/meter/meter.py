@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.compiler import is_compiling
 
 from assay._atomic import Location
+from assay._lazy import LateAttributeError
 from assay.devices.subnormals import keeps_subnormals
 from assay.errors import StateError, describe
 from assay.meter import file
@@ -96,9 +97,13 @@ class Meter:
 
         def __getattr__(self, name: str) -> Any:
             """Raise for what the meter does not have; what to write instead is named."""
-            from assay.meter import habits  # here, as few programs come here
 
-            raise AttributeError(habits.about(name, vars(self).get("metrics", ()), dir(type(self))))
+            def about() -> str:
+                from assay.meter import habits  # here, as few programs come here
+
+                return habits.about(name, vars(self).get("metrics", ()), dir(type(self)))
+
+            raise LateAttributeError(about)
 
     def reset(self) -> None:
         """Forget everything that was counted."""

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from assay._lazy import LateAttributeError
 from assay.encode.base import Encoder
 from assay.errors import ConfigError, describe
 from assay.metrics.documentation import docstring, field_hints, fixed_fields, sections
@@ -190,7 +191,7 @@ class Metric(metaclass=MetricType):
 
         def __getattr__(self, name: str) -> Any:
             """Raise for what the metric does not have; what to write instead is named."""
-            raise AttributeError(about_name(self, name))
+            raise LateAttributeError(lambda: about_name(self, name))
 
     @property
     def encoder(self) -> Encoder | None:

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from assay._atomic import Location
+from assay._lazy import LateAttributeError
 from assay._records import OPTIONAL, Record
 from assay.errors import ConfigError, describe
 from assay.render import Document, Viewable
@@ -170,10 +171,14 @@ class Report(Record, Viewable, schema=SCHEMA, older=OLDER):
 
         def __getattr__(self, name: str) -> Any:
             """Raise for what a report does not have; what to write instead is named."""
-            said = f"; write report[{name!r}]" if "sections" in vars(self) and name in self else ""
-            close = [] if name.startswith("_") else get_close_matches(name, dir(type(self)), 1, 0.5)
-            said = said or (f"; did you mean {close[0]}?" if close else "")
-            raise AttributeError(f"'Report' object has no attribute {name!r}{said}")
+
+            def about() -> str:
+                said = f"; write report[{name!r}]" if "sections" in vars(self) and name in self else ""
+                close = [] if name.startswith("_") else get_close_matches(name, dir(type(self)), 1, 0.5)
+                said = said or (f"; did you mean {close[0]}?" if close else "")
+                return f"'Report' object has no attribute {name!r}{said}"
+
+            raise LateAttributeError(about)
 
     def value(self, metric: str, section: str | None = None, slice: str | Mapping[str, object] = "") -> Value:
         """The value of one metric.
