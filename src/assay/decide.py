@@ -31,18 +31,18 @@ class Rows:
 
     def __init__(self, scores: Tensor, target: Tensor, compiled: bool = False) -> None:
         self.scores, self.target = scores, target
-        self._compiled = compiled and takes(scores)
+        self.compiled = compiled and takes(scores)
         self._best: Tensor | None = None
 
     def best(self) -> Tensor:
         """The class with the highest score, as `first_largest` has it; found once."""
         if self._best is None:
-            self._best = native.first_largest(self.scores) if self._compiled else first_largest(self.scores)
+            self._best = native.first_largest(self.scores) if self.compiled else first_largest(self.scores)
         return self._best
 
     def rank(self, target: Tensor) -> Tensor:
         """How many classes come before the given ones, as `target_rank` has it."""
-        return native.target_rank(self.scores, target) if self._compiled else target_rank(self.scores, target)
+        return native.target_rank(self.scores, target) if self.compiled else target_rank(self.scores, target)
 
 
 class Decision(ABC):
@@ -118,12 +118,14 @@ class Threshold(Decision):
 
     @property
     def level(self) -> float:
-        """What scores are compared with."""
+        """What a score must be above: the threshold, as a logit where scores are."""
         return _logit(self.threshold) if self.logits else self.threshold
 
     def __call__(self, rows: Rows) -> Tensor:
-        scores = rows.scores
-        above = torch.gt(scores, self.level, out=torch.empty_like(scores))
+        scores, level = rows.scores, self.level
+        if rows.compiled:
+            return native.above(scores, level, self.logits)
+        above = torch.gt(scores, level, out=torch.empty_like(scores))
         possible = scores if self.logits else scores.clamp(0, 1)  # NaN is neither, and stays NaN
         impossible = torch.ne(scores, possible, out=torch.empty_like(scores))
         return above.add_(impossible, alpha=2).clamp_(max=2).to(torch.int64)

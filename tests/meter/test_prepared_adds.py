@@ -12,7 +12,9 @@ from assay.errors import StateError
 from assay.meter.device_counts import PREPARED_BYTES
 from assay.metrics import (
     AUROC,
+    Accuracy,
     ConcordanceCorrCoef,
+    ConfusionMatrix,
     ExplainedVariance,
     MaximumAbsoluteError,
     Mean,
@@ -23,6 +25,8 @@ from assay.metrics import (
 )
 from assay.native.library import MISSING, library
 from assay.native.sums import PreparedSums
+from assay.tally.base import Batch
+from assay.tally.labels.confusion import Confusion
 from assay.tally.stores.huge_pages import HUGE_PAGE
 from assay.tally.stores.sample_store import SampleStore
 from assay.tally.sums.sums import Sums
@@ -342,3 +346,66 @@ def test_scores_of_many_batches_fill_blocks_in_huge_pages():
     (state,) = next(iter(meter.device_states().values()))
     assert state["samples"].allocated["host"] > 2 * HUGE_PAGE
     assert_equal_scores(meter, one_by_one({"auroc": AUROC(exact=True)}, batches))
+
+
+LABELS = {
+    "binary": ({}, lambda g: (torch.rand(64, generator=g), torch.randint(2, (64,), generator=g))),
+    "logits": ({"logits": True}, lambda g: (torch.randn(64, generator=g), torch.randint(2, (64,), generator=g))),
+    "positions": (
+        {"ignore_index": 0},
+        lambda g: (torch.rand(8, 5, generator=g), torch.randint(2, (8, 5), generator=g)),
+    ),
+    "scores of classes": (
+        {"num_classes": 4, "ignore_index": 2},
+        lambda g: (torch.randn(64, 4, generator=g), torch.randint(4, (64,), generator=g)),
+    ),
+    "classes": (
+        {"num_classes": 4},
+        lambda g: (torch.randint(-2, 7, (64,), generator=g), torch.randint(-2, 7, (64,), generator=g)),
+    ),
+    "several labels": (
+        {"num_labels": 3, "threshold": 0.3, "ignore_index": -1},
+        lambda g: (torch.rand(64, 3, generator=g), torch.randint(-1, 2, (64, 3), generator=g)),
+    ),
+    "positions of several labels": (
+        {"num_labels": 3},
+        lambda g: (torch.rand(8, 3, 5, generator=g), torch.randint(2, (8, 3, 5), generator=g)),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_are_counted_as_torch_counts_them(kind):
+    fields, batch = LABELS[kind]
+    generator = torch.Generator().manual_seed(0)
+    batches = [batch(generator) for _ in range(4)]
+    batches[2][0].view(-1)[3] = 9 if kind == "classes" else math.nan
+    tally = ConfusionMatrix(**fields).tally(False)
+    prepared, compiled, by_torch = (tally.zero(torch.device("cpu")) for _ in range(3))
+    add = tally.prepare(prepared, Batch(*batches[0], compiled=True))
+    for preds, target in batches:
+        add(preds, target, None)
+        tally.add(compiled, Batch(preds, target, compiled=True))
+        tally.add(by_torch, Batch(preds, target))
+    assert by_torch["counts"].sum() == sum(target.numel() for _, target in batches)
+    assert torch.equal(prepared["counts"], by_torch["counts"])
+    assert torch.equal(compiled["counts"], by_torch["counts"])
+
+
+@pytest.mark.parametrize("change", [torch.Tensor.double, torch.Tensor.half])
+def test_scores_of_other_dtypes_are_not_prepared(change):
+    tally = ConfusionMatrix(num_classes=4).tally(False)
+    preds, target = torch.rand(8, 4), torch.randint(4, (8,))
+    state = tally.zero(torch.device("cpu"))
+    assert tally.prepare(state, Batch(change(preds), target, compiled=True)) is None
+    assert tally.prepare(state, Batch(preds, target.int(), compiled=True)) is None
+    assert tally.prepare(state, Batch(preds, target)) is None  # not in host memory
+
+
+def test_a_forward_of_labels_counts_in_the_prepared_way(monkeypatch):
+    general, add = [], Confusion.add
+    monkeypatch.setattr(Confusion, "add", lambda *given: (general.append(given), add(*given))[1])
+    meter = Meter(accuracy=Accuracy(num_classes=3))
+    for _ in range(4):
+        meter.forward(torch.rand(8, 3), torch.randint(3, (8,)))
+    assert len(general) == 1  # the first batch may be the only one of its layout

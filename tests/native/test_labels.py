@@ -111,3 +111,18 @@ def same_counts(labels: Labels, preds: torch.Tensor, target: torch.Tensor) -> bo
         Confusion(labels).add(states[-1], Batch(preds, target, None, compiled=compiled))
     assert int(states[0]["counts"].sum()) == len(target)
     return torch.equal(states[0]["counts"], states[1]["counts"])
+
+
+EDGES = [0.0, -0.0, 0.25, 0.5, math.nextafter(0.5, 1), 1.0, 1.0000001, -1e-9, math.inf, -math.inf, math.nan, 7.0]
+
+
+@pytest.mark.parametrize("logits", [False, True])
+@pytest.mark.parametrize("threshold", [0.0, 0.3, 0.5, 1.0])
+def test_scores_above_a_threshold_are_those_of_torch(threshold: float, logits: bool) -> None:
+    scores = torch.tensor(EDGES * 20, dtype=torch.float32).view(4, -1)
+    decision = decide.Threshold(threshold, logits)
+    expected = decision(decide.Rows(scores, scores))
+    found = native.above(scores, decision.level, logits)
+    assert torch.equal(found, expected)
+    assert found.dtype == expected.dtype
+    assert set(found.flatten().tolist()) >= {2, 0 if threshold == 1 else 1}

@@ -115,18 +115,20 @@ def layout_of(batch: Arguments) -> tuple[Any, ...]:
     tensors, names, _ = batch
     if not names:
         preds, target, weights = tensors
-        if weights is None and type(preds) is Tensor and target is None:  # as most are, or as the next ones
+        if type(preds) is Tensor and target is None and weights is None:  # as most are, or as the next ones
             return preds.shape, preds.dtype, preds.device, min(preds.untyped_storage().nbytes(), preds.nbytes)
-        if weights is None and type(preds) is Tensor and type(target) is Tensor:
+        other, is_weight = (target, False) if weights is None else (weights, target is None)
+        if type(preds) is Tensor and type(other) is Tensor and (weights is None or is_weight):
             return (
+                is_weight,
                 preds.shape,
                 preds.dtype,
                 preds.device,
                 min(preds.untyped_storage().nbytes(), preds.nbytes),
-                target.shape,
-                target.dtype,
-                target.device,
-                min(target.untyped_storage().nbytes(), target.nbytes),
+                other.shape,
+                other.dtype,
+                other.device,
+                min(other.untyped_storage().nbytes(), other.nbytes),
             )
     return *map(_metadata, tensors), *names
 

@@ -32,7 +32,9 @@ class PreparedAdds:
         if self._adds is None and self._calls > 1:
             return False
         preds, target, weights = batch.tensors[:3]
-        if preds is None or not all(each is None or _is_as_read(each) for each in (preds, target, weights)):
+        if preds is None or not _is_as_read(preds):
+            return False
+        if (target is not None and not _is_as_read(target)) or (weights is not None and not _is_as_read(weights)):
             return False
         if torch.is_autocast_enabled(preds.device.type):  # which is turned off where batches are counted
             return False

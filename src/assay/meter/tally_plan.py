@@ -226,7 +226,8 @@ class TallyPlan:
         """The tally that a metric asked for, and its state."""
         wanted, source = self._wanted[name], self._sources[name]
         state = source.state(states)
-        return wanted, source.tally.extract(state, wanted) if wanted != source.tally else state
+        is_whole = wanted is source.tally or wanted == source.tally
+        return wanted, state if is_whole else source.tally.extract(state, wanted)
 
     def states_of(self, tallies: Iterable[Tally], states: Sequence[State]) -> list[State]:
         """The states of tallies that some of the metrics ask for."""

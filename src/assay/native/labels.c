@@ -245,3 +245,30 @@ void assay_count_scores_above(int64_t *table, const float *scores, int64_t thres
     memcpy(&p.threshold, &bits, sizeof bits);
     count_rows(table, &p, target, rows, 2, ignores, ignored);
 }
+
+/* 1 for each score above the level, else 0; 2 where it is NaN, or outside [0, 1] and no logit. */
+VECTORISED void assay_above(int64_t *labels, const float *scores, int64_t count, const float *level, int64_t logits)
+{
+    float least = *level;
+    for (int64_t i = 0; i < count; i++) {
+        int possible = logits ? scores[i] == scores[i] : (scores[i] >= 0) & (scores[i] <= 1);
+        labels[i] = possible ? scores[i] > least : 2;
+    }
+}
+
+/* Count rows into tables of tally/labels/confusion.py, of which each label has one. Both have the shape (samples, labels,
+ * positions). */
+void assay_count_grouped_labels(int64_t *table, const int64_t *predicted, const int64_t *target, int64_t samples,
+                                int64_t labels, int64_t positions, int64_t classes, int64_t ignores, int64_t ignored)
+{
+    for (int64_t i = 0, sample = 0; sample < samples; sample++)
+        for (int64_t label = 0; label < labels; label++) {
+            int64_t *of_label = table + label * (classes + 3) * (classes + 2);
+            for (int64_t position = 0; position < positions; position++, i++) {
+                int64_t row = target[i] < 0 ? 0 : target[i] < classes ? target[i] + 1 : classes + 1;
+                int64_t column = predicted[i] < 0 ? 0 : predicted[i] < classes ? predicted[i] + 1 : classes + 1;
+                row = ignores && target[i] == ignored ? classes + 2 : row;
+                of_label[row * (classes + 2) + column]++;
+            }
+        }
+}

@@ -1,16 +1,20 @@
-"""The compiled forms of `decide.first_largest` and `decide.target_rank` for float32: the same labels and ranks.
+"""The compiled forms of how `decide` decides, for float32: the same labels and ranks.
 
 Also predicted labels counted by true ones, as `tally.labels.confusion` counts them.
 """
 
 from __future__ import annotations
 
+import ctypes
+import math
 import struct
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from assay.native.library import call
+from assay.native.library import call, compiled_function
 
 
 def first_largest(scores: Tensor) -> Tensor:
@@ -22,6 +26,33 @@ def first_largest(scores: Tensor) -> Tensor:
     else:
         call("first_largest", labels, scores.contiguous(), rows, classes)
     return labels
+
+
+def above(scores: Tensor, level: float, logits: bool) -> Tensor:
+    """1 for each score above the level, else 0, int64; 2 where it is NaN, or outside [0, 1] and no logit."""
+    labels = torch.empty(scores.shape, dtype=torch.int64, device="cpu")
+    call("above", labels, scores.contiguous(), scores.numel(), ctypes.byref(ctypes.c_float(level)), logits)
+    return labels
+
+
+def decision_of(like: Tensor, level: float | None = None, logits: bool = False) -> Callable[[Tensor], int]:
+    """Where the labels of contiguous scores of this shape are, which the next call writes over.
+
+    Args:
+        like: scores of this shape.
+        level: the scores above it have label 1, as `above` has it; None for the class with the highest score.
+        logits: whether scores outside [0, 1] are possible.
+    """
+    labels = np.empty(like.numel() if level is not None else len(like), dtype=np.int64)
+    least = ctypes.c_float(0.0 if level is None else level)
+    rest = (*like.shape,) if level is None else (like.numel(), ctypes.addressof(least), int(logits))
+    decide, into = compiled_function("first_largest" if level is None else "above", 2 + len(rest)), labels.ctypes.data
+
+    def decided(scores: Tensor, owners: object = (labels, least)) -> int:
+        decide(into, scores.data_ptr(), *rest)
+        return into
+
+    return decided
 
 
 def has_columns(rows: Tensor) -> bool:
@@ -38,18 +69,28 @@ def target_rank(scores: Tensor, target: Tensor) -> Tensor:
     return rank
 
 
-def count_labels(table: Tensor, predicted: Tensor, target: Tensor, num_classes: int, ignore_index: int | None) -> None:
-    """Count rows into the table of `tally.labels.confusion.Confusion`, which has one group of labels.
+class LabelCounts:
+    """Counts rows into the table of `tally.labels.confusion.Confusion`, by their predicted and their true classes.
 
     Args:
         table: int64, contiguous.
-        predicted: int64 of shape `(rows,)`, any numbers.
-        target: int64 of shape `(rows,)`.
+        shape: how many samples there are, labels of each, and positions of each label.
         num_classes: how many classes there are.
         ignore_index: the target whose rows are ignored.
     """
-    ignored = (0, 0) if ignore_index is None else (1, ignore_index)
-    call("count_labels", table, predicted.contiguous(), target.contiguous(), len(target), num_classes, *ignored)
+
+    def __init__(self, table: Tensor, shape: Sequence[int], num_classes: int, ignore_index: int | None) -> None:
+        self._table = table  # as long as its address
+        ignored = (0, 0) if ignore_index is None else (1, ignore_index)
+        has_one_label = shape[1] == 1
+        self._arguments = (math.prod(shape),) if has_one_label else tuple(shape)
+        self._arguments += num_classes, *ignored
+        name = "count_labels" if has_one_label else "count_grouped_labels"
+        self._count = compiled_function(name, 3 + len(self._arguments))
+
+    def add(self, predicted: int, target: int) -> None:
+        """Count the int64 labels at these addresses, any numbers, of that shape and contiguous."""
+        self._count(self._table.data_ptr(), predicted, target, *self._arguments)
 
 
 def count_scores_above(
@@ -58,11 +99,11 @@ def count_scores_above(
     """Count rows of two classes into that table, by whether their score is above a threshold, as `Threshold` decides.
 
     Args:
-        table: see `count_labels`.
+        table: see `LabelCounts`.
         scores: float32 of shape `(rows,)`.
         threshold: what they are compared with; it is rounded to float32.
         logits: scores of any size are valid.
-        target: see `count_labels`.
+        target: int64 of shape `(rows,)`.
         ignore_index: see there.
     """
     ignored = (0, 0) if ignore_index is None else (1, ignore_index)

@@ -169,8 +169,8 @@ def probabilities(scores: Tensor, of_logits: Callable[..., Tensor] | None = None
     if not scores.is_floating_point() or not scores.numel():
         return scores
     if can_read(scores):
-        low, high = scores.detach().aminmax()
-        if low >= 0 and high <= 1:  # not so where one is NaN
+        low, high = scores.aminmax()
+        if low.item() >= 0 and high.item() <= 1:  # not so where one is NaN; a comparison of tensors takes longer
             return scores
     probable = scores.sigmoid() if of_logits is None else of_logits(scores, 1)
     return torch.where(((scores < 0) | (scores > 1)).any(), probable, scores)

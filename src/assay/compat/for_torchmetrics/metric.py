@@ -200,7 +200,8 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
     def _count_batch(self, *args: Any, **kwargs: Any) -> Any:
         try:
             batch = self._batch(*args, **kwargs)
-            return self._value(self._reported_as_there(self.meter.forward, **batch)[self._name])
+            value = self._reported_as_there(self.meter.forward, **batch)[self._name]
+            return self._converted(value) if _has_samples(batch["preds"]) else self._value(value)
         except InputError as error:
             raise self._error_as_there(error, args, kwargs) from error
 
@@ -208,9 +209,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
         """The value of a batch alone, which is not counted; None without any sample."""
         batch = self._batch(*args)
         value = self._reported_as_there(self.meter.values_of, **batch)[self._name]
-        preds = batch["preds"]
-        is_one = isinstance(preds, str) or (isinstance(preds, Tensor) and not preds.ndim)
-        return squeezed(self._converted(value)) if is_one or len(preds) else None
+        return squeezed(self._converted(value)) if _has_samples(batch["preds"]) else None
 
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -472,9 +471,16 @@ class CompatibleOperatingPoint(CompatibleMetric):
         return operating_points(fpr, tpr, thresholds, minimum, sensitivity)
 
 
+def _has_samples(preds: Any) -> bool:
+    """Whether a batch with these has any sample; a number and a text are one."""
+    if isinstance(preds, Tensor):
+        return not preds.ndim or preds.shape[0] > 0  # `len` of a tensor is a function of Python
+    return isinstance(preds, str) or len(preds) > 0
+
+
 def require_gradient(inputs: Iterable[Any]) -> bool:
     """Whether a value of these inputs is to have a gradient."""
-    return torch.is_grad_enabled() and any(isinstance(each, Tensor) and each.requires_grad for each in inputs)
+    return any(isinstance(each, Tensor) and each.requires_grad for each in inputs) and torch.is_grad_enabled()
 
 
 def has_gradient(original: Any) -> bool:

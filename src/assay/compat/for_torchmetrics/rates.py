@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,7 @@ RATES: Mapping[str, Rate] = {
 """By the ends of names of classes."""
 
 
+@functools.cache
 def rate_of(name: str) -> Rate | None:
     """The rate of a class of TorchMetrics such as `MulticlassPrecision`; None where it is none."""
     return RATES.get(name.removeprefix("Binary").removeprefix("Multiclass").removeprefix("Multilabel"))
@@ -69,23 +71,27 @@ def rate(how: Rate, metric: Any, counts: Sequence[Tensor]) -> Tensor:
         counts: true positives, false positives, true negatives and false negatives.
     """
     of: Counts = [each.numpy() for each in counts]
-    binary, multiclass = (metric.entry.name.startswith(task) for task in ("Binary", "Multiclass"))
-    average = "none" if binary else metric.average
-    pooled = [each.sum() for each in of] if average == "micro" else of
-    above, below = how.parts(pooled, multiclass, getattr(metric, "beta", 1.0))
-    undefined = float(metric.zero_division) if how.zero_division else 0.0
+    binary, multiclass = metric.entry.name.startswith("Binary"), metric.entry.name.startswith("Multiclass")
+    given = vars(metric)  # a module takes long to say that it has no such attribute
+    average = "none" if binary else given["average"]
+    undefined = float(given["zero_division"]) if how.zero_division else 0.0
+    beta = given.get("beta", 1.0)
+    if binary or average == "micro":
+        above, below = how.parts([int(each.sum()) for each in of], multiclass, beta)
+        value = above / below if below else undefined
+        return torch.tensor(1 - value if how.complement else value, dtype=torch.float64, device="cpu")
+    above, below = how.parts(of, multiclass, beta)
     value = _quotient(above, below, undefined)
     value = 1 - value if how.complement else value
     if average in ("macro", "weighted"):
-        present = _present(of, getattr(metric, "top_k", 1) if how.top_k else 1) if multiclass else np.ones(len(of[0]))
+        present = _present(of, given.get("top_k", 1) if how.top_k else 1) if multiclass else np.ones(len(of[0]))
         weights = of[0] + of[3] if average == "weighted" else present
         value = _quotient(weights * value, weights.sum(keepdims=True), 0.0).sum()
     return torch.from_numpy(np.asarray(value))
 
 
 def _quotient(above: Any, below: Any, undefined: float) -> Any:
-    found = np.full(np.shape(above), undefined)
-    return np.divide(above, below, out=found, where=np.not_equal(below, 0))
+    return np.where(below == 0, undefined, above / (below + (below == 0)))
 
 
 def _present(of: Counts, top_k: int) -> np.ndarray:

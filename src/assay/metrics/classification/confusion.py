@@ -152,15 +152,15 @@ class StatScores(LabelMetric):
     def compute(self, counts: Counts | ClassTotals | RowTotals) -> Stats:
         if isinstance(counts, RowTotals):
             return Stats(*self.sample_term.means(counts))
-        of = self.outcomes(counts)
+        of = outcomes(counts.whole_totals(), self.num_classes is not None, self.ignore_index)
         every = (of.tp, of.fp, of.tn, of.fn, of.support)
         if self.binary:
-            return Stats(*(_counts(each, of.unit)[0] for each in every))
+            return Stats(*(_counts(each[0, ...], of.unit) for each in every))
         if self.average is None:
             return Stats(*(_counts(each, of.unit) for each in every))
         if self.average == "micro":
-            return Stats(*(_counts(each.sum(keepdims=True), of.unit)[0] for each in every))
-        weights = of.support if self.average == "weighted" else np.ones(len(of.tp), dtype=object)
+            return Stats(*(_counts(each.sum(keepdims=True)[0, ...], of.unit) for each in every))
+        weights = of.support.astype(object) if self.average == "weighted" else np.ones(len(of.tp), dtype=object)
         return Stats(*(number(self._mean(each, weights, of.unit)) for each in every))
 
     @staticmethod

@@ -236,7 +236,7 @@ def outcomes(totals: ClassTotals, multiclass: bool, ignored: int | None = None) 
     chosen = (0, slice(None)) if multiclass else (slice(None), 1)
     tp = totals.hits[chosen]
     fn, fp = totals.target[chosen] - tp, totals.predicted[chosen] - tp
-    tn = (totals.target.sum(1) - tp - fp - fn).astype(object)
+    tn = totals.target.sum(1) - tp - fp - fn
     present = np.not_equal(tp + fp + fn + (0 if multiclass else tn), 0).astype(bool)
     if not multiclass or ignored is None or not 0 <= ignored < len(present):
         return Outcomes(tp, fp, fn, tn, present, totals.unit)

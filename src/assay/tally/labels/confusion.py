@@ -17,7 +17,18 @@ from assay.decide import Threshold
 from assay.errors import ConfigError, describe
 from assay.native import labels as native
 from assay.native.library import library, takes
-from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole, bad_weights
+from assay.tally.base import (
+    BAD_WEIGHTS,
+    Batch,
+    BatchLayout,
+    InvalidValues,
+    PreparedAdd,
+    Rule,
+    State,
+    Tally,
+    Whole,
+    bad_weights,
+)
 from assay.tally.conservation import (
     HostCount,
     Laws,
@@ -58,6 +69,9 @@ class ClassTotals:
     def totals(self) -> ClassTotals:
         return self
 
+    def whole_totals(self) -> ClassTotals:
+        return self
+
 
 @dataclass(frozen=True)
 class Counts:
@@ -73,10 +87,15 @@ class Counts:
         """The totals per class."""
         return self._totals
 
+    def whole_totals(self) -> ClassTotals:
+        """The same as int64 where samples have no weights: sums of them fit, products may not."""
+        hits = self.values.diagonal(axis1=1, axis2=2)
+        return ClassTotals(self.values.sum(2), self.values.sum(1), hits, self.unit)
+
     @cached_property
     def _totals(self) -> ClassTotals:
-        target, predicted = self.values.sum(2).astype(object), self.values.sum(1).astype(object)
-        return ClassTotals(target, predicted, self.values.diagonal(axis1=1, axis2=2).astype(object), self.unit)
+        of = self.whole_totals()
+        return ClassTotals(of.target.astype(object), of.predicted.astype(object), of.hits.astype(object), of.unit)
 
 
 @dataclass(frozen=True)
@@ -134,6 +153,8 @@ class LabelTally(Tally):
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         counts = (*self.count_invalid(state["counts"].numpy()), int(state["invalid"]) if self.weighted else 0)
+        if not any(counts):
+            return ()
         problems = map(InvalidValues, (*self.labels.invalid, BAD_WEIGHTS), counts)
         return [problem for problem in problems if problem.count]
 
@@ -231,20 +252,36 @@ class Confusion(LabelTally):
 
     def add(self, state: State, batch: Batch) -> None:
         labels = self.labels
-        if batch.compiled and library() is not None and labels.num_labels is None and not self.weighted:
-            self._count_compiled(state["counts"], batch)
+        if batch.compiled and library() is not None and not self.weighted:
+            self._count_compiled(state, batch)
             return
         if not self.weighted and labels.count_in_triton(state["counts"], batch):
             return
         self._add_at(state, batch, confusion_places(self.labels, batch))
 
-    def _count_compiled(self, counts: Tensor, batch: Batch) -> None:
-        labels, decision, target = self.labels, self.labels.decision, true_labels(batch)
-        if isinstance(decision, Threshold) and takes(batch.preds) and not batch.has((decision, False)):
-            scores = batch.preds.reshape(-1)
+    def _count_compiled(self, state: State, batch: Batch) -> None:
+        labels, decision, target = self.labels, self.labels.decision, true_labels(batch).contiguous()
+        is_decided = batch.has((decision, False))
+        if labels.num_labels is None and isinstance(decision, Threshold) and takes(batch.preds) and not is_decided:
+            scores, counts = batch.preds.reshape(-1), state["counts"]
             native.count_scores_above(counts, scores, decision.level, decision.logits, target, labels.ignore_index)
         else:
-            native.count_labels(counts, labels.given(batch), target, labels.num_classes, labels.ignore_index)
+            predicted = labels.given(batch).contiguous()
+            self._counts_into(state, batch.needed_target.shape).add(predicted.data_ptr(), target.data_ptr())
+
+    def prepare(self, state: State, batch: Batch) -> PreparedAdd | None:
+        target = batch.needed_target
+        known = batch.compiled and library() is not None and target.dtype == torch.int64 and not self.weighted
+        decided = self.labels.prepare(batch.preds) if known else None
+        if decided is None:
+            return None
+        counts = self._counts_into(state, target.shape)
+        return lambda preds, target, weights: counts.add(decided(preds), target.data_ptr())  # type: ignore[union-attr]
+
+    def _counts_into(self, state: State, target: Sequence[int]) -> native.LabelCounts:
+        samples, *positions = target
+        shape = samples, self.labels.groups, math.prod(positions) // self.labels.groups
+        return native.LabelCounts(state["counts"], shape, self.labels.num_classes, self.labels.ignore_index)
 
     def _add_at(self, state: State, batch: Batch, place: Tensor, cells: RowCells | None = None) -> None:
         ones = batch.memoize("ones", lambda _: torch.ones_like(place))

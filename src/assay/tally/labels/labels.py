@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from assay.decide import Decision, Rows, Threshold, TopK
+from assay.decide import Argmax, Decision, Rows, Threshold, TopK
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
-from assay.native.labels import has_columns
+from assay.native.labels import decision_of, has_columns
+from assay.native.library import takes
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
 from assay.tally.layout_checks import AS_INTEGERS, NO_TARGET, OUTSIDE, check_weights
 from assay.triton_kernels import labels as triton_labels
@@ -134,6 +136,18 @@ class Labels:
     def given(self, batch: Batch) -> Tensor:
         """Predicted labels for code that clamps them itself: given ones as they are."""
         return self.predicted(batch) if batch.preds.dtype.is_floating_point else batch.preds.reshape(-1).to(torch.int64)
+
+    def prepare(self, preds: Tensor) -> Callable[[Tensor], int] | None:
+        """What decides contiguous `preds` like these by compiled code, and gives the address of their labels, or None.
+
+        The labels are int64, and the next call may write over them.
+        """
+        if preds.dtype == torch.int64:
+            return Tensor.data_ptr
+        if isinstance(self.decision, Threshold):
+            return decision_of(preds, self.decision.level, self.decision.logits) if takes(preds) else None
+        has_rows = self.decision == Argmax() and preds.ndim == 2
+        return decision_of(preds) if has_rows and takes(preds) else None
 
     def count_in_triton(self, counts: Tensor, batch: Batch) -> bool:
         """Count predicted by true labels into a table of `Confusion` or `ClassCounts`, in one launch.

@@ -131,9 +131,10 @@ class Extremes(Tally):
         numbers = values.numpy()
         if np.count_nonzero(numbers != numbers):
             return False
-        bits: np.ndarray[Any, np.dtype[np.int64]] = numbers.view(f"int{8 * numbers.itemsize}")
-        order = bits ^ ((bits >> (8 * bits.itemsize - 1)) & np.iinfo(bits.dtype).max)  # as `keys` has it
-        row = state["extremes"].numpy()[_KINDS.index(numbers.dtype.name)]
+        size = 8 * numbers.itemsize
+        bits: np.ndarray[Any, np.dtype[np.int64]] = numbers.view(np.int32 if size == 32 else np.int64)
+        order = bits ^ ((bits >> (size - 1)) & (2 ** (size - 1) - 1))  # as `keys` has it
+        row = state["extremes"].numpy()[_KINDS.index("float32" if size == 32 else "float64")]
         np.maximum(row, (order.max(), ~order.min()), out=row)  # the key of a negative is the complement
         state["count"].numpy()[0] += len(numbers)
         return True
