@@ -32,6 +32,7 @@ from assay.metrics import (
     RetrievalRPrecision,
 )
 from assay.metrics.per_sample import per_sample_values
+from assay.pretend import pretend
 from laws import bits
 from ranks import Group
 
@@ -374,3 +375,12 @@ def test_a_relevance_of_minus_zero_is_zero():
 def test_weights_and_other_aggregations_are_refused_at_once():
     with pytest.raises(ConfigError, match="aggregation"):
         Meter(RetrievalMRR(aggregation="median"), weighted=True)
+
+
+def test_equal_scores_are_counted_on_an_apple_gpu_of_torch_2_6():
+    """Which has no `cummax` and no `cummin`: the groups of equal scores are found without."""
+    preds, target = torch.tensor([[3.0, 2.0, 2.0, 2.0, 1.0, 1.0]]), torch.tensor([[0, 1, 0, 0, 1, 0]])
+    with pretend("mps", release="2.6", engine="python"):
+        meter = Meter(RetrievalMRR(by_row=True))
+        meter.update(preds.to("mps"), target.to("mps"))
+        assert float(meter.compute()["RetrievalMRR"]) == pytest.approx((1 / 2 + 1 / 3 + 1 / 4) / 3)

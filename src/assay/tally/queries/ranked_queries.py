@@ -94,16 +94,19 @@ class RankedQueries:
         """The place of the first document of the group of each."""
         if self.all_differ:
             return self.place
-        return torch.where(self.first, self.place, 0).cummax(1).values
+        return torch.searchsorted(self._number, self._number)
 
     @Once
     def end(self) -> Tensor:
         """The place behind the last document of the group of each."""
         if self.all_differ:
             return self.place + 1
-        count = self.relevance.shape[1]
-        ends = torch.where(self.first, self.place, count).flip(1).cummin(1).values.flip(1)  # of this group or the next
-        return torch.cat([ends[:, 1:], torch.full_like(ends[:, :1], count)], 1)
+        return torch.searchsorted(self._number, self._number, right=True)
+
+    @Once
+    def _number(self) -> Tensor:
+        """The number of the group of each. Groups are found by it, as Apple GPUs have no `cummax` before torch 2.8."""
+        return self.first.to(torch.int64).cumsum(1).contiguous()
 
     @Once
     def group(self) -> Tensor:
