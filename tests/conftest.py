@@ -5,12 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from assay.pretend.errors import PretendError
+from assay.pretend.torch_patches import real_devices
 from counting import Counts, counted
 from thinning import EXAMPLES, Selection, thin_out
 
@@ -49,6 +52,17 @@ def pytest_collection_finish() -> None:
     """The cases are there until the end: what collects garbage, as some tests do, need not look at them each time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
+    """A test that pretends a device which this build of torch has itself, as builds for CUDA do, is skipped."""
+    try:
+        return (yield)
+    except PretendError as error:
+        if not real_devices() or "got a build of torch" not in str(error):
+            raise
+        pytest.skip(str(error).partition(", expected")[0])
 
 
 @pytest.fixture(autouse=True)

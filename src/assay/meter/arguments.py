@@ -46,7 +46,9 @@ class Arguments(NamedTuple):
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Arguments:
         """The arguments with every dense tensor changed."""
-        return self._replace(tensors=[None if tensor is None else change(tensor) for tensor in self.tensors])
+        return Arguments(
+            [None if tensor is None else change(tensor) for tensor in self.tensors], self.names, self.ragged
+        )
 
     def rows(self, rows: slice) -> Arguments:
         """Successive samples."""

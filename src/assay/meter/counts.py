@@ -68,6 +68,7 @@ class MeterCounts:
         options: how.
 
     Attributes:
+        keeps_samples: whether a state grows with the samples, as those do that keep them.
         busy: is held while an operation is at work; inside of `with counts.busy` no other one reads or changes states.
         current: the counts of the device of the last batch.
         by_device: what was counted of the batches of each device.
@@ -76,6 +77,7 @@ class MeterCounts:
 
     def __init__(self, tallies: Sequence[Tally], options: MeterOptions) -> None:
         self._tallies, self._options = tallies, options
+        self.keeps_samples = any("samples" in tally.fields.values() for tally in tallies)
         self.busy = OneAtATime()
         self._forget()
 
@@ -83,11 +85,6 @@ class MeterCounts:
         self.current: DeviceCounts | None = None
         self.by_device: dict[torch.device, DeviceCounts] = {}
         self.merged = MergedCounts(self._tallies)
-
-    @property
-    def keeps_samples(self) -> bool:
-        """Whether a state grows with the samples, as those do that keep them."""
-        return any("samples" in tally.fields.values() for tally in self._tallies)
 
     @property
     def rows(self) -> int:

@@ -187,7 +187,7 @@ class Meter:
         """The same as `arguments`, faster where there are just tensors."""
         if columns or self.plan.encoders:
             return self.arguments(preds, target, weights, columns)
-        return Arguments._make(((preds, target, weights), (), NO_RAGGED))  # faster than the class itself
+        return Arguments((preds, target, weights), (), NO_RAGGED)  # torch 2.6 compiles no `_make`
 
     def forward(
         self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None

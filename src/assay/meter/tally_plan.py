@@ -176,7 +176,7 @@ class TallyPlan:
             self.check(layout(made))  # no tensor is the caller's: nothing else can be wrong
             return batch
         tensors = match_shapes(check_inputs(arguments, self.weighted, strict), self.check)
-        return batch._replace(tensors=[tensors.get(name) for name in names])
+        return Arguments([tensors.get(name) for name in names], batch.names, batch.ragged)
 
     def check(self, layout: BatchLayout) -> None:
         """Raise an `InputError` when a batch of this layout cannot be counted, or holds what nothing reads."""
