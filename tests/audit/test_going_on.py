@@ -182,3 +182,15 @@ def test_a_further_run_that_ends_its_process_is_reported(tmp_path):
     result = audit(str(script), ["mps"])
     assert rules_and_lines(result) == [("mixed-devices", 2)]
     assert [part.why.partition(": ")[2] for part in result.unrun] == ["ended by signal SIGKILL"]
+
+
+@pytest.mark.parametrize("device", ["npu", "xpu"])
+@pytest.mark.exhaustive
+def test_a_program_goes_on_with_a_layer_that_was_left_on_the_cpu(tmp_path, device):
+    script = tmp_path / "left.py"
+    script.write_text(
+        f"import torch\nx = torch.rand(2, 3, device={device!r})\nlayer = torch.nn.Linear(3, 3)\n"
+        "y = layer(x)\ny.sum().backward()\nassert layer.weight.grad is not None\ny + torch.ones(3)\n"
+    )
+    result = audit(str(script), [device])
+    assert rules_and_lines(result) == [("mixed-devices", 4), ("mixed-devices", 7)]

@@ -105,8 +105,9 @@ class GoingOn(TorchFunctionMode):
                 return tensor
             moved = tensor.to(self._device)
             if isinstance(tensor, torch.nn.Parameter):
-                tensor.data = moved
-                return tensor
+                with suppress(RuntimeError):  # a device of an adapter takes no parameter of the CPU in place
+                    tensor.data = moved
+                    return tensor
             return moved
 
         args, kwargs = tree_map_only(torch.Generator, self._generators.of, (args, kwargs))

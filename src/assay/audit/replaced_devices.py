@@ -224,7 +224,7 @@ def over_gloo(own: str) -> Iterator[None]:
     def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> Any:
         if backend == known.backend:
             asked_for.append(backend)
-        here = "gloo" if asked_for else f"cpu:gloo,{own}:gloo" if backend is None else backend
+        here = f"cpu:gloo,{own}:gloo" if backend in (None, known.backend) else backend
         return make(here, *args, **kwargs)
 
     with Patches() as patches:
