@@ -1,7 +1,6 @@
 import torch
-from torchmetrics.functional import pairwise_euclidean_distance as of_torchmetrics
-
 from assay.compat.torchmetrics.functional import pairwise_euclidean_distance
+from torchmetrics.functional import pairwise_euclidean_distance as of_torchmetrics
 
 x, y = torch.tensor([[1e8, 1.0]]), torch.tensor([[1e8, 0.0]])
 print(f"TorchMetrics {of_torchmetrics(x, y).item():.4f}")
