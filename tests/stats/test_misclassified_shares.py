@@ -37,3 +37,14 @@ def test_a_judge_that_errs_never_changes_nothing():
 def test_a_judge_no_better_than_chance_says_nothing():
     assert math.isnan(JudgedShare(30, 100, 25, 50, 25, 50).value)
     assert JudgedShare(30, 100, 10, 50, 10, 50).interval() == (0.0, 1.0)
+
+
+def test_the_interval_is_the_formula_of_lang_and_reiczigel():
+    z = stats.norm.ppf(0.975)
+    q, se, sp = (300 + z**2 / 2) / (1000 + z**2), 91 / 102, 96 / 102
+    share = (q + sp - 1) / (se + sp - 1)
+    shift = 2 * z**2 * (share * se * (1 - se) / 102 - (1 - share) * sp * (1 - sp) / 102)
+    variance = q * (1 - q) / (1000 + z**2) + (share**2 * se * (1 - se) + (1 - share) ** 2 * sp * (1 - sp)) / 102
+    half = z * math.sqrt(variance) / (se + sp - 1)
+    expected = share + shift - half, share + shift + half
+    assert JudgedShare(300, 1000, 90, 100, 95, 100).interval() == pytest.approx(expected, abs=1e-9)
