@@ -302,7 +302,7 @@ def test_what_cannot_be_opened_is_one_line(monkeypatch):
     with pytest.raises(ConfigError, match="a URL that fsspec can open"):
         Report.load("nowhere://bucket/report.json")
     with pytest.raises(ConfigError, match="read only"):
-        prepare_folder(RemotePath("https://host/run"))
+        prepare_folder("--out", RemotePath("https://host/run"))
     with pytest.raises(ConfigError, match="two slashes"):
         Report.load("s3:/bucket/report.json")
     monkeypatch.setitem(sys.modules, "fsspec", None)
@@ -343,5 +343,5 @@ def test_reports_and_meters_are_read_from_a_web_server(server, tmp_path):
 
 def test_a_file_in_the_place_of_a_folder_says_so(tmp_path):
     (tmp_path / "run").write_text("")
-    with pytest.raises(ConfigError, match=r"run: got a file, expected a folder. Name another folder"):
-        prepare_folder(tmp_path / "run")
+    with pytest.raises(ConfigError, match=r"--out: got .*run, which is no folder, expected a folder. Name another one"):
+        prepare_folder("--out", tmp_path / "run")

@@ -77,15 +77,25 @@ def _text(what: str, path: object) -> str:
     return text
 
 
-def prepare_folder(folder: Location) -> None:
-    """Make a folder, or check that there is a store to write to, before anything is measured."""
-    if isinstance(folder, RemotePath):
-        folder.prepare()
-    else:
-        try:
+def prepare_folder(what: str, folder: Location, expected: str = "a folder") -> None:
+    """Make a folder, or check that there is a store to write to, before anything is measured.
+
+    Args:
+        what: the argument that names it, for the error.
+        folder: the folder.
+        expected: what it is for, for the error.
+
+    Raises:
+        ConfigError: it is a file, or cannot be made.
+    """
+    try:
+        if isinstance(folder, RemotePath):
+            folder.prepare()
+        else:
             folder.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError) as error:
-            raise ConfigError(describe(str(folder), "a file", "a folder", "Name another folder")) from error
+    except OSError as error:
+        why = "is no folder" if isinstance(error, FileExistsError) else f"cannot be made ({error.strerror or error})"
+        raise ConfigError(describe(what, f"{folder}, which {why}", expected, "Name another one")) from error
 
 
 def files_in(folder: Location, pattern: str, *, recursive: bool = False) -> list[Location]:

@@ -46,7 +46,7 @@ def _folder(out: Location | None) -> Iterator[None]:
     """Make the folder before anything is measured; where measuring fails, an empty one is not left behind."""
     is_new = isinstance(out, Path) and not out.exists()
     if out is not None:
-        prepare_folder(out)
+        prepare_folder("--out", out)
     try:
         yield
     except BaseException:

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from assay import __version__
 from assay._atomic import Location, files_in, link_or_copy, local_copy, location, prepare_folder, write_whole
-from assay.errors import ConfigError, StateError, describe
+from assay.errors import StateError, describe
 from assay.evaluation.data.coverage import CoverageTracker
 from assay.evaluation.data.data_source import Trail
 from assay.evaluation.observe.observers import Observers, part_of, prefixed
@@ -203,14 +203,7 @@ class Checkpoints:
 
     def _parts(self) -> list[CheckpointPart]:
         assert self._folder is not None
-        try:
-            prepare_folder(self._folder)
-        except OSError as error:
-            why = (
-                "is no folder" if isinstance(error, FileExistsError) else f"cannot be made ({error.strerror or error})"
-            )
-            got = f"{self._folder}, which {why}"
-            raise ConfigError(describe("resume", got, "a folder for checkpoints", "Name another one")) from error
+        prepare_folder("resume", self._folder, "a folder for checkpoints")
         candidates = [self._read(path) for path in files_in(self._folder, "rank-*.safetensors")]
         candidates.sort(key=lambda part: (-int(part.counted.sum()), _number(part.name)))
         parts: list[CheckpointPart] = []

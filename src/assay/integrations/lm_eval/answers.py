@@ -14,9 +14,9 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from assay._atomic import local_path
+from assay._atomic import local_path, prepare_folder
 from assay._records import Record
-from assay.errors import ConfigError, StateError, describe
+from assay.errors import StateError, describe
 
 Likelihood: TypeAlias = tuple[float, bool]
 """The log likelihood of some tokens, and whether each is the most probable one."""
@@ -173,9 +173,5 @@ def digest_of(*parts: Any) -> str:
 
 def _made(folder: str | os.PathLike[str]) -> Path:
     path = local_path("resume", folder)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        why = "is no folder" if isinstance(error, FileExistsError) else f"cannot be made ({error.strerror})"
-        raise ConfigError(describe("resume", f"{path}, which {why}", "a folder", "Name another one")) from error
+    prepare_folder("resume", path)
     return path
