@@ -19,7 +19,8 @@ from unittest import mock
 import torch
 from torch import Tensor, nn
 
-from assay.meter import Meter, device_counts
+from assay.meter import Meter
+from assay.meter.counting import device_counts
 from assay.metrics.base import Metric
 from assay.quantize import QuantizedLinear, quantize_weight
 from assay.tally.triton_check import check_kernels

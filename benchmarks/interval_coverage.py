@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from assay.meter import Meter
-from assay.meter.intervals import bootstrap
+from assay.meter.resampling.intervals import bootstrap
 from assay.metrics import MeanSquaredError, R2Score
 from assay.stats.intervals import Array, clopper_pearson, mean_interval, risky_end, student_interval, wilson
 from assay.stats.sampling import groups_of

@@ -13,7 +13,7 @@ from assay import Accuracy, Meter
 from assay.evaluation.processes.arrange import Introduction, arranged
 from assay.evaluation.processes.companions import MOST_COMPARED
 from assay.evaluation.processes.links import Links
-from assay.meter.sync import FIRST_WORDS, RANK_WORDS
+from assay.meter.processes.sync import FIRST_WORDS, RANK_WORDS
 
 TEXTS, TOKENS, WORDS, TOP = 8, 512, 128_000, 5
 

@@ -11,7 +11,7 @@ import torch
 from assay import evaluate
 from assay.evaluation.results.report_values import IntervalSources, values_of
 from assay.meter import Meter
-from assay.meter.intervals import intervals_or_reasons
+from assay.meter.resampling.intervals import intervals_or_reasons
 from assay.metrics.base import Metric
 from assay.metrics.per_sample import per_sample_values
 from assay.report import Report, Samples, Section, Slice, Value

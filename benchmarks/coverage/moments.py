@@ -1,7 +1,7 @@
 """Intervals of values that are read from moments of pairs, by the bootstrap of groups.
 
 The state of such a metric is the sums over its samples, so that a replicate is read from sums of those of groups. This
-is what `assay.meter.intervals.bootstrap` does, without its meters: hundreds of sets a second instead of one.
+is what `assay.meter.resampling.intervals.bootstrap` does, without its meters: hundreds of sets a second instead of one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from assay.meter.replicates import replicate_interval
+from assay.meter.resampling.replicates import replicate_interval
 from assay.stats.bootstrap import poisson_draws
 from assay.stats.intervals import Array
 from assay.stats.sampling import groups_of

@@ -15,7 +15,7 @@ import assay.metrics as m
 from assay import score
 from assay.errors import ConfigError
 from assay.meter import Meter
-from assay.meter.intervals import bootstrap
+from assay.meter.resampling.intervals import bootstrap
 from assay.metrics.base import Metric
 from assay.report import Samples, Section, Value, controlled
 from assay.report.inference.measured_value import MeasuredValue

@@ -13,7 +13,7 @@ from scipy import stats
 
 import assay.metrics as m
 from assay.meter import Meter
-from assay.meter.intervals import closed_forms
+from assay.meter.resampling.intervals import closed_forms
 from assay.metrics.base import Metric
 from assay.stats.intervals import Array
 from benchmarks.coverage.rows import SIZES, Found, Random, Row

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 
 from assay.audit import Case
-from assay.audit.collect import Collector
-from assay.audit.exercise import exercise
-from assay.audit.finding import Finding
-from assay.audit.judge import judge
-from assay.audit.observations import MOVED, Observation, unpack
+from assay.audit.findings.finding import Finding
+from assay.audit.findings.judge import judge
+from assay.audit.running.exercise import exercise
+from assay.audit.watching.collect import Collector
+from assay.audit.watching.observations import MOVED, Observation, unpack
 
 DEVICES = ("mps", "cuda:1")
 RULES = (

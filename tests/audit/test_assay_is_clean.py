@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from assay.audit import audit
-from assay.audit.own import cases
+from assay.audit.cases.own import cases
 from assay.devices import policy
 from assay.devices.placement import move
 from laws import Data, bits, feed, public_metrics

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.audit import audit
-from assay.audit.targets import parse
+from assay.audit.running.targets import parse
 from assay.errors import ConfigError
 
 pytestmark = pytest.mark.exhaustive  # each test starts processes

@@ -6,10 +6,10 @@ import threading
 import pytest
 import torch
 
-from assay.audit.collect import UNSUPPORTED, Collector
-from assay.audit.error_frames import operands_of, stack_of
-from assay.audit.observations import AS_IT_IS, MOVED, AuditRun, Observation, unpack
-from assay.audit.source_code import where
+from assay.audit.watching.collect import UNSUPPORTED, Collector
+from assay.audit.watching.error_frames import operands_of, stack_of
+from assay.audit.watching.observations import AS_IT_IS, MOVED, AuditRun, Observation, unpack
+from assay.audit.watching.source_code import where
 from assay.pretend import PretendError
 from assay.pretend.events import Event, Frame
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from assay.audit import Case
-from assay.audit.collect import Collector
-from assay.audit.exercise import exercise
-from assay.audit.judge import judge
-from assay.audit.observations import MOVED, NOT_MOVED, USAGES, unpack
-from assay.audit.suppress import suppressed
-from assay.audit.targets import find_cases, load, parse
+from assay.audit.findings.judge import judge
+from assay.audit.findings.suppress import suppressed
+from assay.audit.running.exercise import exercise
+from assay.audit.running.targets import find_cases, load, parse
 from assay.audit.tensor_trees import mapped
+from assay.audit.watching.collect import Collector
+from assay.audit.watching.observations import MOVED, NOT_MOVED, USAGES, unpack
 from thinning import one_of_each
 
 BUGGY = Path(__file__).with_name("buggy.py")

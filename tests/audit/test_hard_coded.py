@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from assay.audit import audit
-from assay.audit.collect import Collector
-from assay.audit.error_frames import chain, frames_of
-from assay.audit.hard_coded import names_of
-from assay.audit.observations import AS_IT_IS, AuditRun
-from assay.audit.origins import Origins
-from assay.audit.replaced_devices import replace_devices
-from assay.audit.source_code import naming, where
+from assay.audit.watching.collect import Collector
+from assay.audit.watching.error_frames import chain, frames_of
+from assay.audit.watching.hard_coded import names_of
+from assay.audit.watching.observations import AS_IT_IS, AuditRun
+from assay.audit.watching.origins import Origins
+from assay.audit.watching.replaced_devices import replace_devices
+from assay.audit.watching.source_code import naming, where
 from assay.pretend import pretend
 from assay.pretend.events import Frame
 from thinning import one_of_each

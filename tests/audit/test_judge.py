@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from assay.audit.collect import UNSUPPORTED
-from assay.audit.judge import JUDGES, judge, relative
-from assay.audit.observations import AS_IT_IS, MOVED, NOT_MOVED, OBSERVATIONS, AuditRun, Observation
-from assay.audit.rulebook import rules
-from assay.audit.source_code import SITES
+from assay.audit.findings.judge import JUDGES, judge, relative
+from assay.audit.findings.rulebook import rules
+from assay.audit.watching.collect import UNSUPPORTED
+from assay.audit.watching.observations import AS_IT_IS, MOVED, NOT_MOVED, OBSERVATIONS, AuditRun, Observation
+from assay.audit.watching.source_code import SITES
 from assay.pretend.events import KINDS, Frame
 
 LINE = Frame("/site/lib/metric.py", 7, "Metric.update")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from assay.audit.judge import judge
-from assay.audit.observations import AS_IT_IS, AuditRun, Observation
+from assay.audit.findings.judge import judge
+from assay.audit.watching.observations import AS_IT_IS, AuditRun, Observation
 from assay.pretend.events import Frame
 
 RUN = AuditRun("train.py", "cuda:1", AS_IT_IS, "script")

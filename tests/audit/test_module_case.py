@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from assay.audit import audit
-from assay.audit.collect import Collector
-from assay.audit.exercise import exercise
-from assay.audit.judge import judge
-from assay.audit.module_case import case_of
-from assay.audit.observations import MOVED, NOT_MOVED, USAGES, unpack
-from assay.audit.targets import find_cases, parse
+from assay.audit.cases.module_case import case_of
+from assay.audit.findings.judge import judge
+from assay.audit.running.exercise import exercise
+from assay.audit.running.targets import find_cases, parse
+from assay.audit.watching.collect import Collector
+from assay.audit.watching.observations import MOVED, NOT_MOVED, USAGES, unpack
 from assay.errors import ConfigError
 
 NETS = Path(__file__).with_name("nets.py")

@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 from assay.audit import audit
-from assay.audit.targets import parse, runs_cases, subjects_of
+from assay.audit.running.targets import parse, runs_cases, subjects_of
 
 HITS = """
 import torch

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 import torch.distributed as dist
 
-from assay.audit.case import Case
-from assay.audit.probes import collectives
+from assay.audit.cases.case import Case
+from assay.audit.cases.probes import collectives
 from assay.pretend.session import pretend
 
 

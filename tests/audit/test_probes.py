@@ -5,7 +5,7 @@ import torch
 import torch.distributed as dist
 
 from assay.audit import Case
-from assay.audit.probes import _operations, _two_processes, collectives, counters
+from assay.audit.cases.probes import _operations, _two_processes, collectives, counters
 from assay.pretend import pretend
 
 

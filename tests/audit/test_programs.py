@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from assay.audit.collect import Collector
-from assay.audit.judge import judge
-from assay.audit.observations import unpack
-from assay.audit.targets import parse
-from assay.audit.worker import Job, work
+from assay.audit.findings.judge import judge
+from assay.audit.running.targets import parse
+from assay.audit.running.worker import Job, work
+from assay.audit.watching.collect import Collector
+from assay.audit.watching.observations import unpack
 from assay.pretend import pretend
 from thinning import one_of_each
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.audit.rulebook import SEVERITIES, at_least, chosen, page, rules
+from assay.audit.findings.rulebook import SEVERITIES, at_least, chosen, page, rules
 from assay.errors import ConfigError
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit_rules.md"

@@ -10,12 +10,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from assay.audit.finding import Finding
-from assay.audit.observations import Origin, Unrun
-from assay.audit.result import Audit
-from assay.audit.rulebook import rules
-from assay.audit.sarif import save, to_sarif
-from assay.audit.source_code import SITES
+from assay.audit.findings.finding import Finding
+from assay.audit.findings.result import Audit
+from assay.audit.findings.rulebook import rules
+from assay.audit.findings.sarif import save, to_sarif
+from assay.audit.watching.observations import Origin, Unrun
+from assay.audit.watching.source_code import SITES
 
 TITLE = b"Static Analysis Results Format (SARIF) Version 2.1.0 JSON Schema"
 
@@ -98,7 +98,7 @@ def test_a_finding_that_a_comment_explains_is_suppressed_with_its_reason(tmp_pat
 
 
 def test_it_is_written_whole(tmp_path):
-    path = save(result(finding()), tmp_path / "out" / "audit.sarif", tmp_path)
+    path = save(result(finding()), tmp_path / "out" / "audit.findings.sarif", tmp_path)
     assert json.loads(path.read_text("utf-8"))["version"] == "2.1.0"
 
 

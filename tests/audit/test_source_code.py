@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from assay.audit.source_code import (
+from assay.audit.watching.source_code import (
     SITES,
     expression,
     library_line,

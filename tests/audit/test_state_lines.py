@@ -7,7 +7,7 @@ import inspect
 import pytest
 import torch
 
-from assay.audit.exercise import _state_frames
+from assay.audit.running.exercise import _state_frames
 
 
 class Counter:

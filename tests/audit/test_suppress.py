@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.audit.finding import Finding
-from assay.audit.suppress import comments, suppressed
+from assay.audit.findings.finding import Finding
+from assay.audit.findings.suppress import comments, suppressed
 
 
 def finding(file, line, rule="device-sync"):

@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from assay.audit.finding import Finding
-from assay.audit.observations import Origin, Unrun
-from assay.audit.result import Audit
-from assay.audit.rulebook import rules
+from assay.audit.findings.finding import Finding
+from assay.audit.findings.result import Audit
+from assay.audit.findings.rulebook import rules
+from assay.audit.watching.observations import Origin, Unrun
 from assay.errors import StateError
 from assay.render.terminal import to_text
 

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.audit import Audit, rules
-from assay.audit.observations import COMPILING
-from assay.audit.runner import AuditProgress
+from assay.audit.running.runner import AuditProgress
+from assay.audit.watching.observations import COMPILING
 from assay.cli import app
 from assay.cli import audit as module
 from assay.cli.config import resolve

@@ -12,8 +12,8 @@ import torch
 from assay import AUROC, Accuracy, MeanSquaredError, Meter, PearsonCorrCoef, R2Score, evaluate, score
 from assay.evaluation.observe import bootstrap_groups
 from assay.evaluation.results.missing_intervals import MissingInterval, missing_interval_notes
-from assay.meter.intervals import intervals_or_reasons
-from assay.meter.replicates import replicate_interval
+from assay.meter.resampling.intervals import intervals_or_reasons
+from assay.meter.resampling.replicates import replicate_interval
 from assay.metrics import (
     MatthewsCorrCoef,
     Max,

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 from assay import AUROC, Accuracy, F1Score, MeanSquaredError
 from assay.evaluation import evaluate
 from assay.evaluation.observe.observers import Observers
-from assay.meter import arguments
+from assay.meter.inputs import arguments
 from assay.metrics import LogLoss, MeanAbsoluteError, Recall
 from assay.report import compare
 from thinning import every_third

@@ -13,7 +13,7 @@ from assay.errors import ConfigError
 from assay.evaluation import Variant, compare_variants
 from assay.evaluation.observe.observers import SampleRows
 from assay.evaluation.variants import OutputDifference, _FirstOutputs, _OutputComparer, file_name
-from assay.meter.arguments import Arguments
+from assay.meter.inputs.arguments import Arguments
 from assay.report import Comparison, Report
 
 X = torch.randn(300, 4, generator=torch.Generator().manual_seed(1))

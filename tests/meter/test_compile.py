@@ -12,7 +12,7 @@ from torch._dynamo.utils import counters
 from assay import AUROC
 from assay.errors import StateError
 from assay.meter import Meter
-from assay.meter.compiled_rows import update_by_one_operator
+from assay.meter.counting.compiled_rows import update_by_one_operator
 from assay.metrics import PerSample, WordErrorRate
 from laws import CASES, Case, bits, feed, keeps_samples
 from thinning import one_of_each

@@ -14,7 +14,7 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distrib
 from assay import Accuracy, ConfusionMatrix, Meter
 from assay.decide import first_largest as of_one_process
 from assay.language.losses import sharded_losses
-from assay.meter.distributed_tensors import first_largest
+from assay.meter.processes.distributed_tensors import first_largest
 from assay.metrics import BrierScore, ExactMatch, LogLoss, Mean, Perplexity, Recall
 from ranks import processes
 

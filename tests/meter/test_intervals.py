@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from assay import Meter
 from assay.errors import ConfigError, InvalidValuesError, StateError
-from assay.meter.intervals import bootstrap, closed_forms, group_count, needing_bootstrap
-from assay.meter.replicates import ConfidenceInterval, replicate_interval
+from assay.meter.resampling.intervals import bootstrap, closed_forms, group_count, needing_bootstrap
+from assay.meter.resampling.replicates import ConfidenceInterval, replicate_interval
 from assay.metrics import (
     AUROC,
     ROC,
@@ -92,7 +92,7 @@ def test_samples_that_are_kept_are_drawn_too(monkeypatch):
     softmax = data[0].softmax(1)
     each = [AveragePrecision()(softmax[:, k], (data[1] == k).long()) for k in range(4)]
     assert found.lower < float(torch.stack(each).mean()) < found.upper
-    monkeypatch.setattr("assay.meter.resample.READ_ELEMENTS", 50 * 3000 * 5)
+    monkeypatch.setattr("assay.meter.resampling.resample.READ_ELEMENTS", 50 * 3000 * 5)
     fewer = bootstrap(meters)["auc"]
     assert fewer.method == "bootstrap standard error: 50 draws of 128 groups"
     assert width(fewer) == pytest.approx(width(found), rel=0.4)

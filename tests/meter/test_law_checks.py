@@ -10,7 +10,7 @@ import torch
 
 from assay.errors import DeviceFaultError
 from assay.meter import Meter
-from assay.meter.law_checks import check_laws, of_batch
+from assay.meter.checks.law_checks import check_laws, of_batch
 from assay.metrics import FrechetDistance, Max, MaximumAbsoluteError, SpearmanCorrCoef
 from assay.metrics.aggregation.values import Mean, Variance
 from assay.metrics.classification.confusion import ConfusionMatrix

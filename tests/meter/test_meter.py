@@ -90,7 +90,7 @@ def test_a_size_that_is_a_mistake_is_refused_by_its_argument(make, name):
 
 
 def test_states_that_the_machine_has_no_memory_for_are_refused(monkeypatch):
-    monkeypatch.setattr("assay.meter.tally_plan.host_bytes", lambda: 10**9)
+    monkeypatch.setattr("assay.meter.counting.tally_plan.host_bytes", lambda: 10**9)
     with pytest.raises(ConfigError, match=r"states of 5 GiB for CalibrationError\(n_bins=10000000\), expected at most"):
         Meter(CalibrationError(n_bins=10**7))
 

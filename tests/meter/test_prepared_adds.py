@@ -9,7 +9,7 @@ import torch
 
 from assay import Meter
 from assay.errors import StateError
-from assay.meter.device_counts import PREPARED_BYTES
+from assay.meter.counting.device_counts import PREPARED_BYTES
 from assay.metrics import (
     AUROC,
     Accuracy,

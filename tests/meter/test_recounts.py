@@ -9,7 +9,8 @@ import torch
 from benchmarks.proof.faults import KINDS, FaultyOperator
 
 from assay.errors import ConfigError, DeviceFaultError
-from assay.meter import Meter, recounts
+from assay.meter import Meter
+from assay.meter.checks import recounts
 from assay.metrics import AUROC, Accuracy, LogLoss, Max, MeanSquaredError, SpearmanCorrCoef
 from assay.pretend import pretend
 from assay.tally.term_log import TermTolerance, difference

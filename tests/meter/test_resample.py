@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from assay.meter import resample
-from assay.meter.replicates import values_of_draws
-from assay.meter.resample import combined
+from assay.meter.resampling import resample
+from assay.meter.resampling.replicates import values_of_draws
+from assay.meter.resampling.resample import combined
 from assay.metrics.base import named_numbers
 from assay.stats import bootstrap
 from assay.stats.bootstrap import poisson_draws

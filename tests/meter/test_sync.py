@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import assay.meter.meter
-import assay.meter.sync
+import assay.meter.processes.sync
 from assay.devices.collective import device_of
 from assay.errors import DeviceFaultError, StateError, SyncError
 from assay.meter import Meter
@@ -26,7 +26,7 @@ from ranks import Group, processes
 from tally_laws import TALLY_CASES
 from thinning import every
 
-FIRST = assay.meter.sync.FIRST_WORDS
+FIRST = assay.meter.processes.sync.FIRST_WORDS
 
 
 @pytest.fixture
@@ -35,9 +35,9 @@ def group(monkeypatch):
 
     def make(size):
         made = Group(size)
-        monkeypatch.setattr(assay.meter.sync, "dist", made)
+        monkeypatch.setattr(assay.meter.processes.sync, "dist", made)
         monkeypatch.setattr(assay.meter.meter, "dist", made)
-        monkeypatch.setattr(assay.meter.sync, "collective_device", lambda group: torch.device("cpu"))
+        monkeypatch.setattr(assay.meter.processes.sync, "collective_device", lambda group: torch.device("cpu"))
         return made
 
     return make
@@ -151,7 +151,7 @@ def test_fixed_size_counts_take_one_collective(group):
     data = [(torch.randn(50, 10), torch.randint(10, (50,))) for _ in range(2)]
     meters = [counted(Meter(**TWENTY), *pair) for pair in data]
     totals = ranks.run(lambda rank: meters[rank].sync())
-    assert ranks.sizes == [FIRST + 2 * assay.meter.sync.RANK_WORDS + 1]  # and a checksum
+    assert ranks.sizes == [FIRST + 2 * assay.meter.processes.sync.RANK_WORDS + 1]  # and a checksum
     assert bits(totals[0]) == bits(meters[0] + meters[1])
 
 
@@ -174,8 +174,8 @@ def test_large_counts_samples_and_late_tables_share_a_second_collective(group):
 
 
 def test_more_fields_than_the_first_collective_can_tell_take_a_third(group, monkeypatch):
-    monkeypatch.setattr(assay.meter.sync, "FIRST_WORDS", 0)
-    monkeypatch.setattr(assay.meter.sync, "RANK_WORDS", 5)
+    monkeypatch.setattr(assay.meter.processes.sync, "FIRST_WORDS", 0)
+    monkeypatch.setattr(assay.meter.processes.sync, "RANK_WORDS", 5)
     ranks = group(3)
     meters = [counted(regression(rho=SpearmanCorrCoef()), *pairs(5, rank)) for rank in range(3)]
     totals = ranks.run(lambda rank: meters[rank].sync())

@@ -16,8 +16,8 @@ from sklearn import metrics as sklearn
 import assay.metrics
 from assay import Meter, evaluate
 from assay.errors import ConfigError, InvalidValuesError, NoDataWarning, ShapeError, StateError
-from assay.meter.intervals import bootstrap
-from assay.meter.replicates import drawn_values
+from assay.meter.resampling.intervals import bootstrap
+from assay.meter.resampling.replicates import drawn_values
 from assay.metrics import (
     AUROC,
     ROC,

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-import assay.meter.replicates as replicates
+import assay.meter.resampling.replicates as replicates
 from assay import Meter
-from assay.meter.intervals import closed_forms
-from assay.meter.replicates import drawn_values
+from assay.meter.resampling.intervals import closed_forms
+from assay.meter.resampling.replicates import drawn_values
 from assay.metrics import (
     AUROC,
     BalancedAccuracy,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from assay import Meter
-from assay.meter.intervals import closed_forms
+from assay.meter.resampling.intervals import closed_forms
 from assay.metrics import (
     AUROC,
     Accuracy,

@@ -10,7 +10,7 @@ import torch
 
 from assay.errors import ConfigError, ShapeError
 from assay.meter import Meter
-from assay.meter.intervals import closed_forms
+from assay.meter.resampling.intervals import closed_forms
 from assay.metrics import BalancedAccuracy, F1Score, HammingDistance, Recall
 from assay.metrics.classification.ratio import OutcomeWeights, Ratio
 from assay.metrics.classification.ratio_metric import RatioMetric

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from assay import Meter
-from assay.meter import replicates
-from assay.meter.replicates import drawn_values
+from assay.meter.resampling import replicates
+from assay.meter.resampling.replicates import drawn_values
 from assay.metrics import AUROC, ROC, AveragePrecision, PrecisionRecallCurve
 from assay.metrics.classification import ranking
 from assay.native.library import MISSING, library

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import torch
 
-from assay.audit.hard_coded import watch_availability
+from assay.audit.watching.hard_coded import watch_availability
 from assay.pretend.torch_patches import Patches
 
 

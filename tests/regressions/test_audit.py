@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.audit.runner import audit
+from assay.audit.running.runner import audit
 from assay.pretend.native_engine.build import why_not
 from thinning import one_of_each
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from assay.audit.runner import audit
+from assay.audit.running.runner import audit
 from assay.pretend import pretend
 from assay.pretend.native_engine.build import why_not
 from assay.quantize import plan

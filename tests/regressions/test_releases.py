@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.audit.finding import Finding
-from assay.audit.runner import audit
+from assay.audit.findings.finding import Finding
+from assay.audit.running.runner import audit
 
 HERE = Path(__file__).parent
 RELEASES = os.environ.get("ASSAY_OLD_RELEASES", "")

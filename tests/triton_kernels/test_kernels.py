@@ -14,7 +14,7 @@ from assay import MeanSquaredError, Meter
 from assay.decide import Argmax, TopK
 from assay.devices.policies import _triton
 from assay.errors import KernelWarning
-from assay.meter import device_counts
+from assay.meter.counting import device_counts
 from assay.tally import triton_check
 from assay.tally.base import Batch, State, Tally
 from assay.tally.labels.confusion import ClassCounts, Confusion

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from assay import AUROC, MeanSquaredError, Meter
 from assay.devices import policy
 from assay.errors import ConfigError, InvalidValuesError, ShapeError, StateError
-from assay.meter import arguments
+from assay.meter.inputs import arguments
 from assay.metrics import Classwise, F1Score, Mean, Recall
 from assay.wrappers import Bootstrap
 from assay.wrappers import bootstrap as module

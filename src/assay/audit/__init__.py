@@ -8,21 +8,21 @@ from assay._lazy import attach
 
 if TYPE_CHECKING:
     from assay.audit.block_checks import no_float64, no_sync
-    from assay.audit.case import Case
-    from assay.audit.finding import Finding
-    from assay.audit.result import Audit
-    from assay.audit.rulebook import AuditRule, rules
-    from assay.audit.runner import audit
+    from assay.audit.cases.case import Case
+    from assay.audit.findings.finding import Finding
+    from assay.audit.findings.result import Audit
+    from assay.audit.findings.rulebook import AuditRule, rules
+    from assay.audit.running.runner import audit
 
 __all__ = ["Audit", "AuditRule", "Case", "Finding", "audit", "no_float64", "no_sync", "rules"]
 
 _HOMES = {
     "block_checks": ("no_float64", "no_sync"),
-    "case": ("Case",),
-    "finding": ("Finding",),
-    "result": ("Audit",),
-    "rulebook": ("AuditRule", "rules"),
-    "runner": ("audit",),
+    "cases.case": ("Case",),
+    "findings.finding": ("Finding",),
+    "findings.result": ("Audit",),
+    "findings.rulebook": ("AuditRule", "rules"),
+    "running.runner": ("audit",),
 }
 
 __getattr__, __dir__ = attach(

@@ -9,12 +9,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from assay.audit.observations import COMPILING, MOVED, NOT_MOVED, USAGES
-from assay.audit.result import Audit
-from assay.audit.rulebook import SEVERITIES, rules
-from assay.audit.runner import AuditProgress as Step
-from assay.audit.runner import audit
-from assay.audit.sarif import save
+from assay.audit.findings.result import Audit
+from assay.audit.findings.rulebook import SEVERITIES, rules
+from assay.audit.findings.sarif import save
+from assay.audit.running.runner import AuditProgress as Step
+from assay.audit.running.runner import audit
+from assay.audit.watching.observations import COMPILING, MOVED, NOT_MOVED, USAGES
 from assay.cli.loaders.python_objects import see_working_folder
 from assay.cli.options import AuditCommand
 from assay.cli.output import write_then_show

@@ -17,8 +17,8 @@ from torch import Tensor
 from assay._records import OPTIONAL, Record
 from assay.errors import AssayWarning, DeviceFaultError, MissingDependencyError
 from assay.meter import Meter
+from assay.meter.checks.law_checks import check_laws
 from assay.meter.file import checksum
-from assay.meter.law_checks import check_laws
 from assay.metrics.base import Metric
 from assay.metrics.classification.label_metrics import LabelMetric
 from assay.metrics.samples import draw_columns, draw_for, examples, integers, public_metrics

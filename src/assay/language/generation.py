@@ -19,7 +19,7 @@ from assay.evaluation.model.forward import homes, ready
 from assay.evaluation.processes.companions import is_of_a_collective
 from assay.language.causal import CausalModel, logits_of, positions_of, takes
 from assay.language.tokens import ByteTokenizer, Tokenizer
-from assay.meter.distributed_tensors import whole
+from assay.meter.processes.distributed_tensors import whole
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from assay.devices.policies import policy
 from assay.errors import ConfigError, ShapeError, describe
 from assay.language.causal import CausalModel
 from assay.language.windows import IGNORED
-from assay.meter.distributed_tensors import first_largest, is_distributed, local_part, losses_at, whole
+from assay.meter.processes.distributed_tensors import first_largest, is_distributed, local_part, losses_at, whole
 from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import means, rounded
 from assay.metrics.per_sample import SampleTerms

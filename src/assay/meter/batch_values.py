@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from assay.meter.label_codes import found_labels
+from assay.meter.inputs.label_codes import found_labels
 from assay.meter.meter import Meter
 from assay.metrics.base import Metric
 

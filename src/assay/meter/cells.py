@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from assay.devices.placement import to_host
 from assay.devices.policies import policy
-from assay.meter.arguments import COPIED_BYTES, Arguments
-from assay.meter.cell_checks import CellChecks
+from assay.meter.checks.cell_checks import CellChecks
+from assay.meter.inputs.arguments import COPIED_BYTES, Arguments
 from assay.meter.meter import Meter
 from assay.tally.base import Batch, State, Tally, merge
 from assay.tally.composite import components

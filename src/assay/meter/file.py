@@ -21,9 +21,9 @@ import assay.metrics
 from assay._atomic import Location, local_copy, location, write_whole
 from assay.devices.placement import to_host
 from assay.errors import AssayError, StateError, UnknownMetricError, describe
-from assay.meter.law_checks import READ_AGAIN, check_laws
+from assay.meter.checks.law_checks import READ_AGAIN, check_laws
+from assay.meter.counting.tally_plan import TallyPlan
 from assay.meter.options import RESERVED
-from assay.meter.tally_plan import TallyPlan
 from assay.metrics.base import Metric
 from assay.tally.base import State, Tally
 from assay.tally.conservation import HostCount

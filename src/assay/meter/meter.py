@@ -17,18 +17,18 @@ from assay._lazy import LateAttributeError
 from assay.devices.subnormals import keeps_subnormals
 from assay.errors import StateError, describe
 from assay.meter import file
-from assay.meter.arguments import NO_RAGGED, Arguments, layout_of
-from assay.meter.compiled_rows import numbered, update_by_one_operator
-from assay.meter.counts import MeterCounts
-from assay.meter.device_counts import DeviceCounts
-from assay.meter.distributed_tensors import check_shares, groups_of, is_distributed
-from assay.meter.flat_states import FlatStates
-from assay.meter.label_codes import checked_labels
+from assay.meter.counting.compiled_rows import numbered, update_by_one_operator
+from assay.meter.counting.counts import MeterCounts
+from assay.meter.counting.device_counts import DeviceCounts
+from assay.meter.counting.flat_states import FlatStates
+from assay.meter.counting.tally_plan import tally_plan
+from assay.meter.inputs.arguments import NO_RAGGED, Arguments, layout_of
+from assay.meter.inputs.label_codes import checked_labels
 from assay.meter.meter_options import STAGE_BYTES, MeterOptions, Recount
 from assay.meter.options import chosen_metrics, metrics_text, named_metrics, require_names
-from assay.meter.shares import own_share
-from assay.meter.sync import synced
-from assay.meter.tally_plan import tally_plan
+from assay.meter.processes.distributed_tensors import check_shares, groups_of, is_distributed
+from assay.meter.processes.shares import own_share
+from assay.meter.processes.sync import synced
 from assay.meter.values import compute_values, fatal_problems
 from assay.metrics.base import Metric
 from assay.tally.base import InvalidValues, State, Tally

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from assay.errors import InvalidValuesError, InvalidValuesWarning, NoDataWarning, describe, plural, warn
-from assay.meter.tally_plan import TallyPlan
+from assay.meter.counting.tally_plan import TallyPlan
 from assay.metrics.base import Metric
 from assay.tally.base import InvalidValues, State
 

@@ -21,8 +21,8 @@ from assay.evaluation.arguments.preparation import meter_of
 from assay.evaluation.results.diagnostics import choose_diagnostics
 from assay.evaluation.results.provenance import file_digests, origin_of
 from assay.meter import Meter
-from assay.meter.arguments import Arguments
 from assay.meter.file import MeterDescription
+from assay.meter.inputs.arguments import Arguments
 from assay.metrics.base import Metric
 from assay.report import Report
 from assay.scoring.bad_rows import BadRows

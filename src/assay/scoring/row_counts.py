@@ -16,9 +16,9 @@ from assay.evaluation.observe.observers import SampleRows, part_of, prefixed
 from assay.evaluation.observe.per_sample import PerSampleRecorder
 from assay.evaluation.observe.slices import Slicer
 from assay.meter import Meter
-from assay.meter.arguments import Arguments
 from assay.meter.cells import put_together, uncounted
 from assay.meter.file import counts_in_state, from_sparse, sparse
+from assay.meter.inputs.arguments import Arguments
 from assay.scoring.options import ScoreOptions
 from assay.scoring.rows import TableRows
 

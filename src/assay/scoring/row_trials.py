@@ -14,7 +14,7 @@ from torch import Tensor
 
 from assay.errors import InputError, InvalidValuesError
 from assay.meter import Meter
-from assay.meter.arguments import Arguments
+from assay.meter.inputs.arguments import Arguments
 from assay.metrics.regression.sample_errors import SampleErrorMetric
 from assay.scoring.rows import TableRows
 from assay.tally.base import Batch

@@ -18,7 +18,7 @@ from assay.errors import AssayError, StateError, UnknownMetricError
 from assay.evaluation.results.provenance import meter_from
 from assay.evaluation.results.report_values import IntervalSources, values_of
 from assay.meter import Meter
-from assay.meter.intervals import intervals_or_reasons
+from assay.meter.resampling.intervals import intervals_or_reasons
 from assay.metrics.signature import signature
 from assay.report import Report, Samples, Section, Value
 from assay.report.per_sample.packed_array import Array

@@ -16,10 +16,10 @@ from torch import Tensor
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, ShapeError, StateError, describe
 from assay.meter import Meter
-from assay.meter.arguments import Arguments
-from assay.meter.device_counts import interrupted
-from assay.meter.intervals import bootstrap, group_count
-from assay.meter.replicates import ConfidenceInterval, drawn_values
+from assay.meter.counting.device_counts import interrupted
+from assay.meter.inputs.arguments import Arguments
+from assay.meter.resampling.intervals import bootstrap, group_count
+from assay.meter.resampling.replicates import ConfidenceInterval, drawn_values
 from assay.stats.sampling import groups_of, numbers_of
 from assay.wrappers.nested_meters import load_meters, require_meter, save_meters
 
@@ -36,7 +36,7 @@ class Bootstrap:
 
     Each sample is randomly assigned to one of some groups, by a hash of its id, and counted by the meter of that group.
     The sum of the groups is the value. Drawing groups again says how it would spread for other samples: see
-    `assay.meter.intervals.bootstrap`.
+    `assay.meter.resampling.intervals.bootstrap`.
 
     Where `ids` are given, everything has the same bits however the samples were split over batches and processes. Else
     a sample is identified by its place in the stream of this process.
@@ -166,7 +166,7 @@ class Bootstrap:
         return self.total().compute(only)
 
     def intervals(self, confidence_level: float = 0.95, n_resamples: int = 400) -> dict[str, ConfidenceInterval]:
-        """Confidence intervals of all values that have one; see `assay.meter.intervals.bootstrap`."""
+        """Confidence intervals of all values that have one; see `assay.meter.resampling.intervals.bootstrap`."""
         return bootstrap(self.groups, confidence_level, n_resamples, self._seed)
 
     def drawn(self, n_resamples: int = 400) -> dict[str, list[float]]:

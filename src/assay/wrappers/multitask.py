@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, InputError, ShapeError, StateError, describe
 from assay.meter import Meter
-from assay.meter.arguments import Arguments
+from assay.meter.inputs.arguments import Arguments
 from assay.wrappers.nested_meters import load_meters, require_meter, save_meters
 
 

@@ -14,7 +14,7 @@ import torch
 
 from assay.audit.other_libraries import LIBRARIES, cases, inputs, library
 from assay.audit.other_libraries.descriptions import LibraryMetrics, MetricSpec
-from assay.audit.targets import find_cases, parse
+from assay.audit.running.targets import find_cases, parse
 from assay.errors import MissingDependencyError
 
 pytest.importorskip("torchmetrics")

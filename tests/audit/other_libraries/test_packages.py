@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from benchmarks.packages_audited import findings, page
 
-from assay.audit.rulebook import rules
+from assay.audit.findings.rulebook import rules
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = findings.packages()

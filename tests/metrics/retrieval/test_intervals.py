@@ -10,7 +10,7 @@ import torch
 
 from assay import evaluate
 from assay.meter import Meter
-from assay.meter.intervals import closed_forms, needing_bootstrap, resampled_queries
+from assay.meter.resampling.intervals import closed_forms, needing_bootstrap, resampled_queries
 from assay.metrics import (
     RetrievalMAP,
     RetrievalMRR,

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import assay.meter.meter
-import assay.meter.sync
+import assay.meter.processes.sync
 from assay.devices import policy
 from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarning, ShapeError
 from assay.meter import Meter
@@ -105,9 +105,9 @@ def test_copies_and_files_have_the_same_bits(tmp_path):
 
 def test_documents_of_a_query_may_be_on_several_processes(monkeypatch):
     group = Group(3)
-    monkeypatch.setattr(assay.meter.sync, "dist", group)
+    monkeypatch.setattr(assay.meter.processes.sync, "dist", group)
     monkeypatch.setattr(assay.meter.meter, "dist", group)
-    monkeypatch.setattr(assay.meter.sync, "collective_device", lambda group: torch.device("cpu"))
+    monkeypatch.setattr(assay.meter.processes.sync, "collective_device", lambda group: torch.device("cpu"))
     data = documents(8)
     cuts = [0, 0, 31, 60]  # the first has none
     meters = [counted(part(data, slice(cuts[rank], cuts[rank + 1]))) for rank in range(3)]

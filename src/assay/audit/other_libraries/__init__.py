@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from assay.errors import MissingDependencyError
 
 if TYPE_CHECKING:
-    from assay.audit.case import Case
+    from assay.audit.cases.case import Case
     from assay.audit.other_libraries.descriptions import LibraryMetrics
 
 LIBRARIES = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from assay.audit.case import Case
+from assay.audit.cases.case import Case
 from assay.audit.other_libraries import inputs
 from assay.audit.tensor_trees import tensors_of
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay._records import Record
-from assay.audit.observations import Unrun
 from assay.audit.parity.programs import programs
 from assay.audit.parity.runs import EngineName, Mode, ParityResult, checked, compare_runs
 from assay.audit.parity.view import summary_document
-from assay.audit.targets import parse
+from assay.audit.running.targets import parse
+from assay.audit.watching.observations import Unrun
 from assay.errors import AssayError
 from assay.render import Document, Viewable
 from assay.render.terminal import show

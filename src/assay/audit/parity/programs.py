@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from assay.audit.case import Case
-from assay.audit.targets import Target, find_cases, run_program, runs_cases
+from assay.audit.cases.case import Case
+from assay.audit.running.targets import Target, find_cases, run_program, runs_cases
 from assay.audit.tensor_trees import for_device, mapped
 from assay.native.library import in_torch
 

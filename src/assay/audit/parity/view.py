@@ -11,8 +11,8 @@ from assay.errors import plural
 from assay.render import Chapter, Document, Line, Paragraph, Span
 
 if TYPE_CHECKING:
-    from assay.audit.observations import Unrun
     from assay.audit.parity.runs import ParityResult
+    from assay.audit.watching.observations import Unrun
 
 MOST = 12  # places that are shown of one program
 

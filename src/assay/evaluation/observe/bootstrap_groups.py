@@ -18,8 +18,8 @@ from assay.evaluation.observe.partition import Label, Partition
 from assay.evaluation.observe.per_sample import PerSampleRecorder
 from assay.meter import Meter
 from assay.meter.cells import STAGE_BYTES
-from assay.meter.intervals import GROUPS, group_count, needing_bootstrap, scale_of, state_bytes
-from assay.meter.replicates import FEWEST_GROUPS, ConfidenceInterval, drawn_values, replicate_interval
+from assay.meter.resampling.intervals import GROUPS, group_count, needing_bootstrap, scale_of, state_bytes
+from assay.meter.resampling.replicates import FEWEST_GROUPS, ConfidenceInterval, drawn_values, replicate_interval
 from assay.report.per_sample.resampling import Resampling
 from assay.stats.bootstrap import LEAST
 from assay.stats.sampling import SampleDigest, groups_of, in_clusters

@@ -29,7 +29,7 @@ from assay.evaluation.model.forward import Predicted
 from assay.evaluation.nested_batch import structure
 from assay.evaluation.observe.clusters import ClustersByIndex, cluster_numbers
 from assay.evaluation.processes.ranks import Ranks
-from assay.meter.arguments import Arguments, layout_of
+from assay.meter.inputs.arguments import Arguments, layout_of
 from assay.metrics.base import Metric
 from assay.metrics.per_sample import SampleTerms, row_values
 from assay.stats.sampling import numbers_of, row_numbers

@@ -13,7 +13,7 @@ from assay.evaluation.processes.links import STEP, Group, Links, check_kept_grou
 from assay.evaluation.processes.place import Place, places
 from assay.evaluation.processes.reachable import modules_of
 from assay.evaluation.processes.said import has_places, is_mesh, links_said, parsed_mesh, roles_said, same_by_groups
-from assay.meter.distributed_tensors import is_distributed
+from assay.meter.processes.distributed_tensors import is_distributed
 
 
 @dataclass(frozen=True)

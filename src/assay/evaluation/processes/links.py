@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import nn
 
 from assay.errors import ConfigError, describe
-from assay.meter.distributed_tensors import is_distributed
+from assay.meter.processes.distributed_tensors import is_distributed
 
 Group: TypeAlias = tuple[int, ...]
 """Processes, by their ranks in the default group."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.evaluation.processes.links import Group
-from assay.meter.distributed_tensors import first_largest, is_distributed, local_part, whole
+from assay.meter.processes.distributed_tensors import first_largest, is_distributed, local_part, whole
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from assay.evaluation.processes.reachable import modules_of
-from assay.meter.distributed_tensors import is_distributed
+from assay.meter.processes.distributed_tensors import is_distributed
 
 
 def shared_digest(model: Any, digest: Callable[[Any, str], str]) -> str:

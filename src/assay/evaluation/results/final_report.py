@@ -27,7 +27,7 @@ from assay.evaluation.observe.worst_queries import ChosenQueries, numbered_queri
 from assay.evaluation.results.diagnostics import Diagnostics
 from assay.evaluation.results.report_section import build_section
 from assay.meter import Meter
-from assay.meter.recounts import RecountSummary
+from assay.meter.checks.recounts import RecountSummary
 from assay.metrics.base import Metric
 from assay.render.pictures import Picture
 from assay.report import Report, Section, Table

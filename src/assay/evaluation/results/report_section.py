@@ -18,9 +18,9 @@ from assay.evaluation.results.missing_intervals import MissingInterval, missing_
 from assay.evaluation.results.provenance import counts_of
 from assay.evaluation.results.report_values import IntervalSources, rest_of, values_of
 from assay.meter import Meter
-from assay.meter.intervals import intervals_or_reasons, range_of
-from assay.meter.replicates import ConfidenceInterval
-from assay.meter.resample import READ_ELEMENTS
+from assay.meter.resampling.intervals import intervals_or_reasons, range_of
+from assay.meter.resampling.replicates import ConfidenceInterval
+from assay.meter.resampling.resample import READ_ELEMENTS
 from assay.metrics.base import Metric
 from assay.metrics.signature import signature
 from assay.report import Section, Slice, Table, Value

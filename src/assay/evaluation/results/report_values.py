@@ -13,7 +13,7 @@ from torch import Tensor
 from assay.errors import ConfigError
 from assay.evaluation.observe.bootstrap_groups import Resampled
 from assay.evaluation.observe.observers import Array
-from assay.meter.replicates import ConfidenceInterval
+from assay.meter.resampling.replicates import ConfidenceInterval
 from assay.metrics.base import Metric, named_numbers
 from assay.report import ConfusionPlot, Plot, Samples, Table, Value
 from assay.report.inference.measured_value import MeasuredValue

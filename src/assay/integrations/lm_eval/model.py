@@ -32,7 +32,7 @@ from assay.language.losses import check_vocabulary, sharded_labels, sharded_loss
 from assay.language.scoring import BATCH_SIZE
 from assay.language.tokens import ByteTokenizer, Tokenizer
 from assay.language.windows import IGNORED
-from assay.meter.distributed_tensors import is_distributed, whole
+from assay.meter.processes.distributed_tensors import is_distributed, whole
 from assay.progress import ProgressBar
 
 PURPOSE = "its tasks"

@@ -1,0 +1,1 @@
+"""What observations amount to, by which rule, and how it is told."""

@@ -1,0 +1,1 @@
+"""Targets of an audit, and the processes that run them."""

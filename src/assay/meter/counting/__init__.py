@@ -1,0 +1,1 @@
+"""What is counted of a batch, on each device, and where it is added up."""

@@ -1,0 +1,401 @@
+"""What was counted of one device's batches, and the rows staged there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.compiler import is_compiling
+
+from assay.devices.placement import to_host
+from assay.devices.policies import policy
+from assay.errors import StateError, describe
+from assay.meter.checks.law_checks import HostCounter, check_fingerprints, check_laws, no_fingerprints, of_batch
+from assay.meter.checks.recounts import KeptRows, Recounts, check_recount
+from assay.meter.counting.flat_states import FlatStates
+from assay.meter.counting.prepared_adds import PreparedAdds
+from assay.meter.inputs.arguments import Arguments, layout_of
+from assay.meter.meter_options import MeterOptions
+from assay.native.library import library
+from assay.tally.base import Batch, State, Tally, merge_into
+from assay.tally.conservation import HostCount
+from assay.tally.inputs import readable
+from assay.tally.stores.sample_store import SampleStore
+from assay.tally.sums.fingerprints import Fingerprint
+from assay.tally.term_log import RecordedTerms, ReplayedTerms, TermLog
+from assay.tally.triton_check import uses_triton
+
+AT_ONCE_BYTES = 1 << 19
+"""Compiled code counts a batch of so many bytes in less time than it takes to copy it."""
+PREPARED_BYTES = 1 << 13
+"""The same where it is prepared for the layout of a batch."""
+
+
+class DeviceCounts:
+    """What was counted of one device's batches: the states of the tallies, and the rows staged for them."""
+
+    def __init__(self, tallies: Sequence[Tally], device: torch.device, options: MeterOptions) -> None:
+        self._rows = 0
+        self._policy = policy(device)
+        self._tallies, self._device, self._stage_bytes = tallies, self._policy.tally_on.value, options.stage_bytes
+        self._triton = uses_triton(self._device)
+        self._compiled = policy(self._device).compiled.value and not self._triton
+        self._on_host = self._device == self._policy.read_on.value
+        self._chunk_elements = self._policy.chunk_elements.value * min(tally.chunk_scale for tally in tallies)
+        self._staged = 0
+        self._capacity = 0
+        self._at_once = False
+        self._buffers: list[Tensor] = []
+        self._staged_rows: tuple[Any, ...] = ()
+        self._prepared: PreparedAdds | None = None
+        self._prepared_of_batch: PreparedAdds | None = None
+        self.layout: tuple[Any, ...] = ()
+        self.rows_of_layout = 0
+        self._broken = ""
+        self._states: list[State] = []
+        self._rows_of_graphs: Tensor | None = None
+        self._rows_by_python = 0  # of those of graphs
+        self._given = HostCounter()
+        self._fingerprints: list[Fingerprint | None] = []
+        self._has_fingerprints = options.fingerprints and not self._on_host
+        is_recounted = options.recount != "off" and options.stage_bytes > 0 and not self._on_host
+        self.recounts = Recounts(options.recount) if is_recounted else None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are states: not before the first `push`."""
+        return self._rows_of_graphs is not None
+
+    def _open(self) -> None:
+        """Make the states and the buffers, where there are none."""
+        if self.is_open and (self._buffers or not self._capacity):
+            return
+        with torch.inference_mode(False):
+            if self._rows_of_graphs is None:
+                self._states = self._zero()
+                self._fingerprints = no_fingerprints(self._tallies, self._device if self._has_fingerprints else None)
+                self._rows_of_graphs = torch.zeros((), dtype=torch.int64, device=self._device)
+            tails = [] if self._buffers or not self._capacity else [each for each in self._staged_rows[0] if each]
+            self._buffers += [
+                torch.empty(self._capacity, *tail, dtype=dtype, device=self._device) for dtype, tail in tails
+            ]
+
+    def _zero(self) -> list[State]:
+        """The states of nothing, on the device."""
+        with torch.inference_mode(False):
+            states = [tally.zero(self._device) for tally in self._tallies]
+        for store in _stores(states):
+            store.has_checksums = self._has_fingerprints
+        return states
+
+    @property
+    def rows(self) -> int:
+        """How many samples were given."""
+        return self._rows + (0 if self._rows_of_graphs is None else int(self._rows_of_graphs))
+
+    def expect(self, batch: Arguments) -> None:
+        """Stage batches of this layout from now on; what is staged of another one is counted first."""
+        self._refuse_if_broken()
+        rows = tuple(None if t is None else (t.dtype, t.shape[1:]) for t in batch.tensors), batch.names
+        if rows != self._staged_rows:
+            self._flush()
+            self._capacity = 0
+            if self._stage_bytes and not batch.ragged:
+                tensors = [t for t in batch.tensors if t is not None]
+                row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in tensors)
+                self._capacity = self._stage_bytes // max(1, row_bytes)
+            self._staged_rows, self._buffers = rows, []
+            if self.recounts is not None:
+                self.recounts.expect((*rows[0], *batch.names))
+        self._slots: dict[int, list[Tensor]] = {}
+        self._given.expect(batch, self._rows + self._rows_by_python)
+        self.rows_of_layout = len(batch.preds)
+        is_fast = self._compiled and library() is not None and batch.nbytes >= AT_ONCE_BYTES
+        self._at_once = is_fast or self.rows_of_layout * 2 > self._capacity
+        can_prepare = self._compiled and not torch.compiler.is_compiling()
+        is_sooner = can_prepare and bool(self._capacity) and batch.nbytes >= PREPARED_BYTES
+        self._prepared = PreparedAdds(self._tallies) if is_sooner else None
+        self._prepared_of_batch = PreparedAdds(self._tallies) if can_prepare else None
+        self.layout = layout_of(batch)
+
+    def push(self, batch: Arguments) -> None:
+        """Stage a batch of the expected layout, or count it at once when it is large."""
+        rows, recounts = self.rows_of_layout, self.recounts
+        if recounts is not None:
+            recounts.batches += 1
+        if not self._capacity:
+            self.count_on_device(batch)
+            return
+        if self._prepared is not None and self._count_prepared(self._prepared, batch):
+            self._rows += rows
+            return
+        if self._at_once:
+            self._count(batch, () if recounts is None else recounts.of_batch(batch))
+            self._rows += rows
+            return
+        if self._staged + rows > self._capacity:
+            self._flush()
+        is_full = recounts is not None and recounts.stage(batch, is_first=not self._staged)
+        tensors = [t.detach() if t.requires_grad else t for t in batch.tensors if t is not None]
+        slot = self._slots.get(self._staged)
+        if slot is None:  # a view of the buffer costs as much as the copy into it: it is kept for the next round
+            self._open()
+            slot = self._slots[self._staged] = [b[self._staged : self._staged + rows] for b in self._buffers]
+        for into, tensor in zip(slot, tensors, strict=True):
+            into.copy_(tensor)
+        self._staged += rows
+        self._rows += rows
+        if is_full:
+            self._flush()
+
+    def count_on_device(self, batch: Arguments) -> None:
+        """Count a batch with nothing left to Python, whose numbers stand still when a graph is replayed."""
+        self._count(batch, () if self.recounts is None or is_compiling() else self.recounts.of_batch(batch))
+        assert self._rows_of_graphs is not None, "counting opens it"
+        self._rows_of_graphs += len(batch.preds)
+        if not is_compiling():
+            self._rows_by_python += len(batch.preds)
+
+    def count_each(self, batches: Sequence[tuple[Tally, Arguments]], rows: int) -> None:
+        """Count another batch into the state of each tally, or into none.
+
+        Args:
+            batches: for each tally one that counts into the same state, and the batch.
+            rows: how many samples they are.
+        """
+        self._refuse_if_broken()
+        self._open()
+        try:
+            for (tally, batch), state, fingerprint in zip(batches, self._states, self._fingerprints, strict=True):
+                tally.add(state, rows_of_tally := self._batch(batch))
+                if fingerprint is not None:
+                    fingerprint.add(tally.fingerprint(rows_of_tally))
+        except BaseException as error:
+            self._break(error)
+            raise
+        self._given.forget_elements()
+        self._rows += rows
+
+    def _flush(self) -> None:
+        if self._staged:
+            buffers, (rows, names) = iter(self._buffers), self._staged_rows
+            staged = Arguments([None if each is None else next(buffers)[: self._staged] for each in rows], names)
+            self._count(staged, () if self.recounts is None else self.recounts.of_stage(self._staged))
+            self._staged = 0
+
+    def _count(self, batch: Arguments, kept: Sequence[KeptRows] = ()) -> None:
+        """Count rows into all tallies, or into none; of those that are kept the CPU will count the same.
+
+        What can be known before is checked before: the metadata, and that samples have room. When counting fails
+        nevertheless (memory that runs out, an interrupt), the tallies may differ, and these counts cannot be read
+        again.
+        """
+        if is_compiling():
+            with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
+                self._add(self._states, batch)  # a loop over chunks would be a graph for each number of rows
+            return
+        self._refuse_if_broken()
+        self._open()
+        self._reserve(batch.nbytes)
+        try:
+            apart = sum(len(each) for each in kept)
+            if apart:
+                self._count_apart(batch.rows(slice(0, apart)), kept)
+            if apart < len(batch.preds):
+                self._count_chunks(self._states, batch.rows(slice(apart, None)) if apart else batch)
+        except BaseException as error:
+            self._break(error)
+            raise
+        if self.recounts is not None and self.recounts.how == "all" and self.recounts.is_full:
+            self.recount()
+
+    def _count_apart(self, batch: Arguments, kept: Sequence[KeptRows]) -> None:
+        """Count rows into states of their own, which are added to the others: integers add up to the same bits."""
+        assert self.recounts is not None, "it has kept rows"
+        states, terms = self._zero(), RecordedTerms()
+        self._count_chunks(states, batch, terms)
+        for tally, state, other in zip(self._tallies, self._states, states, strict=True):
+            merge_into(tally, state, other)
+        self.recounts.wait(kept, states, terms)
+
+    def _break(self, error: BaseException) -> None:
+        """Refuse all that comes, as the tallies may differ."""
+        self._broken = type(error).__name__
+        self.layout = ()  # so that the next update comes to be refused
+
+    def _count_prepared(self, prepared: PreparedAdds, batch: Arguments) -> bool:
+        """Count a batch of the expected layout in one call a tally; false where nothing was counted."""
+        try:
+            return prepared.add(self._states, batch)
+        except BaseException as error:
+            self._break(error)
+            raise
+
+    def _reserve(self, size: int) -> None:
+        for store in _stores(self._states):
+            store.reserve(self._device, size)
+
+    def _refuse_if_broken(self) -> None:
+        if self._broken:
+            raise interrupted("meter", self._broken)
+
+    def states_of(self, batch: Arguments) -> FlatStates | list[State]:
+        """The states on the CPU of a batch of the expected layout alone, which is not counted here.
+
+        Where the tallies fit them they are `FlatStates`, which the next batch takes, too.
+        """
+        flat = self._batch_states
+        if flat is not None:
+            flat.numbers.zero_()
+        states = [tally.zero_of_batch(self._device) for tally in self._tallies] if flat is None else flat.states
+        prepared = self._prepared_of_batch if flat is not None else None
+        terms = None if self.recounts is None else RecordedTerms()
+        if prepared is None or not prepared.add(states, batch):
+            self._count_chunks(states, batch, terms, is_counted=False)
+        if flat is not None:
+            return flat
+        on_host = _on_host(states)
+        if not self._on_host:
+            check_laws(self._tallies, on_host, of_batch(batch), f"device {self._device}")
+            if self.recounts is not None and terms is not None:
+                self._recount_step(batch, on_host, terms)
+        return on_host
+
+    def _recount_step(self, batch: Arguments, states: Sequence[State], terms: RecordedTerms) -> None:
+        """Count a step once more if it is drawn; its value is read, so the device is waited for anyway."""
+        assert self.recounts is not None
+        self.recounts.batches += 1
+        rows = self.recounts.of_batch(batch)
+        if rows and len(rows[0]) == len(batch.preds):
+            self._check_recount([rows[0].on_host()], states, terms, "this step")
+            self.recounts.recounted += 1
+
+    @cached_property
+    def _batch_states(self) -> FlatStates | None:
+        """The states of one batch; None where those of the tallies are no `FlatStates` on the CPU."""
+        return FlatStates(self._tallies) if self._on_host and FlatStates.fits(self._tallies) else None
+
+    def _count_chunks(
+        self, states: Sequence[State], batch: Arguments, terms: TermLog | None = None, is_counted: bool = True
+    ) -> None:
+        preds = batch.preds
+        kind = preds.device.type
+        if torch.is_autocast_enabled(kind):
+            with torch.autocast(kind, enabled=False):
+                self._count_chunks(states, batch, terms, is_counted)
+            return
+        rows = len(preds)
+        size = max(1, self._chunk_elements * rows // max(1, preds.numel()))
+        for start in range(0, rows, size):
+            chunk = batch if rows <= size else batch.rows(slice(start, start + size))
+            self._add(states, chunk, terms, is_counted)
+
+    def _add(
+        self, states: Sequence[State], batch: Arguments, terms: TermLog | None = None, is_counted: bool = True
+    ) -> None:
+        """Count rows that are few enough for the cache; those that are counted for good have a fingerprint."""
+        rows = self._batch(batch, terms)
+        for k, (tally, state) in enumerate(zip(self._tallies, states, strict=True)):
+            if terms is not None:
+                terms.tally = k
+            tally.add(state, rows)
+        for tally, fingerprint in zip(self._tallies, self._fingerprints if is_counted else (), strict=False):
+            if fingerprint is not None:
+                fingerprint.add(tally.fingerprint(rows))
+
+    def _batch(self, batch: Arguments, terms: TermLog | None = None) -> Batch:
+        tensors = [None if each is None else self._readable(each) for each in batch.tensors]
+        preds, target, weights, *columns = tensors
+        assert preds is not None
+        return Batch(
+            preds,
+            target,
+            weights,
+            self._policy.chunk_elements.value // 4,
+            self._compiled and not is_compiling(),
+            {name: each for name, each in zip(batch.names, columns, strict=True) if each is not None},
+            batch.ragged,
+            self._triton and not is_compiling(),
+            terms,
+        )
+
+    def _readable(self, tensor: Tensor) -> Tensor:
+        """The same values where they are counted, without gradients, and in a dtype that torch has operators for."""
+        tensor = tensor.detach()
+        return readable(tensor if tensor.device == self._device else tensor.to(self._device))
+
+    def flushed(self) -> list[State]:
+        """The states on the device, with everything that was staged."""
+        self._refuse_if_broken()
+        self._open()
+        self._flush()
+        return self._states
+
+    def host_states(self) -> list[State]:
+        """The states on the CPU, with everything that was staged.
+
+        Raises:
+            DeviceFaultError: they break a conservation law, or have another fingerprint than the batches. What the CPU
+                itself counts is not checked.
+        """
+        states = _on_host(self.flushed())
+        if not self._on_host:
+            where = f"device {self._device}"
+            check_laws(self._tallies, states, self._host_count, where)
+            check_fingerprints(self._tallies, states, self._fingerprints, where, self._triton)
+            self.recount()
+        return states
+
+    def recount(self) -> None:
+        """Count on the CPU what was kept for that; waits for the device.
+
+        Raises:
+            DeviceFaultError: the CPU counts something else.
+        """
+        if self.recounts is None or not self.recounts.waiting:
+            return
+        for each in self.recounts.waiting:
+            batches = [rows.on_host() for rows in each.rows]
+            self._check_recount(batches, _on_host(each.states), each.terms, each.name)
+        self.recounts.done()
+
+    def _check_recount(
+        self, batches: Sequence[Arguments], states: Sequence[State], recorded: RecordedTerms, name: str
+    ) -> None:
+        on_cpu, terms = (
+            DeviceCounts(self._tallies, torch.device("cpu"), MeterOptions(stage_bytes=0)),
+            ReplayedTerms(recorded),
+        )
+        on_cpu._open()
+        for batch in batches:
+            on_cpu._count_chunks(on_cpu._states, batch, terms)
+        rows = sum(len(batch.preds) for batch in batches)
+        where = f"device {self._device}"
+        check_recount(self._tallies, states, on_cpu._states, terms.differs, rows, where, name)
+
+    @property
+    def _host_count(self) -> HostCount:
+        """What the host counted of the samples."""
+        return self._given.at(self.rows, self._rows + self._rows_by_python, staged=not self._rows_by_python)
+
+
+def _stores(states: Sequence[State]) -> list[SampleStore]:
+    return [value for state in states for value in state.values() if isinstance(value, SampleStore)]
+
+
+def _on_host(states: Sequence[State]) -> list[State]:
+    return [
+        {name: to_host(value) if isinstance(value, Tensor) else value.on_host() for name, value in state.items()}
+        for state in states
+    ]
+
+
+def interrupted(where: str, error: str) -> StateError:
+    """The error for counts that an error of this name left in the middle of a batch."""
+    got = f"counts that a {error} interrupted in the middle of a batch"
+    do = "Call reset() and count again, or load the last state that was saved"
+    return StateError(describe(where, got, "whole batches", do))

@@ -1,0 +1,1 @@
+"""Counts of several processes, and of tensors that are spread over them."""
