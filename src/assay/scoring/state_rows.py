@@ -79,7 +79,7 @@ def from_table(metrics: Metrics, table: Any, *, weighted: bool = False) -> Meter
 
     Example:
         >>> from assay import Accuracy
-        >>> rows = [("0.counts", 6, 5), ("0.counts", 7, 1), ("0.counts", 11, 4), ("rows", 0, 10)]
+        >>> rows = [("0.counts", 5, 5), ("0.counts", 6, 1), ("0.counts", 10, 4), ("rows", 0, 10)]
         >>> from_table(Accuracy(num_classes=2), rows).compute()
         {'Accuracy': tensor(0.9000, dtype=torch.float64)}
     """

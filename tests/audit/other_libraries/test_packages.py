@@ -33,7 +33,7 @@ def test_each_finding_can_be_looked_up_and_reproduced_in_a_few_lines(package):
     for finding in package.findings:
         assert finding.rule in rules()
         assert re.fullmatch(r"[\w/]+\.py:\d+", finding.line), finding.line
-        assert set(finding.devices) <= {"mps", "cuda", "cuda:1"}, finding.devices
+        assert set(finding.devices) <= {"mps", "cuda", "cuda:1", "xpu", "npu"}, finding.devices
         tree = ast.parse(finding.reproduce)
         imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
