@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from assay import AUROC, Accuracy, Meter
+from assay import AUROC, Accuracy, F1Score, Meter, score
 from assay.errors import ConfigError, ShapeError
 from assay.evaluation import BatchError, evaluate
 from assay.report import gate
@@ -213,3 +213,28 @@ def test_no_samples_have_no_slices():
     assert section.slices == ()
     assert len(section.samples) == 0
     assert all(np.isnan(value.value) and value.lower is None for value in section.values)
+
+
+def test_a_slice_without_some_classes_is_not_the_worst_by_a_mean_over_classes():
+    half = torch.arange(400) % 2  # as good as all samples
+    y = torch.arange(400) // 2 % 4
+    preds = torch.where(torch.arange(400) % 29 == 0, (y + 1) % 5, y)  # nobody has class 4
+    table = {"p": preds.numpy(), "y": y.numpy(), "even": (y % 2).numpy(), "half": half.numpy()}
+    metrics = {
+        "f1": F1Score(num_classes=5),
+        "few": F1Score(num_classes=5, only_classes=(3, 1)),
+        "by_size": F1Score(num_classes=5, average="weighted"),
+        "acc": Accuracy(num_classes=5),
+    }
+    names = ["a", "b", "c", "d", "e"]
+    report = score(table, metrics, preds="p", target="y", slices=["even", "half"], classes=names)
+    found = {(part.name, each.name): each for part in report.sections[0].slices for each in part.values}
+    assert found["even = 0", "f1"].value < 0.7 < found["even = 0", "acc"].value  # why it was named as the worst
+    assert {key: each.not_compared for key, each in found.items() if each.not_compared} == {
+        ("even = 0", "f1"): "no sample of classes b, d",
+        ("even = 1", "f1"): "no sample of classes a, c",
+        ("even = 0", "few"): "no sample of classes b, d",
+    }
+    assert not any("Worst slice" in note for note in report.notes)
+    assert any("f1 of slices that lack classes is not compared: even = 0 (no sample" in note for note in report.notes)
+    assert all(each.not_compared == "" for each in report.sections[0].values)

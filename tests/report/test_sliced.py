@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from io import StringIO
 from xml.etree import ElementTree
 
@@ -71,6 +72,25 @@ def test_the_worst_of_a_metric_where_lower_is_better(higher_is_better):
     slices = [Slice(name, 50, [value(number)]) for name, number in (("low", 0.2), ("high", 0.8))]
     found = slices_of(Section("s", [value(0.5)], slices=slices))
     assert [row.name for row in found.rows if row.is_worst[0]] == ["low" if higher_is_better else "high"]
+
+
+def test_a_mean_over_fewer_classes_is_not_named_as_the_worst_slice():
+    def f1(number, reason=""):
+        ends = {"confidence_level": 0.95, "higher_is_better": True, "not_compared": reason}
+        return Value("f1", number, number - 0.05, number + 0.05, **ends)
+
+    low, lacking = Slice("low", 90, [f1(0.7)]), Slice("lacking", 90, [f1(0.3, "no sample of class 2")])
+    few = Slice("few", 4, [f1(0.1, "no sample of class 7")])
+    found = slices_of(section := Section("s", [f1(0.9)], slices=[low, lacking, few], min_slice_size=20))
+    assert [row.name for row in found.rows if row.is_worst[0]] == ["low"]
+    assert "f1 of slices that lack classes is not compared: lacking (no sample of class 2);" in found.note()
+    assert "class 7" not in found.note()  # it has few samples, which is said
+    (plot,) = dots_of(section)
+    assert [dot.ink for dot in plot.dots] == ["warm", "faint", "faint"]
+    only = slices_of(Section("s", [f1(0.9)], slices=[lacking, replace(lacking, name="other")]))
+    assert not any(any(row.is_worst) for row in only.rows)
+    again = Report.from_json(Report("r", [section]).to_json()).sections[0].slices
+    assert [each.values[0].not_compared for each in again] == ["", "no sample of class 2", "no sample of class 7"]
 
 
 @pytest.mark.parametrize(

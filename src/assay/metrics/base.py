@@ -342,6 +342,13 @@ class Metric(metaclass=MetricType):
         """
         return None
 
+    def classes_without_targets(self, counts: Any) -> frozenset[int]:
+        """The classes that no sample has, where the value is a mean over classes in which such a class can count as 0.
+
+        No classes for all other values.
+        """
+        return frozenset()
+
     def without_interval(self, counts: Any) -> str:
         """Why `interval` gives none of these counts."""
         return f"{self.closed_form} is undefined for these samples"

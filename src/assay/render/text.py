@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from assay._records import CellValue
 
@@ -112,6 +112,17 @@ def shorten(text: str, width: int) -> str:
     """
     text = clean(text)
     return text if len(text) <= width else text[: width - 1].rstrip() + "…"
+
+
+def first_names(names: Iterable[str], most: int = 3) -> str:
+    """The first of some names, and how many more there are.
+
+    Example:
+        >>> first_names(["de", "en", "fr", "is", "no"])
+        'de, en, fr and 2 more'
+    """
+    first, rest = (every := list(names))[:most], len(every) - most
+    return ", ".join(first) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def shorten_each(texts: Sequence[str], width: int) -> list[str]:

@@ -42,6 +42,8 @@ class Value(Record):
             says; -inf where no number is known that does not.
         safe_upper: the upper end, likewise.
         signature: the metric with all its options, the number of samples and the version of assay, in one line.
+        not_compared: of a value of a slice, why it is never named as the worst: its samples lack classes over which the
+            mean is; empty where it is compared.
 
     Raises:
         ConfigError: the confidence level is invalid, there is a ``denominator`` without a ``numerator``, or no such
@@ -67,6 +69,7 @@ class Value(Record):
     safe_lower: float | None = field(default=None, metadata=OPTIONAL)
     safe_upper: float | None = field(default=None, metadata=OPTIONAL)
     signature: str = field(default="", metadata=OPTIONAL)
+    not_compared: str = field(default="", metadata=OPTIONAL)
 
     def _check(self) -> None:
         if self.scale not in SCALES:

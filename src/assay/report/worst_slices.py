@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from assay.render.plots import Dot, Dots
+from assay.render.text import first_names
 from assay.report.section import Section
 from assay.report.slices import Slice
 from assay.report.value import Value
@@ -63,7 +64,18 @@ class Slices:
             parts.append(f"{', '.join(without)}: slices have no interval, so none is marked.")
         if any(row.is_small for row in self.rows):
             parts.append(f"Slices of fewer than {self.least:,} samples are not compared.")
-        return " ".join(parts)
+        return " ".join([*parts, *self.notes_of_missing_classes()])
+
+    def notes_of_missing_classes(self) -> list[str]:
+        """For each metric that is a mean over classes, the slices that are not compared because they lack some."""
+        notes = []
+        for k, metric in enumerate(self.metrics):
+            values = [(row.name, row.values[k]) for row in self.rows if not row.is_small]
+            lacking = [f"{name} ({value.not_compared})" for name, value in values if value and value.not_compared]
+            if lacking:
+                why = "a class without samples counts as 0 in the mean over classes once it is predicted"
+                notes.append(f"{metric} of slices that lack classes is not compared: {first_names(lacking)}; {why}.")
+        return notes
 
 
 def slices_of(section: Section) -> Slices | None:
@@ -114,7 +126,7 @@ def dots_of(section: Section) -> tuple[Dots, ...]:
 def _dot(row: SliceRow, i: int) -> Dot:
     value = row.values[i]
     assert value is not None, row.name
-    ink = "faint" if row.is_small else "warm" if row.is_worst[i] else "heat"
+    ink = "faint" if row.is_small or value.not_compared else "warm" if row.is_worst[i] else "heat"
     return Dot(row.name, row.count, value.value, value.lower, value.upper, ink)
 
 
@@ -138,13 +150,14 @@ def _worst(section: Section, metric: str) -> str | None:
 
     The interval of the slice, widened by Bonferroni's correction for as many slices as are compared, must leave out the
     value of all samples. None where it does not, where the slice has no interval, or where nothing says which way is
-    better.
+    better. Values that say why they are not compared are left out.
     """
     is_higher_better = higher_is_better(section, metric)
     overall = next((value.value for value in section.values if value.name == metric), math.nan)
     large = [part for part in section.slices if part.count >= section.min_slice_size]
-    known = [(v, part.name) for part in large if (v := _value(part, metric)) is not None and math.isfinite(v.value)]
-    if is_higher_better is None or len(known) < 2 or not math.isfinite(overall):
+    there = [(value, part.name) for part in large if (value := _value(part, metric)) is not None]
+    known = [(value, name) for value, name in there if math.isfinite(value.value) and not value.not_compared]
+    if is_higher_better is None or len(there) < 2 or not known or not math.isfinite(overall):
         return None
     sign = 1.0 if is_higher_better else -1.0
     value, name = min(known, key=lambda each: sign * each[0].value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-MOST_NAMES = 3
+from assay.render.text import first_names
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,7 @@ def _concerned(missing: list[MissingInterval]) -> list[str]:
     overall = dict.fromkeys(each.name for each in missing if not each.slice_name)
     in_slices = dict.fromkeys(each.name for each in missing if each.slice_name)
     slices = dict.fromkeys(each.slice_name for each in missing if each.slice_name)
-    where = f"in {'slice' if len(slices) == 1 else 'slices'} {_some(slices)}"
+    where = f"in {'slice' if len(slices) == 1 else 'slices'} {first_names(slices)}"
     if overall and overall == in_slices:
-        return [f"{_some(overall)}, in all samples and {where}"]
-    return ([_some(overall)] if overall else []) + ([f"{_some(in_slices)} {where}"] if slices else [])
-
-
-def _some(names: Iterable[str]) -> str:
-    """The first names, and how many more there are."""
-    first, rest = (every := list(names))[:MOST_NAMES], len(every) - MOST_NAMES
-    return ", ".join(first) + (f" and {rest:,} more" if rest > 0 else "")
+        return [f"{first_names(overall)}, in all samples and {where}"]
+    return ([first_names(overall)] if overall else []) + ([f"{first_names(in_slices)} {where}"] if slices else [])

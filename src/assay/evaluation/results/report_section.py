@@ -14,6 +14,7 @@ from assay.evaluation.observe.per_sample import PerSampleValues
 from assay.evaluation.observe.slices import Slicer, SliceResult
 from assay.evaluation.results.diagnostics import Diagnostics, residuals
 from assay.evaluation.results.grouped_values import grouped_values, notes_of
+from assay.evaluation.results.missing_classes import absent_classes, missing_classes
 from assay.evaluation.results.missing_intervals import MissingInterval, missing_interval_notes
 from assay.evaluation.results.provenance import counts_of
 from assay.evaluation.results.report_values import IntervalSources, rest_of, values_of
@@ -71,7 +72,9 @@ def build_section(
     slicer: Slicer | None = observed.get("slices")
     slices: tuple[Slice, ...] = ()
     if slicer is not None:
-        slices = _slices(slicer.results(per_sample.order), results, metrics, sources, options, missing)
+        found = slicer.results(per_sample.order)
+        slices = _slices(found, results, metrics, sources, options, missing)
+        slices = _with_missing_classes(slices, found, total, metrics, diagnostics.classes)
     tables_by: tuple[GroupedValues, ...] = ()
     if (terms := observed.get("by")) is not None:
         level = None if options.cluster is not None else options.confidence_level
@@ -150,6 +153,25 @@ def _slices(
     return tuple(slices)
 
 
+def _with_missing_classes(
+    slices: Sequence[Slice],
+    results: Sequence[SliceResult],
+    total: Meter,
+    metrics: Mapping[str, Metric],
+    classes: Sequence[str],
+) -> tuple[Slice, ...]:
+    """Slices whose values say where they are means over fewer classes than all samples have."""
+    whole = absent_classes(total, metrics)
+    if not whole:
+        return tuple(slices)
+    marked = []
+    for part, result in zip(slices, results, strict=True):
+        found = missing_classes(absent_classes(result.meter, metrics), whole, classes)
+        values = tuple(replace(value, not_compared=found.get(value.name, "")) for value in part.values)
+        marked.append(replace(part, values=values) if found else part)
+    return tuple(marked)
+
+
 def _closed_forms(
     meter: Meter, options: ReportOptions, confidence_level: float, n_resamples: int
 ) -> dict[str, ConfidenceInterval | str]:
@@ -177,6 +199,7 @@ def _worst(section: Section) -> list[str]:
         numbers = [f"{name} {value.value:.4f}" for name, value, is_worst in each if is_worst and value is not None]
         if numbers:
             notes.append(f"Worst slice: {row.name} ({row.count:,} samples): {', '.join(numbers)}.")
+    notes += table.notes_of_missing_classes()
     small = sum(row.is_small for row in table.rows)
     if small:
         few = f"{small} of {len(table.rows)} slices have fewer than {table.least} samples"

@@ -177,6 +177,13 @@ class RatioMetric(LabelMetric):
             values = averaged(self.outcome_weights, of, average, self.zero_division, self.unweighted)
         return vector(values) if self.average is None and not self.binary else number(values[0])
 
+    def classes_without_targets(self, counts: Any) -> frozenset[int]:
+        if self.class_average != "macro" or isinstance(counts, RowTotals):
+            return frozenset()
+        support = self.outcomes(counts).support
+        classes = self.only_classes or range(len(support))
+        return frozenset(each for each, size in zip(classes, support, strict=True) if not size)
+
     def per_sample(self, batch: Batch) -> SampleTerms | None:
         if self.multidim_average == "samplewise":
             return self._terms_of_rows(SampleShares(self), batch)
