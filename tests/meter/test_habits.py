@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from assay import Accuracy, F1Score, Mean, Meter
-from assay.errors import ConfigError
+from assay.errors import ConfigError, ShapeError
 from assay.meter import habits
+from assay.metrics import RetrievalMRR
 from assay.report import Report
 
 PREDS, TARGET = torch.tensor([0, 1, 2, 2]), torch.tensor([0, 1, 1, 2])
@@ -83,6 +84,19 @@ def test_a_value_is_found_by_its_name():
 def test_what_is_no_metric_says_what_to_write(make, message):
     with pytest.raises(ConfigError, match=message):
         make()
+
+
+@pytest.mark.parametrize("method", ["update", "forward", "values_of", "__call__"])
+def test_a_call_with_too_few_or_too_many_arguments_says_what_to_write(method):
+    of_queries = Meter(RetrievalMRR())
+    name = "forward" if method == "__call__" else method
+    with pytest.raises(TypeError, match=rf"got 3 arguments .*Write meter.{name}\(preds, target, indexes=...\)\.$"):
+        getattr(of_queries, method)(PREDS, TARGET, torch.tensor([0, 0, 1, 1]))
+    with pytest.raises(TypeError, match=r"got 4 arguments .*Write meter.*\(preds, target, weights=...\)\.$"):
+        getattr(counted(), method)(PREDS, TARGET, TARGET, TARGET)
+    with pytest.raises(ShapeError, match=r"^preds: got nothing, expected a tensor. Pass preds as"):
+        getattr(counted(), method)()
+    assert of_queries.rows == 0
 
 
 def test_a_meter_is_no_sequence():

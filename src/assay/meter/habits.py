@@ -52,3 +52,16 @@ def about(name: str, metrics: Collection[str], public: Collection[str]) -> str:
         close = difflib.get_close_matches(name, [each for each in public if not each.startswith("_")], 1)
         expected, do = "a name that dir(meter) lists", f"Write {close[0]}" if close else "Check the name"
     return describe("Meter", f"{name!r}, which it does not have", expected, do)
+
+
+def about_positions(method: str, others: int, columns: Collection[str]) -> str:
+    """The message for a call with more than predictions and targets by place.
+
+    Args:
+        method: what was called.
+        others: how many arguments are too many.
+        columns: the names of the columns that the metrics take; weights where they take none.
+    """
+    named = ", ".join(f"{name}=..." for name in sorted(columns) or ("weights",))
+    do = f"Write meter.{method}(preds, target, {named})"
+    return describe(f"Meter.{method}", f"{others + 2} arguments without a name", "preds and target", do)

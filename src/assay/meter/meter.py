@@ -145,7 +145,12 @@ class Meter:
         return self.counts.flushed()
 
     def update(
-        self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None
+        self,
+        preds: Any = None,
+        target: Any = None,
+        *others: Any,
+        weights: Tensor | None = None,
+        **columns: Tensor | None,
     ) -> None:
         """Count a batch.
 
@@ -172,7 +177,10 @@ class Meter:
                 nothing has then been counted.
             ShapeError, DtypeError, DeviceError: from metadata, at once; nothing has then been counted.
             StateError: another thread is updating or reading this meter; nothing has then been counted.
+            TypeError: more than `preds` and `target` were given without a name.
         """
+        if others:
+            raise self._refusal_of("update", others)
         if type(preds) is not Tensor and is_distributed(preds):
             share = own_share({"preds": preds, "target": target, "weights": weights, **columns}, self.plan, self.strict)
             self.shared_by |= share.ranks
@@ -190,7 +198,12 @@ class Meter:
         return Arguments((preds, target, weights), (), NO_RAGGED)  # torch 2.6 compiles no `_make`
 
     def forward(
-        self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None
+        self,
+        preds: Any = None,
+        target: Any = None,
+        *others: Any,
+        weights: Tensor | None = None,
+        **columns: Tensor | None,
     ) -> dict[str, Any]:
         """Count a batch, and compute the value of every metric of this batch alone.
 
@@ -207,12 +220,19 @@ class Meter:
             >>> meter.compute()["loss"]
             tensor(3., dtype=torch.float64)
         """
+        if others:
+            raise self._refusal_of("forward", others)
         return self._forward(self._arguments(preds, target, weights, columns), is_counted=True)
 
     __call__ = forward
 
     def values_of(
-        self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None
+        self,
+        preds: Any = None,
+        target: Any = None,
+        *others: Any,
+        weights: Tensor | None = None,
+        **columns: Tensor | None,
     ) -> dict[str, Any]:
         """The value of every metric of a batch alone, as `forward` gives it, without counting it.
 
@@ -225,7 +245,15 @@ class Meter:
             >>> meter.values_of(torch.tensor([1.0, 2.0]))["loss"].item(), meter.rows
             (1.5, 0)
         """
+        if others:
+            raise self._refusal_of("values_of", others)
         return self._forward(self._arguments(preds, target, weights, columns), is_counted=False)
+
+    def _refusal_of(self, method: str, others: Sequence[Any]) -> TypeError:
+        """The error for a call with more than predictions and targets by place."""
+        from assay.meter import habits  # here, as few programs come here
+
+        return TypeError(habits.about_positions(method, len(others), self.columns))
 
     @keeps_subnormals
     def _forward(self, batch: Arguments, is_counted: bool) -> dict[str, Any]:
