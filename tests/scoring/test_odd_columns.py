@@ -209,3 +209,14 @@ def test_one_sample_is_in_the_singular():
         Accuracy(num_classes=2)(torch.tensor([0, 1]), torch.tensor([1]))
     with pytest.raises(ShapeError, match="got 1 sample, expected"):
         WordErrorRate()(["a", "b"], ["c"])
+
+
+@pytest.mark.parametrize(
+    ("names", "write"),
+    [(("preds", "target"), "preds"), (("y", "Pred", "pred"), "pred"), (("a", "b"), "a")],
+)
+def test_a_missing_name_of_the_predictions_is_answered_by_a_column_that_is_there(names, write):
+    table = {name: [0, 1] for name in names}
+    with pytest.raises(ConfigError, match=rf"^preds: got no column, .*of {', '.join(names)}. Write preds='{write}'.$"):
+        score(table, "accuracy")
+    assert score({**table, "y": [0, 0]}, "accuracy", preds=write, target="y")["accuracy"].value == 0.5

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
+from assay.data.column_roles import listed
 from assay.errors import ConfigError, describe
 
 _RANGE = re.compile(r"(?P<stem>.*?)(?P<first>[0-9]+)\.\.(?P<same>.*?)(?P<last>[0-9]+)")
 _FIELD = re.compile(r"(?P<field>[A-Za-z_]+)=(?P<column>[^=]+)")
-MOST_LISTED = 12
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,10 @@ class TableColumns:
         """Raise where a table has not all of these columns.
 
         Raises:
-            ConfigError: one is not there, or is there twice.
+            ConfigError: one is not there, or is there twice, or none has the predictions.
         """
+        if not self.preds:
+            raise ConfigError(_without_preds(names))
         twice = sorted({name for name in (*self.needed, *self.shown.values()) if list(names).count(name) > 1})
         if twice:
             raise ConfigError(describe(where, f"the column {twice[0]!r} more than once", "names that differ", "Rename"))
@@ -104,9 +106,23 @@ def check_names(what: str, wanted: Iterable[str], names: Sequence[str]) -> None:
         if name not in names:
             small = {each.lower(): each for each in names}
             near = difflib.get_close_matches(name.lower(), small, n=1)
-            more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-            expected = repr(small[near[0]]) if near else f"one of {', '.join(names[:MOST_LISTED])}{more}"
+            expected = repr(small[near[0]]) if near else f"one of {listed(names)}"
             raise ConfigError(describe(what, f"no column {name!r}", expected, "Correct the name"))
+
+
+def _without_preds(names: Sequence[str]) -> str:
+    """The message where no column of the predictions was named.
+
+    Args:
+        names: the columns that the table has.
+
+    Example:
+        >>> _without_preds(["preds", "target"])
+        "preds: got no column, expected the column of the predictions, of preds, target. Write preds='preds'."
+    """
+    near = difflib.get_close_matches("preds", names, 1) or [*names[:1], "p"]
+    expected = f"the column of the predictions, of {listed(names)}"
+    return describe("preds", "no column", expected, f"Write preds={near[0]!r}")
 
 
 def parse_names(what: str, written: str | Sequence[str] | None) -> tuple[str, ...]:

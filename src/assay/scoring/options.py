@@ -71,8 +71,6 @@ class ScoreOptions(ReportOptions):
         """
         preds, preds_fields = parse_fields("preds", self.preds)
         target, target_fields = parse_fields("target", self.target)
-        if not preds:
-            raise ConfigError(describe("preds", repr(self.preds), "the column of the predictions", 'Write preds="p"'))
         spec = self.slice_spec
         if self.cluster in self.slice_ranges:
             do = "Add a column of ranges to the table, and slice by that"
