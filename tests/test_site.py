@@ -287,3 +287,11 @@ def test_pages_show_the_navigation_of_their_language() -> None:
     assert [each.title for each in shown.items] == ["首页", "概览"]
     assert shown.homepage.title == "首页"
     assert LANGUAGES["CHINESE"] in [title for entry in navigation() if isinstance(entry, dict) for title in entry]
+
+
+def test_no_page_names_the_other_language_in_its_head_where_the_theme_looks_for_another_sitemap() -> None:
+    links = '<link rel="alternate" href="../score.html" hreflang="en">\n  <link rel="alternate" href="x" hreflang="zh">'
+    feed = '<link rel="alternate" href="changes.xml" type="application/rss+xml">'
+    switch = "<a href='../score.html' hreflang='en'>English</a>"
+    shown = LANGUAGES["without_links_in_head"](f"<head>{links}{feed}</head>{switch}")
+    assert shown == f"<head>{feed}</head>{switch}"

@@ -46,6 +46,8 @@ def search(browser: Browser) -> Iterator[Browser]:
         ("auc", "AUROC"),
         ("word error rate", "WordErrorRate"),
         ("词错误率", "WordErrorRate"),
+        ("map", "MeanAveragePrecision"),
+        ("average precision", "AveragePrecision"),
     ],
 )
 def test_the_search_finds_a_metric_by_its_names_first(query: str, first: str, search: Browser) -> None:
@@ -57,7 +59,13 @@ def test_the_search_finds_a_metric_by_its_names_first(query: str, first: str, se
 
 @pytest.mark.parametrize(
     ("query", "first"),
-    [("lightning", "assay inside other libraries"), ("gguf", "Quantized models in files"), ("slices", "Evaluating a")],
+    [
+        ("lightning", "assay inside other libraries"),
+        ("gguf", "Quantized models in files"),
+        ("slices", "Evaluating a"),
+        ("numpy", "Quick start"),
+        ("hugging face trainer", "assay inside other libraries"),
+    ],
 )
 def test_the_search_prefers_pages_that_explain_in_the_language_of_the_query(query: str, first: str, search: Browser):
     search.type(".md-search__input", query)
@@ -87,6 +95,7 @@ def test_pages_in_chinese_say_so_and_lead_to_english_and_back(browser: Browser) 
     browser.wait("document.documentElement?.lang === 'en' && document.readyState === 'complete'")
     assert browser.run("location.pathname.endsWith('/score.html')")
     assert not browser.run("location.pathname.includes('/zh/')")
+    assert [url for url in browser.requests() if "sitemap" in url] == []
     browser.run("document.querySelector('.md-select__link[hreflang=zh]').click()")
     browser.wait("document.documentElement?.lang === 'zh' && location.pathname.endsWith('/zh/score.html')")
 

@@ -119,6 +119,7 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
     """
     if loaded := re.findall(r'<(?:script|img|iframe|source|link)\b[^>]*?\b(?:src|href)="((?:https?:)?//[^"]+)', output):
         raise PluginError(f"{page.file.src_path} loads {loaded[0]} from the network: put a copy into docs")
+    output = languages.without_links_in_head(output)
     return output.replace("</head>", f"<script>{_FOLLOW_THE_SYSTEM}</script></head>", 1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -40,6 +41,18 @@ def counterpart(page: str, other: str, pages: Iterable[str]) -> str:
 def alternates(page: str, urls: Mapping[str, str]) -> list[dict[str, str]]:
     """The entries of the language switch on a page; `urls` has the address of each page by its path."""
     return [{"name": NAMES[each], "lang": each, "link": urls[counterpart(page, each, urls)]} for each in HOMES]
+
+
+def without_links_in_head(html: str) -> str:
+    """A page whose head does not name its languages: the theme asks for a `sitemap.xml` beside each page named there.
+
+    The site has one, at its root; and the switch leads to the other language.
+
+    Example:
+        >>> without_links_in_head('<link rel="alternate" href="zh/score.html" hreflang="zh"></head>')
+        '</head>'
+    """
+    return re.sub(r'<link rel="alternate" [^>]*hreflang=[^>]*>\s*', "", html)
 
 
 def navigation(nav: Any, page: str) -> Any:
