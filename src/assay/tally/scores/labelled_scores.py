@@ -146,7 +146,7 @@ class ScoreSpec:
         if batch.terms is not None:
             return None
         known = self.add_known(invalid := torch.zeros(len(KINDS), dtype=torch.int64, device="cpu"), batch)
-        return None if known is None or invalid.numpy().any() else known  # in host memory, so nothing waits
+        return None if known is None or invalid.numpy().any() else known
 
     def add_invalid(self, invalid: Tensor, rows: ScoreRows, compiled: bool = False) -> None:
         """Add to `invalid` how many targets, scores and weights should not be there, without those that are ignored."""

@@ -224,7 +224,7 @@ class RowSums(Tally):
         for shape, limbs, places in zip(self.term.sums, sums, given.products, strict=True):
             products += [limbs.data_ptr(), *product_of(limbs.shape[-1], exact.origin(self._order(shape)), places)]
         sum_products((given.rows, 1), given.columns, products)
-        if given.invalid.numpy().any():  # in host memory, so nothing waits
+        if given.invalid.numpy().any():
             for limbs, each in zip(sums, before, strict=True):
                 limbs.copy_(each)
             return False
