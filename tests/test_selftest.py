@@ -168,3 +168,17 @@ def test_extras_are_imported_or_named(monkeypatch):
     monkeypatch.setattr(selftest, "import_module", broken)
     with pytest.raises(ImportError, match="typer is broken"):
         selftest.extras()
+
+
+def test_of_a_package_the_module_with_its_name_is_imported_or_all_of_them(monkeypatch):
+    owners = {
+        "duckdb": ["DuckDB"],
+        "adbc_driver_duckdb": ["duckdb"],
+        "sklearn": ["scikit-learn"],
+        "_duckdb": ["duckdb"],
+    }
+    imported = []
+    monkeypatch.setattr(selftest, "packages_distributions", lambda: owners)
+    monkeypatch.setattr(selftest, "import_module", imported.append)
+    selftest.import_packages({"duckdb", "scikit-learn", "absent"})
+    assert sorted(imported) == ["duckdb", "sklearn"]

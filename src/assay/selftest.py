@@ -199,10 +199,18 @@ def is_installed(package: str) -> bool:
 
 
 def import_packages(packages: set[str]) -> None:
-    """Import what distributions bring."""
+    """Import what distributions bring: the module with the name of one, or all where it has no such module.
+
+    Others may need what is not installed with it, as DuckDB's module for Arrow's drivers does.
+    """
+    brought: dict[str, set[str]] = {}
     for name, owners in packages_distributions().items():
-        if not name.startswith("_") and packages & {owner.lower() for owner in owners}:
-            import_module(name)
+        for owner in packages & {each.lower() for each in owners}:
+            brought.setdefault(owner, set()).add(name)
+    for owner, names in brought.items():
+        for name in sorted(names & {owner.replace("-", "_")} or names):
+            if not name.startswith("_"):
+                import_module(name)
 
 
 CHECKS: dict[str, Callable[[], str]] = {
