@@ -87,7 +87,7 @@ class TableColumns:
             "weights": (self.weights,),
             "ids": (self.ids,),
             **{f"column {name}": (column,) for name, column in self.named.items()},
-            "slices": self.parts,
+            "slices or by": self.parts,
             "cluster": (self.cluster,),
             "where": self.where,
             "show": tuple(self.shown.values()),
