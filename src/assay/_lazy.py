@@ -93,6 +93,8 @@ class LateAttributeError(AttributeError):
         about: makes the message.
     """
 
+    __module__, __qualname__ = "builtins", "AttributeError"  # what the last line of a traceback says
+
     def __init__(self, about: Callable[[], str]) -> None:
         super().__init__()
         self._about = about

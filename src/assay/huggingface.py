@@ -24,6 +24,7 @@ from assay.language.tokens import Tokenizer
 from assay.quantize.files.file import is_quantized, load_folder
 from assay.quantize.files.transformers_registration import register_with_transformers
 from assay.quantize.formats.foreign import has_tokenizer, is_foreign, load_foreign
+from assay.render.text import first_names
 
 CONFIG = "config.json"
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "spiece.model")
@@ -168,7 +169,7 @@ def _check_whole(folder: Path, loaded: Any) -> None:
     result = [each for kind in ("missing_keys", "mismatched_keys") for each in loaded.get(kind) or ()]
     lacking = [str(each[0] if isinstance(each, tuple) else each) for each in result]
     if lacking:
-        got = f"no fitting weights for {_some(sorted(lacking))}"
+        got = f"no fitting weights for {first_names(sorted(lacking))}"
         do = "Check that all of its files are there, and that config.json belongs to them"
         raise StateError(describe(str(folder), got, "weights for the whole model", do))
     tell_unused(folder, loaded)
@@ -177,13 +178,9 @@ def _check_whole(folder: Path, loaded: Any) -> None:
 def tell_unused(folder: Path, loaded: Mapping[str, Any]) -> None:
     """Warn of weights that the model has no place for: then the folder may be one of another model."""
     if unused := sorted(map(str, loaded.get("unexpected_keys") or ())):
-        got = f"weights that the model has no place for: {_some(unused)}"
+        got = f"weights that the model has no place for: {first_names(unused)}"
         do = "Correct config.json if it names another model than that of the weights"
         warn(describe(str(folder), got, "those of the model alone", do), InvalidValuesWarning)
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (" and more" if names[3:] else "")
 
 
 def open_tokenizer(path: str | os.PathLike[str]) -> Tokenizer | None:

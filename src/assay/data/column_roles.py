@@ -14,6 +14,7 @@ from assay.data.columns import TARGETS
 from assay.data.labels import check_ids, class_note, to_target
 from assay.data.options import DataOptions
 from assay.errors import ConfigError, describe
+from assay.render.text import first_names
 
 _AS_NUMBERS = " as numbers"
 """After the name of a column of strings: the part of a batch that has their numbers."""
@@ -139,4 +140,4 @@ def check(request: tuple[str, Iterable[str]], names: Sequence[str], where: str, 
 
 def listed(names: Sequence[str]) -> str:
     """Names for a message."""
-    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "") if names else "none"
+    return first_names(names, 12) or "none"

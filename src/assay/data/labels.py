@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
+from assay.render.text import first_names
 
 
 def number_classes(names: Sequence[str | None], classes: Sequence[str], where: str) -> tuple[Tensor, tuple[str, ...]]:
@@ -37,7 +38,7 @@ def number_classes(names: Sequence[str | None], classes: Sequence[str], where: s
         raise ConfigError(describe("classes", ", ".join(known), "each name once", "Remove the name that comes twice"))
     unknown = sorted(set(texts) - set(number))
     if unknown:
-        got = f"{', '.join(map(repr, unknown[:5]))}{' and more' if len(unknown) > 5 else ''}"
+        got = first_names(map(repr, unknown), 5)
         do = "Name all classes in the order of the model's outputs as classes"
         raise ConfigError(describe(where, got, f"one of the classes {', '.join(known)}", do))
     return torch.tensor([number[name] for name in texts], dtype=torch.int64, device="cpu"), known
@@ -45,8 +46,7 @@ def number_classes(names: Sequence[str | None], classes: Sequence[str], where: s
 
 def rows_at(rows: Sequence[int]) -> str:
     """Where rows are, for messages; rows are counted from 0, as ids are."""
-    more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
-    return f"row{'s' * (len(rows) > 1)} {', '.join(map(str, rows[:5]))}{more}"
+    return f"row{'s' * (len(rows) > 1)} {first_names(rows, 5)}"
 
 
 def to_target(values: Any, classes: Sequence[Any], where: str) -> tuple[Tensor, tuple[str, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from assay.errors import ConfigError, describe
+from assay.render.text import first_names
 
 _SHOWN = 3
 
@@ -29,6 +30,5 @@ def results_file(path: Path, pattern: str, what: str, do: str) -> Path:
     if not found:
         got = f"a folder without {pattern}" if path.is_dir() else "no such file"
         raise ConfigError(describe(str(path), got, what, do))
-    names = ", ".join(str(each.relative_to(path)) for each in found[:_SHOWN]) + ", ..." * (len(found) > _SHOWN)
-    got = f"{len(found)} results ({names})"
+    got = f"{len(found)} results ({first_names((each.relative_to(path) for each in found), _SHOWN)})"
     raise ConfigError(describe(str(path), got, "those of one run", "Name one of the files"))

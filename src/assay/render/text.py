@@ -114,15 +114,15 @@ def shorten(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1].rstrip() + "…"
 
 
-def first_names(names: Iterable[str], most: int = 3) -> str:
+def first_names(names: Iterable[object], most: int = 3, between: str = ", ") -> str:
     """The first of some names, and how many more there are.
 
     Example:
         >>> first_names(["de", "en", "fr", "is", "no"])
         'de, en, fr and 2 more'
     """
-    first, rest = (every := list(names))[:most], len(every) - most
-    return ", ".join(first) + (f" and {rest:,} more" if rest > 0 else "")
+    first, rest = (every := [str(name) for name in names])[:most], len(every) - most
+    return between.join(first) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def shorten_each(texts: Sequence[str], width: int) -> list[str]:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from assay.data.tables.content_digests import changed_files
 from assay.errors import StateError, describe
+from assay.render.text import first_names
 from assay.scoring.query_rows import TableOrigin
 
 
@@ -89,8 +90,7 @@ class FragmentRecord:
             StateError: so it is.
         """
         if missing := self.missing:
-            shown = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
-            got = f"{len(missing)} of {len(self.manifest or ())} fragments not counted ({shown})"
+            got = f"{len(missing)} of {len(self.manifest or ())} fragments not counted ({first_names(missing)})"
             raise StateError(describe("report", got, "all fragments", "Count them, and merge all partials"))
         unknown = sorted(self.rows.keys() - set(self.manifest)) if self.manifest is not None else []
         if unknown:

@@ -16,6 +16,7 @@ from assay.data.tables.arrow import arrow
 from assay.errors import ConfigError, describe
 from assay.evaluation.observe.column_bins import ColumnBins
 from assay.evaluation.observe.slice_values import CodedLists, CodedValues
+from assay.render.text import first_names
 from assay.scoring.bad_rows import combined
 from assay.scoring.columns import TableColumns
 from assay.scoring.number_lists import sample_tensors
@@ -272,7 +273,7 @@ class RowReader:
         if not self.columns.labels:
             some = sorted({str(each) for each in values.unique().drop_null()[:100].to_pylist()})
             do = f"Write labels={','.join(some[:20])} (--labels), all names in the order of the classes"
-            got = f"strings ({', '.join(map(repr, some[:3]))}{', ...' if len(some) > 3 else ''})"
+            got = f"strings ({first_names(map(repr, some))})"
             if name not in (*self.columns.preds, *self.columns.target):  # weights are no labels
                 raise ConfigError(describe(name, got, "numbers", "Name a column of numbers, or cast it"))
             raise ConfigError(describe(name, got, "numbers, or names whose order is known", do))

@@ -20,6 +20,7 @@ from assay.evaluation.results.report_values import IntervalSources, values_of
 from assay.meter import Meter
 from assay.meter.resampling.intervals import intervals_or_reasons
 from assay.metrics.signature import signature
+from assay.render.text import first_names
 from assay.report import Report, Samples, Section, Value
 from assay.report.per_sample.packed_array import Array
 from assay.report.report import SCHEMA
@@ -275,5 +276,4 @@ def _near(one: float | None, other: float | None) -> bool:
 def _verdict(what: str, faults: list[Any], found: str) -> VerificationCheck:
     if not faults:
         return _check(what, "pass", found)
-    more = f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-    return _check(what, "fail", "; ".join(faults[:_SHOWN]) + more)
+    return _check(what, "fail", first_names(faults, _SHOWN, "; "))

@@ -15,6 +15,7 @@ from assay.errors import AssayError, ConfigError, StateError, describe
 from assay.evaluation.results.provenance import file_digests
 from assay.meter.file import MeterDescription, as_file_error
 from assay.metrics.base import Metric
+from assay.render.text import first_names
 from assay.report import Report, Samples, Section
 from assay.report.origin import SectionCounts
 from assay.scoring.bad_rows import BadRowsError
@@ -123,7 +124,7 @@ def verify_by_report(
         outcome: Outcome = "fail" if faults and not (is_near and not same_machine) else "pass"
         found = "the same bits"
         if faults:
-            found = "; ".join(faults[:_SHOWN]) + (f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else "")
+            found = first_names(faults, _SHOWN, "; ")
         if faults and outcome == "pass":
             outcome, found = "not checked", f"near, on another processor or by other versions: {found}"
         checks.append(VerificationCheck(level, part, outcome, found, outcome == "not checked"))

@@ -14,6 +14,7 @@ from assay.audit.watching.observations import Unrun
 from assay.errors import plural
 from assay.render import Bullets, Chapter, DataGrid, Document, GridCell, GridColumn, GridRow, KeyValues, Notes, Span
 from assay.render.document import Paragraph, lines_of
+from assay.render.text import first_names
 
 if TYPE_CHECKING:
     from assay.audit.findings.result import Audit
@@ -60,9 +61,7 @@ def _finding(finding: Finding) -> KeyValues:
     rows += [("when", AFTER)] if finding.replaced else []
     rows.append(("fix", f"{finding.fix}."))
     if finding.subjects and finding.subjects != (finding.file,):
-        rest = len(finding.subjects) - MAX_NAMES
-        names = ", ".join(finding.subjects[:MAX_NAMES]) + (f" and {rest} more" if rest > 0 else "")
-        rows.append(("in", Span(names, "faint")))
+        rows.append(("in", Span(first_names(finding.subjects, MAX_NAMES), "faint")))
     return KeyValues(tuple(rows), head)
 
 

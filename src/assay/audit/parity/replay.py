@@ -38,6 +38,7 @@ from assay.audit.parity.steps import (
 from assay.devices.operators.overloads import operator_name
 from assay.devices.placement import has_values
 from assay.pretend.events import Frame
+from assay.render.text import first_names
 
 KINDS = {
     "value": "an operator gives other values than on the CPU",
@@ -371,6 +372,4 @@ def _verdict(apart: ValueDifference) -> str:
 
 
 def _call_names(calls: list[Call]) -> str:
-    names = list(dict.fromkeys(call.name for call in calls))
-    shown = ", ".join(names[:4]) or "nothing"
-    return shown + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return first_names(dict.fromkeys(call.name for call in calls), 4) or "nothing"

@@ -11,6 +11,7 @@ from assay.errors import ConfigError, StateError, describe
 from assay.huggingface import read_foreign, tell_unused, transformers
 from assay.quantize.files.transformers_registration import register_with_transformers
 from assay.quantize.formats.foreign import is_foreign, method_of
+from assay.render.text import first_names
 
 
 def open_folder(path: Path, allow_code: bool = False) -> Model:
@@ -75,8 +76,7 @@ def _check(path: Path, name: str, loaded: dict[str, Any]) -> None:
     for what in ("missing_keys", "mismatched_keys"):
         keys = sorted(str(key) for key in loaded.get(what, ()))
         if keys:
-            more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
-            got = f"{what.replace('_keys', '')} weights {', '.join(keys[:3])}{more}"
+            got = f"{what.replace('_keys', '')} weights {first_names(keys)}"
             do = "Save the whole model with save_pretrained, or correct architectures in config.json"
             raise StateError(describe(str(path), got, f"all weights of {name}", do))
     tell_unused(path, loaded)

@@ -24,6 +24,7 @@ from assay.evaluation.processes.ranks import Ranks
 from assay.evaluation.resume.checkpoint import Checkpoints
 from assay.evaluation.resume.termination import Termination
 from assay.meter import Meter
+from assay.render.text import first_names
 
 _MAX_IDS = 8
 _NOT_OF_A_BATCH = (ConfigError, ShapeError, RankError, CapacityError)
@@ -347,5 +348,4 @@ class Loop:
         ids = self._ids(index, batch)
         if not ids:
             return f"number {self.position} of the stream"
-        more = f" and {len(ids) - _MAX_IDS} more" if len(ids) > _MAX_IDS else ""
-        return f"the ids {', '.join(map(str, ids[:_MAX_IDS]))}{more}"
+        return f"the ids {first_names(ids, _MAX_IDS)}"

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
+from assay.render.text import first_names
 
 MOST_NAMES = 3
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -64,15 +65,14 @@ def check_models(models: Mapping[int, ModelDigest]) -> None:
     other = models[others[0]]
     names = sorted(name for name, _ in like.tensors.items() ^ other.tensors.items())
     unequal = list(dict.fromkeys(names)) or [f"{other.kind} for {like.kind}"]
-    shown = ", ".join(unequal[:MOST_NAMES]) + (", ..." if len(unequal) > MOST_NAMES else "")
+    shown = first_names(unequal, MOST_NAMES)
     got = f"another model on {_listed(others)} than on rank {ranks[texts.index(most)]} ({shown})"
     do = "Load the same weights on every rank, or broadcast those of rank 0 to all before this call"
     raise ConfigError(describe("model", got, f"the same on all {len(ranks)} ranks", do))
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    shown = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
-    return f"rank {shown}" if len(numbers) == 1 else f"ranks {shown}"
+    return f"rank{'s' * (len(numbers) > 1)} {first_names(numbers, 8)}"
 
 
 def _digest(tensor: Tensor) -> str:

@@ -15,6 +15,7 @@ from assay._atomic import write_text
 from assay.errors import StateError, describe
 from assay.quantize.files.container import Container, Metadata, TensorEntry, in_shards
 from assay.quantize.files.description import KEY, NO_CHECKSUM, FileDescription, WeightDescription, merged
+from assay.render.text import first_names
 
 # Not "model.safetensors": Transformers would read that, find none of the weights that it looks for, and fill them with
 # random numbers, with no more than a report in its log.
@@ -184,6 +185,5 @@ def indexed_files(path: Path) -> dict[str, Path]:
         raise StateError(describe(str(path), got, "a weight_map of tensors and files", do)) from error
     missing = sorted({file.name for file in files.values() if not file.is_file()})
     if missing:
-        got = f"no {', '.join(missing[:3])}" + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
-        raise StateError(describe(str(path.parent), got, "every file of its index", do))
+        raise StateError(describe(str(path.parent), f"no {first_names(missing)}", "every file of its index", do))
     return files
