@@ -23,6 +23,7 @@ if not torch.cuda.is_available():  # kernels in Triton run in its interpreter, w
 CONFORMANCE = Path(__file__).parents[1] / "src/assay/conformance/test_device.py"
 
 torch.set_num_threads(1)  # workers of pytest-xdist share the cores
+gc.disable()  # until all cases are made, which are there until the end
 
 settings.register_profile("assay", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("assay"), derandomize=True, print_blob=True)
@@ -49,9 +50,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """The cases are there until the end: what collects garbage, as some tests do, need not look at them each time."""
+    """What collects garbage, as some tests do, need not look at all cases each time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -9,20 +9,14 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-
-PRELOADED = [
-    "assay.evaluation.evaluate_model",
-    "torch.distributed.fsdp",
-    "torch.distributed.tensor.parallel",
-    *("hypothesis", "ignite.metrics", "nltk", "torchmetrics"),  # what modules of tests import, and take seconds
-]
-"""Imported once, by the process from which the others are forked."""
 
 
 @dataclass
@@ -83,12 +77,20 @@ class Group:
             return list(pool.map(on, range(self.size)))
 
 
+def preload() -> None:
+    """Start the process from which others are forked, unless it runs, with the modules of `preloaded.py`."""
+    multiprocessing.set_forkserver_preload(["preloaded"])
+    paths = filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH")))
+    with mock.patch.dict(os.environ, PYTHONPATH=os.pathsep.join(paths)):  # it is not told sys.path
+        forkserver.ensure_running()
+
+
 def processes(act: Callable[[int, int], Any], size: int, folder: Path) -> list[Any]:
     """What `act(rank, size)` gives in real processes of one gloo group, through JSON.
 
     They are forked from one process that has imported libraries already, and has run nothing.
     """
-    multiprocessing.set_forkserver_preload(PRELOADED)
+    preload()
     mp.start_processes(_process, (act, size, str(folder)), nprocs=size, start_method="forkserver")
     return [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(size)]
 

@@ -19,7 +19,7 @@ from torch.distributed.fsdp import fully_shard
 
 from assay import evaluate
 from evaluation.test_mesh import METRIC, OneBroken, network, pipeline_of_training, tensor_parallel
-from ranks import PRELOADED
+from ranks import preload
 
 SEED, TRIALS = 20, 30
 TIMEOUT_S = 4.0
@@ -87,7 +87,7 @@ def trial(kind, folder, victim=None, delay=0.0):
     """What each process gave that was not killed, with how long it took; None of one that did not end."""
     size = KINDS[kind][0]
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*PRELOADED, "torch.distributed.pipelining"])
+    preload()
     folder.mkdir()
     ranks = [context.Process(target=run, args=(k, size, kind, str(folder), victim, delay)) for k in range(size)]
     for each in ranks:

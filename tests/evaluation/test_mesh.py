@@ -31,7 +31,7 @@ from assay.evaluation import evaluate_model
 from assay.evaluation.processes.guard import CommunicationGuard
 from assay.report import Report
 from evaluation.stopping import Counters
-from ranks import PRELOADED, as_torchrun, processes
+from ranks import as_torchrun, preload, processes
 from thinning import one_of_each
 
 ROOT = Path(__file__).parents[2]
@@ -432,7 +432,7 @@ def broken(rank, folder, act):
 @one_of_each(lambda act: act == "asleep")
 def test_a_process_that_does_not_come_ends_all_others_with_an_error_that_names_it(tmp_path, act):
     context = mp.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
+    preload()
     ranks = [context.Process(target=broken, args=(rank, tmp_path, act)) for rank in range(2)]
     for each in ranks:
         each.start()

@@ -95,16 +95,16 @@ def test_only_mps_checks_no_devices_before_the_kernel():
 
 
 def test_kernels_are_the_devices_own(rule):
-    kernels = rule.kernels()
-    assert {"aten::mm", "aten::sum.dim_IntList"} <= set(kernels)
-    assert not set(kernels) & set(rule.on_cpu())
+    kernels = rule.kernels
+    assert {"aten::mm", "aten::sum.dim_IntList"} <= kernels
+    assert not kernels & rule.on_cpu
     assert not {name for name in kernels if not rule.operator(name).available}
 
 
 def test_a_structured_operator_runs_on_the_cpu_where_its_worker_does():
     assert rules("xpu").operator("aten::_linalg_svd").on_cpu
     assert rules("xpu").operator("aten::_linalg_svd.U").on_cpu
-    assert not rules("cuda").on_cpu()
+    assert not rules("cuda").on_cpu
     assert not rules("xpu").operator("aten::cudnn_convolution").available
 
 

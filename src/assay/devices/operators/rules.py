@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import version
 from typing import Any, Literal
 
@@ -132,13 +132,15 @@ class Rules:
         commit = torch.version.git_version
         return self.texts["operator"].format(operator=self.operator(name).named or name, commit=commit)
 
-    def kernels(self) -> list[str]:
+    @cached_property
+    def kernels(self) -> frozenset[str]:
         """All overloads for which the device has a kernel of its own, explicit or structured."""
-        return [overload.name for overload in overloads().values() if self.has_kernel(overload)]
+        return frozenset(overload.name for overload in overloads().values() if self.has_kernel(overload))
 
-    def on_cpu(self) -> list[str]:
+    @cached_property
+    def on_cpu(self) -> frozenset[str]:
         """All overloads that torch itself quietly runs on the CPU there."""
-        return [overload.name for overload in overloads().values() if self.runs_on_cpu(overload)]
+        return frozenset(overload.name for overload in overloads().values() if self.runs_on_cpu(overload))
 
     @property
     def falls_back(self) -> bool:

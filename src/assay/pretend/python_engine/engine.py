@@ -18,6 +18,7 @@ number as the device of a factory. And a tensor of the device is of a subclass: 
 
 from __future__ import annotations
 
+import functools
 import threading
 import warnings
 from contextlib import ExitStack
@@ -57,7 +58,7 @@ class PythonEngine:
 
     def __init__(self, device: str, count: int, rules: Rules, recorder: Recorder) -> None:
         self.kind, self.count = device, count
-        self._on_cpu = rules.on_cpu()
+        self._on_cpu = rules.on_cpu
         kernels = {_overload(name): kernel for name, kernel in self._kernels().items()}
         self.operators = OperatorRunner(rules, recorder, self, kernels)
         self._bad_index = rules.texts.get("index", "The device index is out of range")
@@ -301,6 +302,7 @@ def _lies_as(tensor: Tensor, memory_format: torch.memory_format | None) -> bool:
     return memory_format in (None, torch.preserve_format) or tensor.is_contiguous(memory_format=memory_format)
 
 
+@functools.cache  # there are thousands, of which torch asks one by one
 def _with_gradients() -> list[str]:
     """The operators for which torch has a kernel that follows gradients."""
     has = _C._dispatch_has_kernel_for_dispatch_key

@@ -66,7 +66,7 @@ class OperatorRunner:
         self._lacks = {getattr(torch, name): text for name, text in rules.missing_dtypes.items()}
         self._placeholder = "" if "{" in rules.texts["mixed"] else rules.texts["mixed"]
         self._key = KINDS[self.kind].key
-        self._kernels = frozenset(rules.kernels())
+        self._kernels = rules.kernels
         self._workers = {overload.delegate for overload in overloads().values()}
         self._warned: set[str] = set()
         self._special: dict[Any, Callable[..., Any]] = special | {
