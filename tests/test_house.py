@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import inspect
 import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -83,13 +85,30 @@ PUBLIC_API = "__init__"
 @functools.cache
 def trees() -> dict[Path, ast.Module]:
     """Every module, parsed when a test first asks: processes that run none of these tests do without."""
-    return {path: ast.parse(path.read_text("utf-8")) for path in MODULES}
+    with nothing_collected():
+        return {path: ast.parse(path.read_text("utf-8")) for path in MODULES}
 
 
 @functools.cache
 def nodes() -> list[tuple[Path, ast.AST]]:
     """Every node of every module."""
-    return [(path, node) for path, tree in trees().items() for node in ast.walk(tree)]
+    with nothing_collected():
+        return [(path, node) for path, tree in trees().items() for node in ast.walk(tree)]
+
+
+@contextmanager
+def nothing_collected() -> Iterator[None]:
+    """The garbage collector does not look at what is made here, a million objects, now or later."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
+
+
+@functools.cache
+def imports() -> dict[Path, Imports]:
+    """What every module imports."""
+    return {path: Imports(tree) for path, tree in trees().items()}
 
 
 @functools.cache
@@ -112,6 +131,9 @@ def dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")  # of a statement, in which others stand
+
+
 class Imports(ast.NodeVisitor):
     """What a module imports when it runs, at the top or inside a function: (module, name), and lines of the former."""
 
@@ -121,6 +143,12 @@ class Imports(ast.NodeVisitor):
         self.typing: set[tuple[str, str]] = set()
         self._into = self.names
         self.visit(tree)
+
+    def generic_visit(self, node: ast.AST) -> None:
+        """Statements alone: no import stands in an expression."""
+        for blocks in map(node.__dict__.get, BLOCKS):
+            for each in blocks or ():
+                self.visit(each)
 
     def visit_Import(self, node: ast.Import) -> None:
         self._into |= {(name.name, "") for name in node.names}
@@ -148,12 +176,12 @@ class Imports(ast.NodeVisitor):
 @functools.cache
 def import_graph() -> dict[str, set[str]]:
     """Module -> the modules of assay that it imports, also inside functions; names are traced to where they stand."""
-    modules = {dotted(path): Imports(tree) for path, tree in trees().items()}
+    modules = {dotted(path): found for path, found in imports().items()}
     # A package may take names from its modules when they are first used (_lazy.py): these it names for type checkers.
     homes = {
         (package, name): module
-        for package, imports in modules.items()
-        for module, name in imports.names | imports.typing
+        for package, found in modules.items()
+        for module, name in found.names | found.typing
         if module.startswith(f"{package}.")
     }
 
@@ -162,8 +190,8 @@ def import_graph() -> dict[str, set[str]]:
         return inner if inner in modules else homes.get((module, name), module)
 
     return {
-        module: {target(*each) for each in imports.names | imports.late if target(*each) in modules} - {module}
-        for module, imports in modules.items()
+        module: {target(*each) for each in found.names | found.late if target(*each) in modules} - {module}
+        for module, found in modules.items()
     }
 
 
@@ -249,11 +277,10 @@ def is_allowed(path: Path, module: str, name: str, late: bool) -> bool:
 
 def test_packages_import_downwards():
     wrong = []
-    for path, tree in trees().items():
+    for path, found in imports().items():
         if package_of(path) != PUBLIC_API:
-            imports = Imports(tree)
-            every = imports.names | imports.typing | imports.late
-            late = every - imports.names
+            every = found.names | found.typing | found.late
+            late = every - found.names
             wrong += [f"{path.relative_to(SRC)}: {each}" for each in every if not is_allowed(path, *each, each in late)]
     assert wrong == []
 
@@ -284,12 +311,12 @@ def test_no_import_closes_a_circle_inside_a_package():
 
 
 def test_the_scan_tells_a_late_import_from_one_at_the_top_and_one_for_types():
-    imports = Imports(
+    found = Imports(
         ast.parse("from assay.a import x\nif TYPE_CHECKING:\n  import assay.c\ndef f():\n  from assay import b")
     )
-    assert imports.names == {("assay.a", "x")}
-    assert imports.late == {("assay", "b")}
-    assert imports.typing == {("assay.c", "")}
+    assert found.names == {("assay.a", "x")}
+    assert found.late == {("assay", "b")}
+    assert found.typing == {("assay.c", "")}
 
 
 def test_circles_are_found():
