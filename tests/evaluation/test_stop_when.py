@@ -12,6 +12,7 @@ from assay import AUROC, Accuracy, evaluate
 from assay.errors import ConfigError
 from assay.report import Report, StopWhen, compare, gate
 from assay.stats.betting import betting_interval, clustered_betting_interval
+from thinning import draws
 
 N = 2000
 
@@ -152,7 +153,7 @@ def test_clusters_that_are_known_too_late_are_refused():
 
 def test_a_rule_that_does_not_hold_rarely_passes_at_any_look_at_clusters():
     """Were the samples taken as independent, a third of these would pass."""
-    random, passed, as_samples, repeats = np.random.default_rng(3), 0, 0, 200
+    random, passed, as_samples, repeats = np.random.default_rng(3), 0, 0, len(draws(200))
     for _ in range(repeats):
         sizes = 1 + random.geometric(1 / 6, 300)
         right = np.repeat(random.random(300) < 0.7, sizes)

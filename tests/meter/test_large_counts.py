@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay import metrics as m
@@ -64,7 +64,6 @@ def test_repeated_samples_have_the_values_of_one_time(kind, count):
         assert torch.allclose(value, expected[name], rtol=rounding, atol=0), (name, value, expected[name])
 
 
-@settings(max_examples=40, deadline=None)
 @pytest.mark.filterwarnings("ignore")
 @given(counts=st.lists(st.integers(0, 2**50), min_size=9, max_size=9))
 def test_confusion_matrices_are_exact_for_any_counts(counts):

@@ -22,7 +22,7 @@ from assay.tally.row_cells import RowCells
 from assay.tally.scores.labelled_scores import score_spec
 from assay.tally.scores.scores import ScoreTally
 from laws import bits
-from thinning import TURNS, one_of_each
+from thinning import TURNS, draws, one_of_each
 
 CELLS = 6
 EMPTY = 4
@@ -180,7 +180,7 @@ def test_samples_are_kept_once():
     """However many cells there are, and none of a cell that has a histogram."""
     tally = ScoreTally(score_spec(None), 1000)
     states = tally.cell_states()
-    for seed in range(20):
+    for seed in draws(20):
         preds, target = TASKS[0].draw(1000, seed)
         cells = np.where(np.arange(1000) < 900, 0, seed % 5 + 1)
         states.add(Batch(preds, target, compiled=True), RowCells(torch.from_numpy(cells), 6))

@@ -24,7 +24,7 @@ from assay.metrics.regression.rank_correlation import KendallRankCorrCoef, Spear
 from laws import bits
 from ranks import Group, processes
 from tally_laws import TALLY_CASES
-from thinning import every
+from thinning import draws, every
 
 FIRST = assay.meter.processes.sync.FIRST_WORDS
 
@@ -81,7 +81,7 @@ def test_every_tally_can_be_synced(group, case):
     assert len(ranks.sizes) <= 2
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=len(draws(15)))
 @given(counts=st.lists(st.integers(0, 9), min_size=1, max_size=5), limit=st.sampled_from([0, 3, 10, 1000]))
 def test_late_tables_arrive_where_they_are_missing(group, counts, limit):
     """AUROC keeps samples up to a limit and bins them beyond it; ranks may be on either side."""

@@ -200,7 +200,7 @@ def test_normalized_entropy_of_targets_that_are_alike():
 
 
 def test_weighted_calibration_is_torchevals():
-    for seed in range(20):
+    for seed in draws(20):
         scores, target = (torch.from_numpy(x) for x in binary(seed))
         weights = torch.from_numpy(np.random.default_rng(seed).integers(1, 9, 60) / 4)
         expected = torcheval.weighted_calibration(scores, target, weights)

@@ -120,7 +120,7 @@ def test_the_mean_of_contributions_is_the_value_or_there_is_a_reason(case, count
     told.check_terms(Samples.pack(range(COUNT), numbers))
 
 
-@every(CASES, turns=1)
+@every(CASES)
 def test_a_single_number_without_contributions_is_no_mean(case):
     """The mean over twice as many samples is the mean of the values of both halves."""
     if case.weighted or not states_no_mean(case.metric):

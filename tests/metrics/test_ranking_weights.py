@@ -61,7 +61,7 @@ def averaged(columns, average, which):
 @pytest.mark.parametrize("kind", ["wide", "powers", "whole", "tenths"])
 @pytest.mark.parametrize("shared", [False, True])
 def test_weighted_labels_are_added_in_one_unit(average, kind, shared):
-    for seed in range(12):
+    for seed in draws(12):
         generator = torch.Generator().manual_seed(seed)
         preds = torch.randint(0, 9, (12, 3), generator=generator) / 8
         target = torch.randint(-1, 2, (12, 3), generator=generator)  # -1 is ignored
@@ -93,7 +93,7 @@ def test_weighted_labels_are_those_of_scikit_learn(metric, oracle, average):
 @pytest.mark.parametrize(("metric", "oracle"), AREAS)
 @pytest.mark.parametrize("average", ["macro", "weighted"])
 def test_weighted_classes_are_those_of_scikit_learn(metric, oracle, average):
-    for seed in range(20):
+    for seed in draws(20):
         preds, target = classes(80, 3, seed)
         weights = torch.rand(80, generator=torch.Generator().manual_seed(seed)) + 0.1
         kept = torch.arange(80) % 5 > 0

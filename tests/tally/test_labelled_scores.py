@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.tally.scores.labelled_scores import log_odds
-from thinning import one_of_each
+from thinning import draws, one_of_each
 
 INF = math.inf
 
@@ -36,7 +36,7 @@ def exact_log_odds(row):
 @pytest.mark.parametrize("scale", [1e-2, 1.0, 10.0, 1e4])
 @one_of_each(lambda dtype, num_classes, **_: (dtype, num_classes))
 def test_log_odds_are_those_of_decimal_arithmetic(dtype, tolerance, num_classes, scale):
-    logits = torch.randn(20, num_classes, dtype=dtype) * scale
+    logits = torch.randn(len(draws(20)), num_classes, dtype=dtype) * scale
     expected = [exact_log_odds(row) for row in logits.tolist()]
     np.testing.assert_allclose(log_odds(logits).numpy(), expected, rtol=tolerance, atol=tolerance)
 

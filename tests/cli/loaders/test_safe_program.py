@@ -17,7 +17,7 @@ from torch import nn
 
 from assay.cli.loaders.models import open_model
 from assay.errors import AssayError, StateError
-from thinning import every_third
+from thinning import draws, every_third
 
 AUTO = torch.export.Dim.AUTO
 X = torch.arange(32.0).reshape(8, 4) / 32
@@ -467,7 +467,7 @@ def _loads(path):
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-@pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [len(draws(60)), pytest.param(1000, marks=pytest.mark.slow)])
 def test_nothing_in_a_changed_file_runs(good, folder, count):
     """Loads, or is refused with an error that names the file; the canary ("ran") never appears."""
     records, draw = entries(good), random.Random(count)

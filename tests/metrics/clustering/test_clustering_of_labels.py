@@ -110,7 +110,7 @@ def arguments(metric):
 @every_third
 @EVERY
 def test_names_of_labels_change_no_bit(metric):
-    for seed in range(20):
+    for seed in draws(20):
         preds, target = labels(seed)
         value = float(metric(preds, target))
         assert float(metric(-3 - preds, target)) == value
@@ -120,7 +120,7 @@ def test_names_of_labels_change_no_bit(metric):
 @every_third
 @EVERY
 def test_whole_weights_count_samples(metric):
-    for seed in range(20):
+    for seed in draws(20):
         preds, target = labels(seed)
         times = torch.randint(0, 4, (len(preds),), generator=torch.Generator().manual_seed(seed))
         times[0] = 1
@@ -138,7 +138,7 @@ def pairs_of(preds, target):
 
 
 def test_indices_of_pairs_are_exact_and_rounded_once():
-    for seed in range(30):
+    for seed in draws(30):
         preds, target = labels(seed)
         a, b, c, d = (Fraction(each) for each in pairs_of(preds, target))
         if len(preds) < 2 or not (b or c):

@@ -106,7 +106,7 @@ def test_dunn_is_torchmetrics(p):
 
 @EVERY
 def test_order_batches_and_names_of_clusters_change_no_bit(kind):
-    for seed in range(10):
+    for seed in draws(10):
         preds, target = points(seed)
         metric = kind(num_features=preds.shape[1])
         value = float(metric(preds, target))
@@ -129,7 +129,7 @@ def test_blocks_change_no_bit(kind, monkeypatch):
 
 @EVERY
 def test_integer_weights_count_points(kind):
-    for seed in range(20):
+    for seed in draws(20):
         preds, target = points(seed)
         weights = torch.randint(0, 4, (len(preds),), generator=torch.Generator().manual_seed(seed))
         if len(target[weights > 0].unique()) < 2:

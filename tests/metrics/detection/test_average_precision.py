@@ -50,7 +50,7 @@ def test_the_numbers_are_those_of_pycocotools(native, monkeypatch):
 
 @pytest.mark.parametrize("iou_type", ["bbox", ("bbox", "segm")])
 def test_detections_of_a_negative_size_count_as_in_pycocotools(iou_type):
-    for seed in range(12):
+    for seed in draws(12):
         rng = np.random.default_rng(seed)
         preds, target = scenes(rng, 6, 2)
         turned = 0
@@ -75,7 +75,7 @@ def test_detections_of_a_negative_size_count_as_in_pycocotools(iou_type):
 def test_flags_of_both_matchers_are_equal_with_ties_and_small_blocks(monkeypatch):
     if library.library() is None:
         pytest.skip("needs a C compiler")
-    for seed in range(20):
+    for seed in draws(20):
         rng = np.random.default_rng(seed)
         starts = [np.append(0, np.cumsum(rng.integers(0, 6, 30))) for _ in range(2)]
         boxes = [rng.integers(0, 6, (int(each[-1]), 4)).astype(np.float64) for each in starts]
@@ -96,7 +96,7 @@ def test_flags_of_both_matchers_are_equal_with_ties_and_small_blocks(monkeypatch
 def test_precisions_of_both_loops_have_the_same_bits(monkeypatch):
     if library.library() is None:
         pytest.skip("needs a C compiler")
-    for seed in range(20):
+    for seed in draws(20):
         preds, target = scenes(np.random.default_rng(seed), 12, 3)
         for image in preds:
             image["scores"] = (image["scores"] * 8).floor() / 8

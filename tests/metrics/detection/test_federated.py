@@ -14,6 +14,7 @@ from assay.errors import ConfigError, DtypeError
 from assay.meter import Meter
 from assay.metrics import MeanAveragePrecision
 from assay.metrics.detection import average_precision, matching
+from thinning import draws
 
 CLASSES = 5
 GROUPS = {"rare": (0,), "common": (1, 2), "frequent": (3, 4)}
@@ -92,7 +93,7 @@ def test_the_numbers_follow_the_rules_of_lvis(native, monkeypatch):
     if not native:
         for module in (matching, average_precision):
             monkeypatch.setattr(module, "library", lambda: None)
-    for seed in range(30 if native else 10):
+    for seed in draws(30 if native else 10):
         rng = np.random.default_rng(seed)
         preds, target = scenes(rng)
         most, options = int(rng.choice([3, 300])), {f"{name}_classes": labels for name, labels in GROUPS.items()}
@@ -202,7 +203,7 @@ def with_masks(images, rng):
 def test_boxes_and_masks_are_those_of_the_package_lvis(iou_type, monkeypatch):
     monkeypatch.setitem(sys.modules, "cv2", ModuleType("cv2"))  # with which lvis draws
     monkeypatch.setattr(np, "float", float, raising=False)  # a name of older NumPys
-    for seed in range(12):
+    for seed in draws(12):
         rng = np.random.default_rng(seed)
         preds, target = (with_masks(tensors(each), rng) for each in scenes(rng))
         if not sum(len(image["labels"]) for image in preds):

@@ -89,7 +89,7 @@ def test_the_qualities_are_those_of_the_definition(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_torchmetrics_agrees_where_preds_have_known_categories(kind):
     detection = pytest.importorskip("torchmetrics.detection")
-    for seed in range(20):
+    for seed in draws(20):
         sides = [torch.from_numpy(side) for side in drawn(np.random.default_rng(seed), 3, unknown=False)]
         theirs = getattr(detection, kind.__name__)(things=set(THINGS), stuffs=set(STUFFS))(*sides)
         assert float(kind(things=THINGS, stuffs=STUFFS)(*sides)) == pytest.approx(float(theirs), abs=1e-6)

@@ -199,7 +199,7 @@ def test_the_threshold_of_mifid_is_checked(eps):
 
 
 def test_torchmetrics_agrees_about_fid():
-    for seed in range(20):
+    for seed in draws(20):
         preds, real = draw(seed)
         if preds.shape[1] > 1:
             first, second = preds[~real], preds[real]

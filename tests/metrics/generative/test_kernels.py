@@ -69,7 +69,7 @@ def test_kid_of_200_data_sets_is_its_definition():
 
 
 def test_kid_of_equal_sizes_is_that_of_torchmetrics_without_subsets():
-    for seed in range(20):
+    for seed in draws(20):
         x, y = torch.randn(2, 30, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
         value = float(KernelInceptionDistance(num_features=4)(torch.cat([x, y]), torch.arange(60) < 30))
         assert value == pytest.approx(float(poly_mmd(x, y)), rel=1e-10, abs=1e-13)

@@ -135,7 +135,7 @@ def test_volumes_have_windows_of_three_dimensions():
     ],
 )
 def test_torchmetrics_gives_the_same(metric, name, options):
-    for seed in range(30):
+    for seed in draws(30):
         rng = np.random.default_rng(seed)
         target = rng.random((3, 3, 17, 14)) + 0.1
         preds = target + rng.normal(size=target.shape) * 0.1

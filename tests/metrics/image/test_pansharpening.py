@@ -13,6 +13,7 @@ from assay.meter import Meter
 from assay.metrics import QualityWithNoReference, SpatialDistortionIndex, SpectralDistortionIndex
 from assay.metrics.per_sample import per_sample_values
 from metrics.image import oracles
+from thinning import draws
 
 
 def drawn(seed: int, images: int = 2, channels: int = 3, factor: int = 2) -> dict[str, np.ndarray]:
@@ -39,7 +40,7 @@ def reduced(pan: np.ndarray, size: int, factor: int) -> np.ndarray:
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_spectral_distortion_is_its_definition(order):
     metric = SpectralDistortionIndex(p=order)
-    for seed in range(20):
+    for seed in draws(20):
         images = drawn(seed)
         expected = np.mean(
             [oracles.spectral_distortion(*each, order) for each in zip(images["preds"], images["ms"], strict=True)]
@@ -53,7 +54,7 @@ def test_spectral_distortion_is_its_definition(order):
 def test_spatial_distortion_and_quality_are_their_definitions(order):
     spatial = SpatialDistortionIndex(norm_order=order, window_size=None)
     quality = QualityWithNoReference(norm_order=order, window_size=None, alpha=2, beta=0.5)
-    for seed in range(20):
+    for seed in draws(20):
         images = drawn(seed)
         rows = list(zip(*images.values(), strict=True))
         details = np.array([oracles.spatial_distortion(x, ms, pan[0], low[0], order) for x, ms, pan, low in rows])
@@ -78,7 +79,7 @@ def test_without_a_small_panchromatic_image_it_is_filtered_and_interpolated(size
 
 
 def test_torchmetrics_gives_the_same_for_single_images():
-    for seed in range(10):
+    for seed in draws(10):
         given = tensors(drawn(seed, images=1))
         wide = {name: each.expand(-1, 3, -1, -1) for name, each in given.items()}
         theirs = torchmetrics_image.spectral_distortion_index(given["preds"], given["ms"], p=2)

@@ -236,7 +236,7 @@ def test_images_of_different_sizes_count_once_each():
 
 def test_hausdorff_of_square_masks_is_torchmetrics_which_misplaces_distances_in_others():
     theirs = torchmetrics_segmentation.hausdorff_distance
-    for seed in range(20):
+    for seed in draws(20):
         for own, true in zip(*drawn(seed, (2, 8, 8)), strict=True):
             pair = [torch.from_numpy((each == 1).astype(np.int64)) for each in (own, true)]
             if pair[0].any() and pair[1].any():

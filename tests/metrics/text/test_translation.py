@@ -55,7 +55,7 @@ def test_a_punctuation_mark_alone_is_one_word_as_in_sacrebleu():
 def test_bleu_is_sacrebleus(tokenize, smooth, options):
     metric = SacreBLEUScore(tokenize=tokenize, smooth_method=smooth, **options)
     oracle = BLEU(tokenize=tokenize, smooth_method=smooth, **options)
-    for seed in range(30):
+    for seed in draws(30):
         preds, target = drawn(seed)
         expected = oracle.corpus_score(preds, columns(target)).score / 100
         assert float(metric(preds, target)) == pytest.approx(expected, rel=1e-12, abs=1e-14)
