@@ -1,4 +1,4 @@
-"""Two reports: one with everything in it, and one whose every word is an attack."""
+"""Two reports, one with everything in it and one whose every word is an attack; and a browser that shows them."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from assay.report import (
     Value,
     WorstQueries,
 )
+from chromium import BROWSER, Browser
 
 EVIL = "</script><script>alert('x')</script><img src=x onerror=alert(1)>\x1b[31m\x00\ud800 url(#a) #0a5c00 $x^ | [red]"
 
@@ -89,3 +90,21 @@ def html() -> str:
 @pytest.fixture
 def hostile() -> Report:
     return everything(EVIL)
+
+
+@pytest.fixture(scope="session")
+def opened_browser(tmp_path_factory):
+    """One Chromium for all tests: starting it takes longer than most of them."""
+    if BROWSER is None:
+        pytest.skip("there is no Chromium")
+    opened = Browser(tmp_path_factory.mktemp("browser"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def browser(opened_browser):
+    """A browser in which no page writes on the console, and none asks for anything."""
+    yield opened_browser
+    assert opened_browser.console() == []
+    assert opened_browser.requests() == []

@@ -11,7 +11,6 @@ import pytest
 
 from assay.errors import ConfigError
 from assay.report import Report, ReportCollection, Section, Value, collect
-from chromium import BROWSER, Browser
 from pages import Page
 from report.conftest import EVIL
 from report.runs import run
@@ -107,25 +106,12 @@ def test_the_command_writes_the_page_and_says_what_was_not_read(folder):
     assert "Traceback" not in empty.stderr
 
 
-needs_browser = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
-
-
-@pytest.fixture
-def browser(tmp_path):
-    browser = Browser(tmp_path)
-    yield browser
-    found = browser.console(), browser.requests()
-    browser.close()
-    assert found == ([], [])
-
-
 SHOWN = (
     "[...document.querySelectorAll('article, .index')].filter((each) => each.checkVisibility()).map((each) => each.id)"
 )
 RUNS = "[...document.querySelectorAll('.index tbody')[0].rows].map((row) => row.cells[0].textContent.trim())"
 
 
-@needs_browser
 def test_any_run_is_opened_and_any_two_are_compared(browser, folder):
     browser.open(collect(folder, comparisons=3).to_html(folder / "view.html"))
     assert browser.run(SHOWN) == [""]
@@ -148,7 +134,6 @@ def test_any_run_is_opened_and_any_two_are_compared(browser, folder):
     assert "not tested" in found
 
 
-@needs_browser
 def test_runs_and_plots_are_filtered_by_metric_model_and_date(browser, folder):
     browser.open(collect(folder).to_html(folder / "view.html"), height=3000)
     browser.wait("document.querySelectorAll('.index .chart svg').length === 3")
@@ -169,7 +154,6 @@ def test_runs_and_plots_are_filtered_by_metric_model_and_date(browser, folder):
     assert browser.run(f"{shown}.map((each) => each.querySelector('h4').firstChild.textContent)") == ["loss"]
 
 
-@needs_browser
 def test_without_scripts_runs_and_comparisons_open_by_their_links(browser, folder):
     browser.open(collect(folder).to_html(folder / "view.html"), scripts=False)
     assert browser.run("document.querySelectorAll('.index figure svg').length") == 3
@@ -179,7 +163,6 @@ def test_without_scripts_runs_and_comparisons_open_by_their_links(browser, folde
     browser.wait(f"{SHOWN}.join() === ''")
 
 
-@needs_browser
 def test_hostile_names_run_nothing(browser, tmp_path):
     reports = [replace(made(day, 0.5), title=f"{EVIL}{day}") for day in (1, 2, 3)]
     names = [f"{EVIL}{day}" for day in (1, 2, 3)]

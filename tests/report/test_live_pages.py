@@ -7,27 +7,9 @@ import pytest
 
 from assay.render.html import to_html
 from assay.report import ConfusionPlot, Curve, Curves, Report, Samples, Section, Slice, Table, Value, compare
-from chromium import BROWSER, Browser
 from report.conftest import everything
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
-
 ROWS = "[...document.querySelectorAll('.grid tbody tr')].map((row) => row.cells[0].textContent.trim())"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    browser = Browser(tmp_path_factory.mktemp("browser"))
-    yield browser
-    browser.close()
-
-
-@pytest.fixture(autouse=True)
-def _quiet(browser):
-    """No page writes on the console, and none asks for anything."""
-    yield
-    assert browser.console() == []
-    assert browser.requests() == []
 
 
 def run(title: str, right: np.ndarray, slices: dict[str, np.ndarray] | None = None) -> Report:
