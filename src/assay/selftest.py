@@ -184,8 +184,7 @@ def extras() -> str:
         needed.setdefault(extra, set()).add(package)
     users = {extra: packages for extra, packages in needed.items() if extra != "all" and packages <= everything}
     installed = {extra for extra, packages in users.items() if all(map(is_installed, packages))}
-    for extra in sorted(installed):
-        import_packages(users[extra])
+    import_packages({package for extra in installed for package in users[extra]})
     absent = sorted(users.keys() - installed)
     return f"{', '.join(sorted(installed)) or 'none'} can be imported; not installed: {', '.join(absent) or 'none'}"
 
@@ -207,7 +206,7 @@ def import_packages(packages: set[str]) -> None:
     for name, owners in packages_distributions().items():
         for owner in packages & {each.lower() for each in owners}:
             brought.setdefault(owner, set()).add(name)
-    for owner, names in brought.items():
+    for owner, names in sorted(brought.items()):
         for name in sorted(names & {owner.replace("-", "_")} or names):
             if not name.startswith("_"):
                 import_module(name)
