@@ -9,10 +9,11 @@ import torch
 import torch._dynamo
 from torch._dynamo.utils import counters
 
-from assay import AUROC
+from assay import AUROC, Accuracy
 from assay.errors import StateError
 from assay.meter import Meter
-from assay.meter.counting.compiled_rows import update_by_one_operator
+from assay.meter.counting import tally_plan
+from assay.meter.counting.compiled_rows import CAN_TRACE, update_by_one_operator
 from assay.metrics import PerSample, WordErrorRate
 from laws import CASES, Case, bits, feed, keeps_samples
 from thinning import one_of_each
@@ -101,6 +102,7 @@ def test_compiled_and_eager_updates_mix():
 
 
 @pytest.mark.exhaustive
+@pytest.mark.skipif(not CAN_TRACE, reason="this release of torch traces no update")
 def test_the_first_batch_of_a_device_is_not_compiled():
     case = COMPILED[0]
     data = case.data(1, 16)
@@ -114,6 +116,24 @@ def test_the_first_batch_of_a_device_is_not_compiled():
         warnings.simplefilter("ignore")  # torch warns of the caches that it looks into
         torch.compile(meter.update, backend="eager")(data.preds, data.target)  # may break: then it runs uncompiled
     assert bits(meter) == bits(case.counted(data))
+
+
+def test_on_a_release_that_traces_no_update_each_is_one_operator(monkeypatch):
+    monkeypatch.setattr(tally_plan, "CAN_TRACE", False)
+    meters, graphs = [Meter(on_this_release=Accuracy(num_classes=3)) for _ in range(2)], []
+
+    def backend(graph, inputs):
+        graphs.append([str(node.target) for node in graph.graph.nodes if node.op == "call_function"])
+        return graph
+
+    update = torch.compile(meters[0].update, fullgraph=True, backend=backend)
+    for seed in range(3):
+        preds, target = torch.eye(3)[[seed, 1, 2, 0]], torch.tensor([0, 1, 1, seed])
+        update(preds, target)
+        meters[1].update(preds, target)
+    assert graphs == [["assay.update_meter"]]
+    assert meters[0].rows == 12
+    assert bits(meters[0]) == bits(meters[1])
 
 
 KEPT = list(

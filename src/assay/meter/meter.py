@@ -22,7 +22,7 @@ from assay.meter.counting.counts import MeterCounts
 from assay.meter.counting.device_counts import DeviceCounts
 from assay.meter.counting.flat_states import FlatStates
 from assay.meter.counting.tally_plan import tally_plan
-from assay.meter.inputs.arguments import NO_RAGGED, Arguments, layout_of
+from assay.meter.inputs.arguments import NO_RAGGED, Arguments, layout_of, preds_of
 from assay.meter.inputs.label_codes import checked_labels
 from assay.meter.meter_options import STAGE_BYTES, MeterOptions, Recount
 from assay.meter.options import chosen_metrics, metrics_text, named_metrics, require_names
@@ -187,7 +187,7 @@ class Meter:
             if share.batches is not None:
                 return self.counts.add_each(share.batches, share.rows)
             preds, target, weights, columns = *share.main, share.columns
-        if self.plan.encoders and is_compiling():
+        if self.plan.is_one_operator and is_compiling():
             return update_by_one_operator(self, {"preds": preds, "target": target, "weights": weights, **columns})
         self.count(self._arguments(preds, target, weights, columns))
 
@@ -287,7 +287,7 @@ class Meter:
             if counts.keeps_samples:
                 update_by_one_operator(self, batch.by_name())
             else:
-                counts.traced(batch.preds.device).count_on_device(batch)
+                counts.traced(preds_of(batch).device).count_on_device(batch)
             return
         if not counts.busy.acquire(False):
             raise counts.busy.error()

@@ -2,6 +2,7 @@
 
 What keeps samples grows, and what encodes them is code of Python; code that torch compiles has fixed shapes. So such an
 update is an operator that torch does not look into, as a kernel would be. It counts as outside of compiled functions.
+On releases of torch that cannot trace any update, each update is this operator.
 """
 
 from __future__ import annotations
@@ -13,11 +14,20 @@ from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
+from torch.torch_version import TorchVersion
 
 from assay.errors import StateError, describe
 
 if TYPE_CHECKING:
     from assay.meter.meter import Meter
+
+TRACED_SINCE = (2, 10)
+"""The first release of torch whose `torch.compile` was seen to trace an update.
+
+In 2.6.0 it takes no frozen dataclass as a key of a dictionary (`is_hashable` in `torch/_dynamo/variables/dicts.py` there).
+2.7 to 2.9 were not tried.
+"""
+CAN_TRACE = TorchVersion(torch.__version__) >= TRACED_SINCE
 
 _METERS: WeakValueDictionary[int, Meter] = WeakValueDictionary()
 _NUMBERS = count()

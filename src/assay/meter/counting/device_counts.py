@@ -18,7 +18,7 @@ from assay.meter.checks.law_checks import HostCounter, check_fingerprints, check
 from assay.meter.checks.recounts import KeptRows, Recounts, check_recount
 from assay.meter.counting.flat_states import FlatStates
 from assay.meter.counting.prepared_adds import PreparedAdds
-from assay.meter.inputs.arguments import Arguments, layout_of
+from assay.meter.inputs.arguments import Arguments, layout_of, preds_of
 from assay.meter.meter_options import MeterOptions
 from assay.native.library import library
 from assay.tally.base import Batch, State, Tally, merge_into
@@ -156,9 +156,9 @@ class DeviceCounts:
         """Count a batch with nothing left to Python, whose numbers stand still when a graph is replayed."""
         self._count(batch, () if self.recounts is None or is_compiling() else self.recounts.of_batch(batch))
         assert self._rows_of_graphs is not None, "counting opens it"
-        self._rows_of_graphs += len(batch.preds)
+        self._rows_of_graphs += len(preds_of(batch))
         if not is_compiling():
-            self._rows_by_python += len(batch.preds)
+            self._rows_by_python += len(preds_of(batch))
 
     def count_each(self, batches: Sequence[tuple[Tally, Arguments]], rows: int) -> None:
         """Count another batch into the state of each tally, or into none.
@@ -195,7 +195,7 @@ class DeviceCounts:
         again.
         """
         if is_compiling():
-            with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
+            with torch.no_grad(), torch.autocast(self._device.type, enabled=False):
                 self._add(self._states, batch)  # a loop over chunks would be a graph for each number of rows
             return
         self._refuse_if_broken()
@@ -205,7 +205,7 @@ class DeviceCounts:
             apart = sum(len(each) for each in kept)
             if apart:
                 self._count_apart(batch.rows(slice(0, apart)), kept)
-            if apart < len(batch.preds):
+            if apart < len(preds_of(batch)):
                 self._count_chunks(self._states, batch.rows(slice(apart, None)) if apart else batch)
         except BaseException as error:
             self._break(error)
@@ -282,7 +282,7 @@ class DeviceCounts:
     def _count_chunks(
         self, states: Sequence[State], batch: Arguments, terms: TermLog | None = None, is_counted: bool = True
     ) -> None:
-        preds = batch.preds
+        preds = preds_of(batch)
         kind = preds.device.type
         if torch.is_autocast_enabled(kind):
             with torch.autocast(kind, enabled=False):

@@ -15,6 +15,7 @@ from assay.decide import Argmax
 from assay.devices.memory import host_bytes
 from assay.encode.base import TENSORS
 from assay.errors import AssayError, ConfigError, InputError, ShapeError, describe
+from assay.meter.counting.compiled_rows import CAN_TRACE
 from assay.meter.inputs.arguments import NO_RAGGED, Arguments
 from assay.meter.inputs.label_codes import numbered
 from assay.meter.inputs.raw_samples import encoded, shared_encoders
@@ -52,6 +53,8 @@ class TallyPlan:
         self.labels = labels
         """What strings in updates stand for, in the order of their numbers; empty where none are taken."""
         self.encoders = shared_encoders(metrics)
+        self.is_one_operator = bool(self.encoders) or not CAN_TRACE
+        """Whether an update inside a compiled function is one operator, because `torch.compile` cannot trace it."""
         self.metrics, self.weighted = dict(metrics), weighted
         self._wanted = {name: metrics[name].batch_tally(weighted) for name in sorted(metrics)}
         tallies: list[Tally] = []

@@ -36,9 +36,7 @@ class Arguments(NamedTuple):
 
     @property
     def preds(self) -> Tensor:
-        preds = self.tensors[0]
-        assert preds is not None
-        return preds
+        return preds_of(self)
 
     def by_name(self) -> dict[str, Tensor | None]:
         """The dense tensors, by the names that an update gives them."""
@@ -91,6 +89,13 @@ class Arguments(NamedTuple):
     def nbytes(self) -> int:
         dense = sum(tensor.nbytes for tensor in self.tensors if tensor is not None)
         return dense + sum(each.nbytes for each in self.ragged.values())
+
+
+def preds_of(batch: Arguments) -> Tensor:
+    """`batch.preds` where torch may trace: torch 2.10 takes no property of a named tuple in a compiled function."""
+    preds = batch.tensors[0]
+    assert preds is not None
+    return preds
 
 
 def _selected(tensor: Tensor, index: Tensor) -> Tensor:
