@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TRACED_SINCE = (2, 10)
 """The first release of torch whose `torch.compile` was seen to trace an update.
 
-In 2.6.0 it takes no frozen dataclass as a key of a dictionary (`is_hashable` in `torch/_dynamo/variables/dicts.py` there).
+In 2.6.0 it takes no frozen dataclass as a key of a dictionary: see `is_hashable` in its `_dynamo/variables/dicts.py`.
 2.7 to 2.9 were not tried.
 """
 CAN_TRACE = TorchVersion(torch.__version__) >= TRACED_SINCE
