@@ -14,7 +14,8 @@ from assay.meter.resampling.replicates import drawn_values
 from assay.metrics import AUROC, ROC, AveragePrecision, PrecisionRecallCurve
 from assay.metrics.classification import ranking
 from assay.native.library import MISSING, library
-from assay.native.rankings import area_sums, count_inversions, pairs_of_draws, rank_scores
+from assay.native.rankings import area_sums, count_inversions, pairs_of_draws, rank_scores, twice_below
+from assay.stats import rankings as stats_rankings
 from assay.stats.linear import AreaPlaces
 from assay.tally.scores import scores as tally_of_scores
 from assay.tally.scores.curves import of_samples
@@ -53,6 +54,32 @@ def test_rankings_are_those_of_numpy(kind, rows, positive):
     assert thresholds.tolist() == expected.thresholds.tolist()
     assert positives.tolist() == expected.positives.tolist()
     assert negatives.tolist() == expected.negatives.tolist()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 31, 3_000, 70_001])
+@pytest.mark.parametrize("kind", ["uniform", "tied", "logits", "any bits", "ends"])
+@pytest.mark.parametrize("positive", [0, 2])
+def test_samples_below_are_those_of_numpy(kind, rows, positive):
+    scores, classes = drawn(kind, rows), torch.randint(-1, 3, (rows,), generator=torch.Generator().manual_seed(1))
+    table = torch.stack([torch.zeros(rows), scores], 1)  # columns of any stride
+    kept = (classes >= 0).numpy()
+    labels = (classes == positive).numpy().astype(np.int64)
+    found = twice_below(table[:, 1], classes.to(torch.int8), positive)
+    assert found.dtype == np.int64
+    assert found[kept].tolist() == stats_rankings.twice_below(scores.numpy()[kept], labels[kept]).tolist()
+    assert not found[~kept].any()
+
+
+def test_moves_of_an_area_are_those_of_numpy():
+    scores = drawn("tied", 3_000).numpy()
+    labels = np.random.default_rng(0).integers(-1, 2, 3_000)
+    kept = labels >= 0
+    (area, moves), (plain_area, plain) = ranking._area_moves(scores, labels), stats_rankings.area_moves(scores, labels)
+    assert area == plain_area
+    assert moves.tolist() == plain.tolist()
+    pairs = scores[labels == 1][:, None] - scores[labels == 0]
+    assert area == pytest.approx(((pairs > 0) + (pairs == 0) / 2).mean(), abs=1e-12)
+    assert moves[~kept].tolist() == [0] * int((~kept).sum())
 
 
 def test_columns_of_a_table():

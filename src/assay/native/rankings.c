@@ -76,8 +76,8 @@ void assay_rank_scores(int64_t rows, const float *scores, const int8_t *classes,
     *distinct = found + 1;
 }
 
-/* The scores of one class or label, and the groups of samples that their rows are in: scores and classes of successive rows
- * are `score_step` and `class_step` apart, rows whose class is below 0 are left out. */
+/* The scores of one class or label, and the groups of samples that their rows are in; by default each row is a group. Scores
+ * and classes of successive rows are `score_step` and `class_step` apart, rows whose class is below 0 are left out. */
 struct ranked {
     const float *scores;
     const int8_t *classes;
@@ -91,8 +91,8 @@ static const uint64_t *sorted_rows(const struct ranked *r, uint64_t *keys, int64
     int64_t taken = 0;
     for (int64_t i = 0; i < r->rows; i++) {
         int8_t class = r->classes[i * r->class_step];
-        keys[taken] = (uint64_t)falling_key(r->scores[i * r->score_step]) << 32 | (uint32_t)r->groups[i] << 1 |
-                      (class == r->positive);
+        uint32_t group = r->groups ? (uint32_t)r->groups[i] : (uint32_t)i;
+        keys[taken] = (uint64_t)falling_key(r->scores[i * r->score_step]) << 32 | group << 1 | (class == r->positive);
         taken += class >= 0;
     }
     *ranked = taken;
@@ -130,6 +130,27 @@ void assay_area_sums(const struct ranked *r, uint64_t *keys, int64_t *sums)
         }
         positives += tied;
         negatives += tied_negatives;
+    }
+}
+
+/* For each row that is not left out, twice how many rows of the other kind (negatives of a positive, positives of a negative)
+ * have a lower score, and once those that have its own. `keys` is room for two numbers a row. */
+void assay_twice_below(const struct ranked *r, uint64_t *keys, int64_t *twice)
+{
+    int64_t rows, below[2] = {0, 0};
+    const uint64_t *sorted = sorted_rows(r, keys, &rows);
+    for (int64_t i = 0; i < rows; i++)
+        below[sorted[i] & 1]++;
+    for (int64_t i = 0, end; i < rows; i = end) {
+        end = end_of_ties(sorted, i, rows);
+        int64_t tied[2] = {0, 0};
+        for (int64_t j = i; j < end; j++)
+            tied[sorted[j] & 1]++;
+        int64_t of_negatives = 2 * below[1] - tied[1], of_positives = 2 * below[0] - tied[0];
+        for (int64_t j = i; j < end; j++)
+            twice[(uint32_t)sorted[j] >> 1] = sorted[j] & 1 ? of_positives : of_negatives;
+        below[0] -= tied[0];
+        below[1] -= tied[1];
     }
 }
 

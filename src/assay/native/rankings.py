@@ -1,7 +1,7 @@
 """The compiled form of `tally.curves.of_samples` for float32 scores without weights: the same counts.
 
-Also what groups of samples contribute to areas under ROC curves, the areas of samples that are resampled by groups, and
-the inversions that Kendall's correlation counts.
+Also how many samples of the other kind each sample is ranked above, what groups of samples contribute to areas under ROC
+curves, the areas of samples that are resampled by groups, and the inversions that Kendall's correlation counts.
 """
 
 from __future__ import annotations
@@ -49,10 +49,26 @@ class _Ranked(ctypes.Structure):
     )
 
     @classmethod
-    def of(cls, scores: Tensor, classes: Tensor, groups: Tensor, positive: int) -> _Ranked:
-        """See `area_sums`."""
-        lists = (each.data_ptr() for each in (scores, classes, groups))
+    def of(cls, scores: Tensor, classes: Tensor, groups: Tensor | None, positive: int) -> _Ranked:
+        """See `area_sums`; without groups each row is one."""
+        lists = (None if each is None else each.data_ptr() for each in (scores, classes, groups))
         return cls(*lists, len(scores), scores.stride(0), classes.stride(0), positive)
+
+
+def twice_below(scores: Tensor, classes: Tensor, positive: int) -> Array:
+    """Twice how many negatives have a lower score than a positive, or positives than a negative; equal ones count once.
+
+    Args:
+        scores: see `rank_scores`; of any stride, fewer than 2 ** 31.
+        classes: see there; of any stride.
+        positive: see there.
+
+    Returns:
+        int64 of shape `(rows,)`; 0 for rows that are left out.
+    """
+    ranked, twice = _Ranked.of(scores, classes, None, positive), np.zeros(len(scores), np.int64)
+    call("twice_below", ctypes.byref(ranked), _room(scores), twice.ctypes.data)
+    return twice
 
 
 def area_sums(scores: Tensor, classes: Tensor, groups: Tensor, positive: int, count: int) -> Array:

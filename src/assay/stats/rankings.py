@@ -117,7 +117,7 @@ def area_moves(scores: Array, labels: Array) -> tuple[float, Array]:
 
     Args:
         scores: of the samples, without NaN.
-        labels: 1 for positives, 0 for negatives; others move nothing. Two of each, or more.
+        labels: 1 for positives, 0 for negatives, -1 for others, which move nothing. Two of each, or more.
 
     Example:
         >>> area, moves = area_moves(np.array([0.9, 0.8, 0.7, 0.6]), np.array([1, 0, 1, 0]))
@@ -127,28 +127,43 @@ def area_moves(scores: Array, labels: Array) -> tuple[float, Array]:
     Source:
         DeLong, DeLong & Clarke-Pearson 1988, Biometrics 44:837; Sun & Xu 2014, IEEE Signal Processing Letters 21:1389.
     """
-    moves, is_positive, is_negative = np.zeros(len(scores)), labels == 1, labels == 0
-    twice_negatives, twice_positives = _twice_below(scores, is_negative, is_positive)
-    p, n = int(is_positive.sum()), int(is_negative.sum())
-    below, above = twice_negatives[is_positive] / (2 * n), 1 - twice_positives[is_negative] / (2 * p)
+    return area_moves_of(twice_below(scores, labels), labels)
+
+
+def area_moves_of(twice: Array, labels: Array) -> tuple[float, Array]:
+    """`area_moves` from what `twice_below` gives."""
+    is_positive = labels == 1
+    p, n = int(is_positive.sum()), int((labels == 0).sum())
+    below = twice[is_positive] / (2 * n)
     area = float(below.mean())
+    moves = np.asarray((1 - twice / (2 * p) - area) / math.sqrt(n * (n - 1)))
     moves[is_positive] = (below - area) / math.sqrt(p * (p - 1))
-    moves[is_negative] = (above - area) / math.sqrt(n * (n - 1))
+    if p + n < len(labels):
+        moves[labels < 0] = 0
     return area, moves
 
 
-def _twice_below(scores: Array, *kinds: Array) -> list[Array]:
-    """Of each kind how many of its samples are below each score, and half of those that equal it, times two."""
+def twice_below(scores: Array, labels: Array) -> Array:
+    """Twice how many negatives have a lower score than a positive, or positives than a negative; equal ones count once.
+
+    Args:
+        scores: of the samples, without NaN.
+        labels: 1 for positives, 0 for negatives, -1 for others, which get any number.
+
+    Example:
+        >>> twice_below(np.array([0.9, 0.5, 0.5, 0.1]), np.array([1, 0, 1, 0])).tolist()
+        [4, 1, 3, 0]
+    """
     order = np.argsort(scores)
     ordered = scores[order]
     lasts = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(scores) - 1)
-    sizes, found = np.diff(lasts, prepend=-1), []
-    for kind in kinds:
-        through = np.cumsum(kind[order])[lasts]
+    sizes, of_kinds = np.diff(lasts, prepend=-1), []
+    for other in (0, 1):
+        through = np.cumsum((labels == other)[order])[lasts]
         twice = np.empty(len(scores), np.int64)
         twice[order] = np.repeat(through + np.append(0, through[:-1]), sizes)
-        found.append(twice)
-    return found
+        of_kinds.append(twice)
+    return np.where(labels == 1, *of_kinds)
 
 
 def precision_slopes(positives: Array, negatives: Array) -> tuple[float, Array, Array]:

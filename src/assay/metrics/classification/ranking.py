@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -21,10 +22,12 @@ from assay.metrics.classification.ranking_metric import (
     RankingMetric,
     Rankings,
 )
+from assay.native import rankings as native
+from assay.native.library import library
 from assay.stats.averaged_rankings import AREA, PRECISION
 from assay.stats.intervals import Ends
 from assay.stats.linear import FEWEST_OF_CLASS, AreaPlaces, area_replicates
-from assay.stats.rankings import area_interval, precision_interval
+from assay.stats.rankings import area_interval, area_moves, area_moves_of, precision_interval
 from assay.tally.base import Tally
 from assay.tally.scores import curves
 from assay.tally.scores.curves import Array, BoundedEstimate, Ranking
@@ -56,6 +59,14 @@ class PRCurve(NamedTuple):
     thresholds: Tensor | tuple[Tensor, ...]
 
 
+def _area_moves(scores: Array, labels: Array) -> tuple[float, Array]:
+    """`area_moves`, in compiled code where that takes the scores."""
+    if library() is None or scores.dtype != np.float32:
+        return area_moves(scores, labels)
+    classes = torch.from_numpy(labels.astype(np.int8, copy=False))
+    return area_moves_of(native.twice_below(torch.from_numpy(scores), classes, 1), labels)
+
+
 @dataclass(frozen=True, kw_only=True)
 class AUROC(AveragedRankingMetric):
     r"""The area under the receiver operating characteristic curve.
@@ -76,7 +87,7 @@ class AUROC(AveragedRankingMetric):
     """
 
     needs = "positives and negatives"
-    ranked_value = AREA
+    ranked_value = replace(AREA, moves=_area_moves)
 
     max_fpr: Annotated[
         float | None,

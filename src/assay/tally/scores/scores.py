@@ -303,7 +303,7 @@ class ScoreTally(Tally):
         def samples(group: int) -> tuple[Array, Array]:
             target = columns["target"].numpy()[:, group if self.data.labels.num_labels else 0]
             positive = target == (group if self.data.labels.multiclass else 1)
-            return columns["scores"].numpy()[:, group], np.where(target < 0, -1, positive)
+            return columns["scores"].numpy()[:, group], positive.astype(np.int8) - (target < 0)
 
         return tuple(replace(each, samples=partial(samples, group)) for group, each in enumerate(rankings))
 
