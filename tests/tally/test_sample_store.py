@@ -268,6 +268,23 @@ def test_the_canonical_order_does_not_depend_on_how_rows_came(values, random, st
     assert made[0] == made[1]
 
 
+def test_rows_that_come_later_are_put_in_the_canonical_order_too():
+    columns = {"a": TensorLayout(torch.float32, (2,))}
+    first, more = torch.rand(20, 2), torch.rand(7, 2)
+    sorted_rows, whole = SampleStore(columns), SampleStore(columns)
+    sorted_rows.append(a=first)
+    sorted_rows = canonical(sorted_rows)
+    assert canonical(sorted_rows) is sorted_rows  # sorted once
+    grown, extended, before = sorted_rows.copy(), sorted_rows.copy(), SampleStore(columns)
+    grown.append(a=more)
+    before.append(a=more)
+    extended.extend(before)
+    before.extend(sorted_rows)
+    whole.append(a=torch.cat([first, more]))
+    for each in (grown, extended, before):
+        assert canonical(each).column("a").tolist() == canonical(whole).column("a").tolist()
+
+
 def test_the_canonical_order_keeps_rows_together():
     made = filled(100)
     made.append(**rows(0, 50))

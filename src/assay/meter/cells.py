@@ -174,6 +174,42 @@ class CellMeters:
         """The states of a cell of the tallies that have some for many cells."""
         return [each.state(cell) for each in self._states.values()]
 
+    def grouped(self, groups: NDArray[np.int64], count: int, *, canonical: bool) -> list[Meter]:
+        """Meters with what was counted of groups of cells; they can be read until more is counted.
+
+        Args:
+            groups: the group of each cell.
+            count: how many groups there are.
+            canonical: whether samples are to be in their canonical order, into which all are put at once.
+        """
+        self._flush()
+        index, host = torch.from_numpy(groups), self._host_tables()
+        tables = [
+            {
+                name: table.new_zeros(count, *table.shape[1:]).index_add_(0, index, table)
+                for name, table in state.items()
+            }
+            for state in host
+        ]
+        apart = [each.states_of(groups, count, canonical=canonical) for each in self._states.values()]
+        rows = np.bincount(groups, self._rows, count).astype(np.int64)
+        return [
+            self._whole(
+                [{name: table[k] for name, table in state.items()} for state in tables],
+                [states[k] for states in apart],
+                self._others_of(np.flatnonzero(groups == k).tolist()),
+                int(rows[k]),
+            )
+            for k in range(count)
+        ]
+
+    def _others_of(self, cells: Sequence[int]) -> Meter | None:
+        """What was counted of some cells of the metrics that have one meter a cell."""
+        if self._others is None:
+            return None
+        meters = [self._meters[cell] for cell in cells if cell in self._meters]
+        return meters[0] if len(meters) == 1 else self._others.fresh().merge(*meters)
+
     def total(self) -> Meter:
         """A meter with what was counted of all cells; it can be read until more is counted."""
         self._flush()

@@ -29,7 +29,7 @@ from assay.meter.options import chosen_metrics, metrics_text, named_metrics, req
 from assay.meter.processes.distributed_tensors import check_shares, groups_of, is_distributed
 from assay.meter.processes.shares import own_share
 from assay.meter.processes.sync import synced
-from assay.meter.values import compute_values, fatal_problems
+from assay.meter.values import Readings, fatal_problems
 from assay.metrics.base import Metric
 from assay.tally.base import InvalidValues, State, Tally
 from assay.tally.inputs import type_name
@@ -262,7 +262,7 @@ class Meter:
             of_device, batch = self.ready(batch)
             counted, rows = of_device.states_of(batch), of_device.rows_of_layout
             states = counts.settled(counted.states if isinstance(counted, FlatStates) else counted, rows)
-            values = compute_values(self.plan, self.metrics, states, rows)
+            values = Readings(self.plan, states, rows).values(self.metrics)
             if is_counted:
                 counts.merged.add_in_place(counted if isinstance(counted, FlatStates) else states, rows)
         return values
@@ -334,10 +334,21 @@ class Meter:
         """
         wanted = set(self.metrics if only is None else [only] if isinstance(only, str) else only)
         require_names("compute", wanted, self.metrics)
+        return self.readings().values(name for name in self.metrics if name in wanted)
+
+    def readings(self, *, canonical: bool = False) -> Readings:
+        """What the tallies compute of all samples, each once for all who ask.
+
+        Args:
+            canonical: from canonical states, which intervals need that add up a number for each sample.
+
+        Raises:
+            StateError: parts of a `DTensor` were counted, which are not added up yet.
+        """
         if len(self.shared_by) > 1:
             got = f"a part of the samples of ranks {', '.join(map(str, sorted(self.shared_by)))}"
             raise StateError(describe("compute", got, "all of them", "Call meter.sync().compute() on each of them"))
-        return compute_values(self.plan, [name for name in self.metrics if name in wanted], *self.counts.to_read())
+        return Readings(self.plan, *(self.counts.canonical() if canonical else self.counts.to_read()))
 
     def __getitem__(self, name: str) -> Any:
         """The value of one metric, as `compute` gives it.

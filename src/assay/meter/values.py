@@ -14,46 +14,55 @@ from assay.metrics.base import Metric
 from assay.tally.base import InvalidValues, State
 
 
-def compute_values(plan: TallyPlan, names: Iterable[str], states: Sequence[State], rows: int) -> dict[str, Any]:
-    """The values of the metrics of these names; what a tally computes is computed once for all of them.
+class Readings:
+    """What tallies compute from the states of a meter, once for all who ask: values, intervals and what they lack.
 
     Args:
         plan: which tallies serve which metrics.
-        names: of the metrics that are computed.
-        states: one canonical state on the CPU for each tally of the plan.
+        states: one state on the CPU for each tally of the plan, canonical or settled.
         rows: how many samples were counted.
-
-    Raises:
-        InvalidValuesError: invalid labels, scores or weights were counted.
     """
-    found: dict[int, tuple[Sequence[InvalidValues], Any]] = {}
-    values = {}
-    for name in names:
-        if not rows:
-            do = "Call update before compute, which returns NaN"
-            warn(describe(name, "no data", "at least one sample", do), NoDataWarning)
-        group = plan.group_of[name]
-        if group not in found:
-            tally, state = plan.state_of(name, states)
+
+    def __init__(self, plan: TallyPlan, states: Sequence[State], rows: int) -> None:
+        self.plan, self.states, self.rows = plan, states, rows
+        self._found: dict[int, tuple[Sequence[InvalidValues], Any]] = {}
+
+    def of(self, name: str) -> tuple[Sequence[InvalidValues], Any]:
+        """The invalid values of a metric, and what its `compute` takes; None where some of them are fatal."""
+        group = self.plan.group_of[name]
+        if group not in self._found:
+            tally, state = self.plan.state_of(name, self.states)
             problems = tally.invalid_values(state)
             counts = None if any(problem.fatal for problem in problems) else tally.compute(state)
-            found[group] = problems, counts
-        problems, counts = found[group]
+            self._found[group] = problems, counts
+        return self._found[group]
+
+    def values(self, names: Iterable[str]) -> dict[str, Any]:
+        """The values of the metrics of these names.
+
+        Raises:
+            InvalidValuesError: invalid labels, scores or weights were counted.
+        """
+        return {name: self._value(name) for name in names}
+
+    def _value(self, name: str) -> Any:
+        if not self.rows:
+            do = "Call update before compute, which returns NaN"
+            warn(describe(name, "no data", "at least one sample", do), NoDataWarning)
+        problems, counts = self.of(name)
         for problem in problems:
             got = f"{problem.count} of the {problem.what}"
             message = describe(name, got, "none", "Correct or leave out those samples")
             if problem.fatal:
                 raise InvalidValuesError(message)
             warn(message, InvalidValuesWarning)
-        metric = plan.metrics[name]
-        values[name] = value = metric.compute(counts)
-        if rows and not problems and metric.defined_for and _undefined(metric, value):
+        metric = self.plan.metrics[name]
+        value = metric.compute(counts)
+        if self.rows and not problems and metric.defined_for and _undefined(metric, value):
             do = "Add samples until that holds; the value is NaN"
-            warn(
-                describe(name, f"{plural(rows, 'sample')} for which it is undefined", metric.defined_for, do),
-                NoDataWarning,
-            )
-    return values
+            got = f"{plural(self.rows, 'sample')} for which it is undefined"
+            warn(describe(name, got, metric.defined_for, do), NoDataWarning)
+        return value
 
 
 def fatal_problems(plan: TallyPlan, states: Sequence[State]) -> tuple[tuple[str, InvalidValues], ...]:

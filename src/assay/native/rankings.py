@@ -1,6 +1,6 @@
 """The compiled form of `tally.curves.of_samples` for float32 scores without weights: the same counts.
 
-Also how many samples of the other kind each sample is ranked above, what groups of samples contribute to areas under ROC
+Also how many samples of the other kind are below each sample, what groups of samples contribute to areas under ROC
 curves, the areas of samples that are resampled by groups, and the inversions that Kendall's correlation counts.
 """
 

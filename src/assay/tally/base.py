@@ -148,6 +148,16 @@ class CellStates(ABC):
         """What was counted of a cell, on the CPU; nobody may change it, and it is right until more is counted."""
 
     @abstractmethod
+    def states_of(self, groups: Whole, count: int, *, canonical: bool) -> list[State]:
+        """What was counted of groups of cells, as `state`.
+
+        Args:
+            groups: the group of each cell.
+            count: how many groups there are.
+            canonical: whether samples are to be in their canonical order, into which all are put at once.
+        """
+
+    @abstractmethod
     def packed(self) -> dict[str, Tensor]:
         """What was counted of all cells, as tensors on the CPU: one form for all orders of the same rows."""
 

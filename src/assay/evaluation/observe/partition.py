@@ -88,6 +88,18 @@ class Partition:
             self._read = {label: self._counted.meter(cell) for label, cell in self._cells.items()}
         return self._read
 
+    def grouped(self, group_of: Callable[[Label], Label], *, canonical: bool) -> dict[Label, Meter]:
+        """By group, what was counted of the labels of each.
+
+        Args:
+            group_of: the group of a label.
+            canonical: whether samples are to be in their canonical order, into which all are put at once.
+        """
+        numbers: dict[Label, int] = {}
+        groups = [numbers.setdefault(group_of(label), len(numbers)) for label in self._cells]
+        meters = self._counted.grouped(np.array(groups, np.int64), len(numbers), canonical=canonical)
+        return dict(zip(numbers, meters, strict=True))
+
     def total(self) -> Meter:
         """A meter with what was counted of all labels."""
         return self._counted.total()

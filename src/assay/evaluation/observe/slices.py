@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -233,28 +232,24 @@ class Slicer:
         for name, groups in self._groups.items():
             groups.add_state(part_of(f"groups {name}", tensors))
 
-    def _meters(self, name: str) -> dict[Label, Meter]:
-        """The meters of slices by one name; those of parts of a crossing are sums of its meters."""
-        finer, parts = self._finer[name], self.slices[name]
-        meters = self._partitions[finer].meters
-        if finer == name:
-            return meters
-        places = [self.slices[finer].index(part) for part in parts]
-        members: dict[Label, list[Meter]] = {}
-        for label, meter in meters.items():
-            members.setdefault(tuple(label[k] for k in places), []).append(meter)
-        return {label: self.like.fresh().merge(*each) for label, each in members.items()}
+    def _meters(self, name: str, canonical: bool) -> dict[Label, Meter]:
+        """The meters of slices by one name; those of parts of a crossing have what its cells counted."""
+        finer = self._finer[name]
+        places = [self.slices[finer].index(part) for part in self.slices[name]]
+        partition = self._partitions[finer]
+        return partition.grouped(lambda label: tuple(label[k] for k in places), canonical=canonical)
 
-    def results(self, order: Array | None) -> list[SliceResult]:
+    def results(self, order: Array | None, *, canonical: bool = False) -> list[SliceResult]:
         """The slices, those of one name in the order of their values.
 
         Args:
             order: the order of the samples in the report; None where none are kept.
+            canonical: whether the samples that metrics keep are to be in their canonical order.
         """
         results = []
         self._expect(frozenset())  # where nothing was counted
         for name, parts in self.slices.items():
-            meters = self._meters(name)
+            meters = self._meters(name, canonical)
             for label in sorted(meters, key=lambda each: tuple(map(_rank, each))):
                 masks = [self._members(part, text, order) for part, text in zip(parts, label, strict=True)]
                 known = [mask for mask in masks if mask is not None]
@@ -311,12 +306,6 @@ class SliceResult:
         if self.groups is None:
             return Resampled()
         return self.groups.resampled(confidence_level, n_resamples, without, self.label, elements)
-
-    def values(self, names: Iterable[str]) -> dict[str, Any]:
-        """What metrics read of it; one that has too little data returns NaN, which is no warning here."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return self.meter.compute(only=names)
 
 
 def _rank(text: str) -> tuple[int, float, str]:

@@ -28,6 +28,7 @@ from assay.evaluation.results.diagnostics import Diagnostics
 from assay.evaluation.results.report_section import build_section
 from assay.meter import Meter
 from assay.meter.checks.recounts import RecountSummary
+from assay.meter.resampling.intervals import readings_of
 from assay.metrics.base import Metric
 from assay.render.pictures import Picture
 from assay.report import Report, Section, Table
@@ -166,12 +167,21 @@ def section_of(
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        values = counted.total.compute(only=counted.metrics)
+        readings = readings_of(counted.total, with_intervals=options.confidence_level is not None)
+        values = readings.values(name for name in counted.total.metrics if name in counted.metrics)
     recorder: PerSampleRecorder | None = counted.observed.get("samples")
     named = counted.diagnostics.named
     per_sample = PerSampleValues() if recorder is None else recorder.result(counted.total.rows, named)
     section, notes = build_section(
-        counted.total, values, counted.metrics, counted.diagnostics, counted.observed, per_sample, options, tables
+        counted.total,
+        readings,
+        values,
+        counted.metrics,
+        counted.diagnostics,
+        counted.observed,
+        per_sample,
+        options,
+        tables,
     )
     for each in caught:
         warn(str(each.message), each.category)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from assay.meter import Meter
+from assay.meter.values import Readings
 from assay.metrics.base import Metric
 from assay.render.text import first_names
 
@@ -12,17 +12,10 @@ Absent = Mapping[str, frozenset[int]]
 """By the name of a metric that is a mean over classes, the classes that are never the target."""
 
 
-def absent_classes(meter: Meter, metrics: Mapping[str, Metric]) -> Absent:
+def absent_classes(readings: Readings, metrics: Mapping[str, Metric]) -> Absent:
     """The classes that are never the target, of metrics that are means over classes."""
-    names = [name for name, each in metrics.items() if _may_lack(each)]
-    if not names or not meter.rows:
-        return {}
-    states, _ = meter.counts.canonical()
-    found = {}
-    for name in names:
-        tally, state = meter.plan.state_of(name, states)
-        found[name] = metrics[name].classes_without_targets(tally.compute(state))
-    return found
+    names = [name for name, each in metrics.items() if _may_lack(each)] if readings.rows else []
+    return {name: metrics[name].classes_without_targets(readings.of(name)[1]) for name in names}
 
 
 def missing_classes(part: Absent, whole: Absent, classes: Sequence[str]) -> dict[str, str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from assay.devices.subnormals import keeps_subnormals
 from assay.errors import plural
 from assay.evaluation.arguments.options import ReportOptions
 from assay.evaluation.observe.bootstrap_groups import BootstrapGroups, Resampled, resamples_of_slices
@@ -14,14 +16,15 @@ from assay.evaluation.observe.per_sample import PerSampleValues
 from assay.evaluation.observe.slices import Slicer, SliceResult
 from assay.evaluation.results.diagnostics import Diagnostics, residuals
 from assay.evaluation.results.grouped_values import grouped_values, notes_of
-from assay.evaluation.results.missing_classes import absent_classes, missing_classes
+from assay.evaluation.results.missing_classes import Absent, absent_classes, missing_classes
 from assay.evaluation.results.missing_intervals import MissingInterval, missing_interval_notes
 from assay.evaluation.results.provenance import counts_of
 from assay.evaluation.results.report_values import IntervalSources, rest_of, values_of
 from assay.meter import Meter
-from assay.meter.resampling.intervals import intervals_or_reasons, range_of
+from assay.meter.resampling.intervals import intervals_or_reasons, range_of, readings_of
 from assay.meter.resampling.replicates import ConfidenceInterval
 from assay.meter.resampling.resample import READ_ELEMENTS
+from assay.meter.values import Readings
 from assay.metrics.base import Metric
 from assay.metrics.signature import signature
 from assay.report import Section, Slice, Table, Value
@@ -33,8 +36,10 @@ from assay.report.worst_slices import slices_of
 SECTION = "Evaluation"  # the same of every model and title: reports are compared section by section
 
 
+@keeps_subnormals
 def build_section(
     total: Meter,
+    readings: Readings,
     results: Mapping[str, Any],
     metrics: Mapping[str, Metric],
     diagnostics: Diagnostics,
@@ -47,6 +52,7 @@ def build_section(
 
     Args:
         total: the meter of all processes.
+        readings: what its tallies compute.
         results: what the metrics compute from it.
         metrics: those that were asked for.
         diagnostics: what else is shown.
@@ -64,7 +70,7 @@ def build_section(
         drawn = Resampled()
         if groups is not None:
             drawn = groups.resampled(options.confidence_level, options.n_resamples, per_sample.terms)
-        closed = _closed_forms(total, options, options.confidence_level, options.n_resamples)
+        closed = _closed_forms(total, readings, options, options.confidence_level, options.n_resamples)
         sources = replace(sources, closed=closed, drawn=drawn)
     missing: list[MissingInterval] = []
     lines = {name: signature(each, total.rows, weighted=total.weighted) for name, each in metrics.items()}
@@ -72,9 +78,9 @@ def build_section(
     slicer: Slicer | None = observed.get("slices")
     slices: tuple[Slice, ...] = ()
     if slicer is not None:
-        found = slicer.results(per_sample.order)
-        slices = _slices(found, results, metrics, sources, options, missing)
-        slices = _with_missing_classes(slices, found, total, metrics, diagnostics.classes)
+        found = slicer.results(per_sample.order, canonical=options.confidence_level is not None)
+        slices, absent = _slices(found, results, metrics, sources, options, missing)
+        slices = _with_missing_classes(slices, absent, absent_classes(readings, metrics), diagnostics.classes)
     tables_by: tuple[GroupedValues, ...] = ()
     if (terms := observed.get("by")) is not None:
         level = None if options.cluster is not None else options.confidence_level
@@ -134,51 +140,52 @@ def _slices(
     of_all: IntervalSources,
     options: ReportOptions,
     missing: list[MissingInterval],
-) -> tuple[Slice, ...]:
-    """The slices with the values that the section has, and their intervals."""
+) -> tuple[tuple[Slice, ...], list[Absent]]:
+    """The slices with the values that the section has, and their intervals; and the classes that each lacks."""
     names = list(dict.fromkeys(name for name, _ in values_of(whole, metrics, 0)))
-    slices = []
+    slices, absent = [], []
     level, n_resamples = of_all.confidence_level, resamples_of_slices(options.n_resamples, len(results))
     for each in results:
-        rows = each.meter.rows
+        readings = readings_of(each.meter, with_intervals=level is not None)
         terms = of_all.terms if each.members is not None else {}
         sources = replace(of_all, members=each.members, closed={}, drawn=Resampled(), terms=terms)
         if level is not None:
             drawn = each.resampled(level, n_resamples, terms, READ_ELEMENTS // len(results))
-            closed = _closed_forms(each.meter, options, level, n_resamples)
+            closed = _closed_forms(each.meter, readings, options, level, n_resamples)
             sources = replace(sources, closed=closed, drawn=drawn)
-        values = _values(each.values(names), metrics, rows, sources, missing, each.name)
+        values = _values(_values_of_slice(readings, names), metrics, readings.rows, sources, missing, each.name)
         members = None if each.members is None else PackedArray.of(each.members)
-        slices.append(Slice(each.name, rows, values, members, sources.drawn.resampling))
-    return tuple(slices)
+        slices.append(Slice(each.name, readings.rows, values, members, sources.drawn.resampling))
+        absent.append(absent_classes(readings, metrics))
+    return tuple(slices), absent
+
+
+def _values_of_slice(readings: Readings, names: Sequence[str]) -> dict[str, Any]:
+    """What metrics compute of a slice; one that has too little data returns NaN, which is no warning here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return readings.values(names)
 
 
 def _with_missing_classes(
-    slices: Sequence[Slice],
-    results: Sequence[SliceResult],
-    total: Meter,
-    metrics: Mapping[str, Metric],
-    classes: Sequence[str],
+    slices: Sequence[Slice], absent: Sequence[Absent], whole: Absent, classes: Sequence[str]
 ) -> tuple[Slice, ...]:
     """Slices whose values say where they are means over fewer classes than all samples have."""
-    whole = absent_classes(total, metrics)
-    if not whole:
-        return tuple(slices)
     marked = []
-    for part, result in zip(slices, results, strict=True):
-        found = missing_classes(absent_classes(result.meter, metrics), whole, classes)
+    for part, of_part in zip(slices, absent, strict=True):
+        found = missing_classes(of_part, whole, classes)
         values = tuple(replace(value, not_compared=found.get(value.name, "")) for value in part.values)
         marked.append(replace(part, values=values) if found else part)
     return tuple(marked)
 
 
 def _closed_forms(
-    meter: Meter, options: ReportOptions, confidence_level: float, n_resamples: int
+    meter: Meter, readings: Readings, options: ReportOptions, confidence_level: float, n_resamples: int
 ) -> dict[str, ConfidenceInterval | str]:
     """Intervals in closed form, which hold for independent samples."""
     if options.cluster is not None:
         return {}
-    return intervals_or_reasons(meter, confidence_level, n_resamples, options.seed)
+    return intervals_or_reasons(meter, confidence_level, n_resamples, options.seed, readings)
 
 
 def _clusters(section: Section, name: str) -> str:

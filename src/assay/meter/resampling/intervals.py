@@ -20,6 +20,7 @@ from assay.meter.resampling.replicates import (
     refusal,
     replicate_interval,
 )
+from assay.meter.values import Readings
 from assay.metrics.base import ANY_NUMBER, Metric, named_numbers
 from assay.metrics.retrieval.base import FEW_QUERIES
 from assay.metrics.retrieval.curves import RetrievalRecallAtFixedPrecision
@@ -61,8 +62,18 @@ def closed_forms(meter: Meter, confidence_level: float = 0.95) -> dict[str, Conf
     return _intervals_of(_closed_forms(meter, confidence_level))
 
 
+def readings_of(meter: Meter, *, with_intervals: bool) -> Readings:
+    """What the tallies of a meter compute, for its values and, if wanted, for its intervals in closed form."""
+    closed = not meter.weighted and any(metric.closed_form for metric in meter.metrics.values())
+    return meter.readings(canonical=with_intervals and closed)
+
+
 def intervals_or_reasons(
-    meter: Meter, confidence_level: float = 0.95, n_resamples: int = 400, seed: int = 0
+    meter: Meter,
+    confidence_level: float = 0.95,
+    n_resamples: int = 400,
+    seed: int = 0,
+    readings: Readings | None = None,
 ) -> dict[str, ConfidenceInterval | str]:
     """What `closed_forms` and `resampled_queries` give, and the reason for each value to which they say nothing.
 
@@ -71,6 +82,7 @@ def intervals_or_reasons(
         confidence_level: between 0 and 1.
         n_resamples: how often queries are drawn.
         seed: where the draws start.
+        readings: what `readings_of` gives, where something else computes from it, too.
 
     Returns:
         Intervals, or why none, by the names of the values; without values that have neither a closed form nor
@@ -87,7 +99,7 @@ def intervals_or_reasons(
         {'mrr': 'fewer than 12 queries'}
     """
     drawn = _resampled_queries(meter, confidence_level, n_resamples, seed)
-    return _closed_forms(meter, confidence_level) | drawn
+    return _closed_forms(meter, confidence_level, readings) | drawn
 
 
 def _intervals_of(found: Mapping[str, ConfidenceInterval | str]) -> dict[str, ConfidenceInterval]:
@@ -95,21 +107,21 @@ def _intervals_of(found: Mapping[str, ConfidenceInterval | str]) -> dict[str, Co
     return {name: each for name, each in found.items() if isinstance(each, ConfidenceInterval)}
 
 
-def _closed_forms(meter: Meter, confidence_level: float) -> dict[str, ConfidenceInterval | str]:
+def _closed_forms(
+    meter: Meter, confidence_level: float, readings: Readings | None = None
+) -> dict[str, ConfidenceInterval | str]:
     """Intervals in closed form, or why a value has none."""
     check_confidence_level(confidence_level)
     names = [name for name, metric in meter.metrics.items() if metric.closed_form]
     if meter.weighted or not names or not meter.rows:
         return {}
     intervals: dict[str, ConfidenceInterval | str] = {}
-    states, rows = meter.counts.canonical()
+    readings = readings or Readings(meter.plan, *meter.counts.canonical())
     for name in names:
-        tally, state = meter.plan.state_of(name, states)
-        if any(problem.fatal for problem in tally.invalid_values(state)):
+        metric, (_, counts) = meter.metrics[name], readings.of(name)
+        if counts is None:
             continue
-        metric = meter.metrics[name]
-        counts = tally.compute(state)
-        ends, safe = metric.intervals(counts, confidence_level, rows)
+        ends, safe = metric.intervals(counts, confidence_level, readings.rows)
         if ends is None or any(map(math.isnan, ends)):
             intervals[name] = metric.without_interval(counts)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -42,6 +43,7 @@ class CellSamples:
         self._more: list[NDArray[np.int32]] = []
         self._starts: Cells | None = None
         self._sorted: dict[str, Tensor] = {}
+        self._is_canonical = False
 
     def __len__(self) -> int:
         return self._store.rows
@@ -55,7 +57,7 @@ class CellSamples:
         """Keep rows, each in its cell."""
         self._store.append(**rows)
         self._more.append(cells.astype(np.int32))
-        self._starts, self._sorted = None, {}
+        self._starts, self._sorted, self._is_canonical = None, {}, False
 
     def _all_cells(self) -> NDArray[np.int32]:
         """The cell of each row in the store."""
@@ -92,6 +94,34 @@ class CellSamples:
         rows = slice(int(self._starts[cell]), int(self._starts[cell + 1]))
         return self._make().replaced({name: each[rows] for name, each in self._sorted.items()})
 
+    def grouped(self, groups: Cells, count: int, *, canonical: bool) -> list[SampleStore]:
+        """The samples of groups of cells, each in its canonical order if wanted: all are sorted once.
+
+        Args:
+            groups: the group of each cell.
+            count: how many groups there are.
+            canonical: whether the order is to be that of `sample_store.canonical`.
+        """
+        if canonical and not self._is_canonical:
+            self._sort_canonically()
+        starts, order = RowCells(torch.from_numpy(groups[self._all_cells()]), count).segments
+        columns = {name: self._store.column(name).index_select(0, order) for name in self._store.columns}
+        ends = starts.tolist()
+        return [
+            self._make().replaced({name: each[start:end] for name, each in columns.items()}, canonical=canonical)
+            for start, end in pairwise(ends)
+        ]
+
+    def _sort_canonically(self) -> None:
+        """Put all rows into their canonical order, on the CPU."""
+        cells, columns = self._all_cells(), {name: self._store.column(name) for name in self._store.columns}
+        if len(cells):
+            order = canonical_order(list(columns.values()))
+            index = torch.from_numpy(order)
+            self._store = self._store.replaced({name: each.index_select(0, index) for name, each in columns.items()})
+            self._cells = cells[order]
+        self._starts, self._sorted, self._is_canonical = None, {}, True
+
     def canonical(self) -> tuple[Cells, dict[str, Tensor]]:
         """The cells of all samples and the samples, by cell, and those of a cell in their canonical order."""
         cells, columns = self._all_cells().astype(np.int64), {n: self._store.column(n) for n in self._store.columns}
@@ -108,7 +138,7 @@ class CellSamples:
         starts, order = RowCells(torch.from_numpy(cells), int(cells.max(initial=-1)) + 1).segments
         columns = {name: self._store.column(name).index_select(0, order) for name in self._store.columns}
         self._store, self._sorted = self._store.replaced(columns), columns
-        self._cells = self._cells[order.numpy()]
+        self._cells, self._is_canonical = self._cells[order.numpy()], False
         return starts.numpy()
 
 
@@ -227,14 +257,26 @@ class ScoreCells(CellStates):
 
     def state(self, cell: int) -> State:
         self._empty()
-        zero = torch.zeros(1, len(KINDS), dtype=torch.int64, device="cpu")
-        invalid = [to_host(table[cell : cell + 1]) for table in self._invalid.values()]
-        rows = int(self._rows[cell]) if cell < len(self._rows) else 0
-        state: State = {"count": torch.tensor([rows], device="cpu"), "invalid": torch.cat([zero, *invalid]).sum(0)}
+        return self._state(np.array([cell]), self._samples.of(cell) if self._keeping.always else None)
+
+    def states_of(self, groups: Cells, count: int, *, canonical: bool) -> list[State]:
+        self._empty()
+        stores: list[SampleStore | None] = [None] * count
         if self._keeping.always:
-            state["samples"] = self._samples.of(cell)
-        histograms = [states[cell] for states in self._histograms.values() if cell in states]
-        if histograms or not self._keeping.always:
+            stores = [*self._samples.grouped(groups, count, canonical=canonical)]
+        return [self._state(np.flatnonzero(groups == k), store) for k, store in enumerate(stores)]
+
+    def _state(self, cells: Cells, samples: SampleStore | None) -> State:
+        """What was counted of some cells together, with their samples where any are kept."""
+        invalid = torch.zeros(len(KINDS), dtype=torch.int64, device="cpu")
+        for table in self._invalid.values():
+            invalid += to_host(table[move(torch.from_numpy(cells[cells < len(table)]), table.device)]).sum(0)
+        state: State = {"count": torch.tensor([int(self._rows[cells[cells < len(self._rows)]].sum())], device="cpu")}
+        state["invalid"] = invalid
+        if samples is not None:
+            state["samples"] = samples
+        histograms = [states[cell] for states in self._histograms.values() for cell in cells.tolist() if cell in states]
+        if histograms or samples is None:
             state.update(self._whole(histograms))
         return state
 

@@ -111,6 +111,8 @@ class SampleStore:
         self.device_budget, self.host_budget = device_budget, host_budget
         self.has_checksums = True
         """Whether rows of a device get a checksum, by other operators than those that copy them."""
+        self.is_canonical = False
+        """Whether the rows are known to be in their canonical order, see `canonical`."""
         self.rows = 0
         self._blocks: list[_Block] = []
         self._bytes: dict[Place, int] = {"device": 0, "host": 0, "disk": 0}
@@ -156,6 +158,7 @@ class SampleStore:
             write(last.tensors, last.used, 0, rows)
             last.used += rows
             self.rows += rows
+            self.is_canonical = False
         else:
             self._append(rows, {name: column.dtype for name, column in self.columns.items()}, _CPU, write)
 
@@ -169,7 +172,7 @@ class SampleStore:
     ) -> None:
         place = _place(device)
         self._make_room(place, rows * self._row_bytes(dtypes))
-        offset = 0
+        self.is_canonical, offset = False, 0
         while offset < rows:
             block = self._open(dtypes, device, place, rows - offset)
             count = min(block.capacity - block.used, rows - offset)
@@ -235,10 +238,10 @@ class SampleStore:
         self._make_room("host", other._bytes["host"])
         self._take(other)
 
-    def replaced(self, values: Mapping[str, Tensor]) -> SampleStore:
+    def replaced(self, values: Mapping[str, Tensor], *, canonical: bool = False) -> SampleStore:
         """A store of the same columns with these rows instead; it keeps the tensors, which nobody may change then."""
         store = self.emptied()
-        store.rows = store._checked(values)
+        store.rows, store.is_canonical = store._checked(values), canonical
         if store.rows:
             tensors = {name: values[name].detach() for name in self.columns}
             store._keep(_Block(tensors, _place(next(iter(tensors.values())).device), store.rows))
@@ -284,6 +287,7 @@ class SampleStore:
 
     def _take(self, other: SampleStore) -> SampleStore:
         self._trim_last()
+        self.is_canonical = other.is_canonical and not self.rows
         for block in list(other._blocks):
             self._keep(block.closed())
         self.rows += other.rows
@@ -452,6 +456,8 @@ def canonical(store: SampleStore) -> SampleStore:
 
     So there is one order for all ways in which they may have come.
     """
+    if store.is_canonical:
+        return store
     values = {name: store.column(name) for name in store.columns}
     if not store.rows:
         return store.replaced(values)
@@ -460,7 +466,7 @@ def canonical(store: SampleStore) -> SampleStore:
         keys = torch.from_numpy(np.sort(_bits(only.reshape(-1))))
         return store.replaced({name: keys.view(only.dtype).view(only.shape)})
     order = torch.from_numpy(canonical_order(list(values.values())))
-    return store.replaced({name: value[order] for name, value in values.items()})
+    return store.replaced({name: value[order] for name, value in values.items()}, canonical=True)
 
 
 def canonical_order(values: Sequence[Tensor]) -> np.ndarray:
