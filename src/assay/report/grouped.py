@@ -90,7 +90,7 @@ class GroupedMetric(Record):
             return None
         n = self.sizes.values
         if self.kind == "share":
-            return wilson_ends(self._successes, n, level)
+            return wilson_ends(self.successes, n, level)
         assert self.deviations is not None
         scale = SCALES[self.scale]
         with np.errstate(all="ignore"):
@@ -104,7 +104,7 @@ class GroupedMetric(Record):
             return np.full(len(self.means), math.nan)
         upper, n = not self.higher_is_better, self.sizes.values
         if self.kind == "share":
-            return share_tails(self._successes, n, self.value, upper=upper)
+            return share_tails(self.successes, n, self.value, upper=upper)
         assert self.deviations is not None
         scale = SCALES[self.scale]
         mean = float(scale.mean(np.float64(self.value)))
@@ -121,7 +121,8 @@ class GroupedMetric(Record):
         return np.asarray(tails < (1 - self.confidence_level) / 2 / max(1, compared))
 
     @property
-    def _successes(self) -> Array:
+    def successes(self) -> Array:
+        """Of a share, how many samples of each group are yes."""
         sizes = self.sizes.values
         return np.where(sizes > 0, np.rint(np.nan_to_num(self.means.values) * sizes), 0).astype(np.int64)
 

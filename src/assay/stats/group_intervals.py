@@ -30,6 +30,23 @@ def wilson_ends(successes: Array, n: Array, confidence_level: float) -> tuple[Ar
     return np.where(known & (successes == 0), 0.0, lower), np.where(known & (successes == n), 1.0, upper)
 
 
+def clopper_pearson_ends(successes: Array, n: Array, confidence_level: float) -> tuple[Array, Array]:
+    """The exact interval of each proportion, as `assay.stats.intervals.clopper_pearson` has it; NaN without samples.
+
+    Example:
+        >>> lower, upper = clopper_pearson_ends(np.array([9]), np.array([10]), 0.95)
+        >>> lower.round(4), upper.round(4)
+        (array([0.555]), array([0.9975]))
+    """
+    from scipy.special import betaincinv
+
+    tail, known = (1 - confidence_level) / 2, n > 0
+    with np.errstate(all="ignore"):
+        lower = np.where(successes > 0, betaincinv(np.maximum(successes, 1), n - successes + 1, tail), 0.0)
+        upper = np.where(successes < n, betaincinv(successes + 1, np.maximum(n - successes, 1), 1 - tail), 1.0)
+    return np.where(known, lower, np.nan), np.where(known, upper, np.nan)
+
+
 def student_ends(means: Array, deviations: Array, n: Array, confidence_level: float) -> tuple[Array, Array]:
     """Student's interval of each mean; NaN with fewer than 12 samples.
 

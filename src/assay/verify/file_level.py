@@ -26,6 +26,7 @@ from assay.report.per_sample.packed_array import Array
 from assay.report.report import SCHEMA
 from assay.report.value import terms_of
 from assay.stats.scales import SCALES
+from assay.verify.group_tables import sum_faults
 from assay.verify.result import Outcome, VerificationCheck
 
 INTERVAL_DIGITS = 1e-9
@@ -105,6 +106,10 @@ def _section(section: Section, version: str) -> Iterator[VerificationCheck]:
         yield from _samples(section, section.samples, meter)
     if meter is not None and section.values:
         yield _intervals(section, numbers, meter)
+    if section.by:
+        faults = list(sum_faults(section, None if meter is None else meter.rows))
+        names = ", ".join(f"by {table.name}" for table in section.by)
+        yield _verdict("tables by a column", faults, f"{names}: the groups add up to the values")
     unseen = [f"{len(section.slices)} slices"] * bool(section.slices) + [each.name for each in section.tables]
     unseen += [each.name for each in section.plots]
     if unseen:

@@ -22,11 +22,12 @@ from assay.scoring.bad_rows import BadRowsError
 from assay.scoring.options import ScoreOptions
 from assay.scoring.stored_predictions import score_table
 from assay.verify.file_level import same_number
+from assay.verify.group_tables import differences
 from assay.verify.result import Level, Outcome, VerificationCheck
 
 OF_A_RUN = ("Run", "Decisions")
 """Tables that say how a run went: no two runs have the same."""
-_PARTS = ("values", "counts", "slices", "resampling", "plots", "tables", "worst_queries", "samples")
+_PARTS = ("values", "counts", "slices", "resampling", "plots", "tables", "by", "worst_queries", "samples")
 _OF_TABLES = ("score", "merge")
 """The calls that count tables of predictions: at once, or in parts that are added up."""
 _SHOWN = 5
@@ -153,6 +154,9 @@ def _differences(mine: Section, other: Section) -> Iterator[tuple[str, list[str]
             yield part, *_samples(mine.samples, other.samples)
         elif part == "values":
             yield part, *_values(mine, other)
+        elif part == "by":
+            if one or two:
+                yield "tables by a column", *differences(one, two)
         elif part in ("plots", "slices", "tables"):
             yield part, *_named(one, two)
         elif part == "counts":

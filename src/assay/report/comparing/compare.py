@@ -11,9 +11,11 @@ import numpy as np
 
 from assay.errors import ConfigError, describe
 from assay.report.calls import called_as
+from assay.report.comparing.changed_groups import changed_groups
 from assay.report.comparing.changed_samples import changed_samples
 from assay.report.comparing.comparison import Changes, Comparison, Delta, Flips, PlotPair, Run, Unmatched
 from assay.report.comparing.flips import flips as flips_of
+from assay.report.comparing.group_changes import GroupChanges
 from assay.report.comparing.plot_pairs import plot_pairs
 from assay.report.inference.clusters import INDEPENDENT, Clusters, assumption, with_clusters
 from assay.report.inference.evidence import Evidence
@@ -28,7 +30,7 @@ from assay.report.slices import Slice
 from assay.report.value import Value, check_confidence_level
 from assay.stats.hypothesis_tests import correct
 
-_Found: TypeAlias = Delta | Flips | Changes | Unmatched
+_Found: TypeAlias = Delta | Flips | Changes | GroupChanges | Unmatched
 FLIPS = 10
 """Samples listed for each way to flip; all of them are counted."""
 STOPPED_EARLY = "A run ended early by what it showed: p and intervals are of one look, and do not hold their level."
@@ -40,6 +42,7 @@ class _Settings:
     seed: int
     flips: int
     slices: bool | None
+    correction: str
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,8 @@ def compare(
 
     Metrics are matched by section and name. Where both sides kept the same samples they are paired by id. Where they
     cannot be paired the test is an unpaired one, and the delta says why. Slices that both have are compared in the same
-    way, on their own samples; their tests count among those that p-values are corrected for.
+    way, on their own samples; their tests count among those that p-values are corrected for. Of tables by a column of
+    many values (``score(by=)``) those groups are listed that changed most, with a correction for each table.
 
     Args:
         a: the baseline: a report, or the path or URL of one.
@@ -125,7 +129,7 @@ def compare(
     check_confidence_level("confidence_level", confidence_level)
     sources = (a, b, *more)
     reports = tuple(with_clusters(Report.of(source), cluster) for source in sources)
-    settings = _Settings(confidence_level, seed, flips, slices)
+    settings = _Settings(confidence_level, seed, flips, slices, correction)
     runs = tuple(Run.of(name, report) for name, report in zip(run_names(sources, reports, names), reports, strict=True))
     parts = [
         part
@@ -147,6 +151,7 @@ def compare(
         assumptions(reports),
         changes=tuple(part for part in parts if isinstance(part, Changes)),
         plots=tuple(_plots(runs, reports)),
+        groups=tuple(part for part in parts if isinstance(part, GroupChanges)),
     )
 
 
@@ -226,6 +231,8 @@ def _section(run: str, a: Section, b: Section, same: bool, settings: _Settings) 
     yield from _part(run, _Part(a), _Part(b), pairing, settings)
     if settings.slices is not False and a.slices and b.slices:
         yield from _slices(run, a, b, pairing, settings)
+    if settings.slices is not False:
+        yield from changed_groups(run, a, b, settings.confidence_level, settings.correction)
 
 
 def _slices(run: str, a: Section, b: Section, pairing: _Pairing, settings: _Settings) -> Iterator[_Found]:

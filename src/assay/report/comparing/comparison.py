@@ -14,6 +14,7 @@ from assay.render.pictures import Picture
 from assay.render.plots import Bars, choose_plot
 from assay.render.text import interval, number
 from assay.report.comparing.comparison_view import comparison_document
+from assay.report.comparing.group_changes import GroupChanges
 from assay.report.comparing.plot_pairs import PairedPlot
 from assay.report.data_frames import data_frame
 from assay.report.origin import ReportOrigin
@@ -256,6 +257,7 @@ class Comparison(Record, Viewable, schema="assay.comparison/6"):
         created: when this was made.
         changes: the samples that changed most, for metrics over all samples that are means over them.
         plots: the plots that both reports of a pair have.
+        groups: the groups that changed most, of tables by a column that both have; p is corrected for each table.
     """
 
     runs: tuple[Run, ...]
@@ -269,6 +271,7 @@ class Comparison(Record, Viewable, schema="assay.comparison/6"):
     created: str = field(default_factory=now)
     changes: tuple[Changes, ...] = ()
     plots: tuple[PlotPair, ...] = field(default=(), metadata=OPTIONAL)
+    groups: tuple[GroupChanges, ...] = field(default=(), metadata=OPTIONAL)
 
     def _check(self) -> None:
         names = [run.name for run in self.runs]

@@ -31,6 +31,7 @@ from assay.stats.power import POWER
 
 if TYPE_CHECKING:
     from assay.report.comparing.comparison import Comparison, Delta, Flips, Unmatched
+    from assay.report.comparing.group_changes import ChangedGroup, GroupChanges
 
 _CORRECTIONS = {"holm": "by Holm", "bh": "by Benjamini and Hochberg", "none": "not at all"}
 VERDICT_STYLES = {"better": "good", "worse": "bad", "differs": "warn", "no evidence": "faint", "cannot say": "faint"}
@@ -92,6 +93,9 @@ def _chapter(comparison: Comparison, run: str, section: str, deltas: list[Delta]
             blocks += changes_blocks(each, has_table=flips is not None and flips.changed is not None)
     if slices := by_slice(comparison, run, section):
         blocks += _slices(comparison, names, slices)
+    for found in comparison.groups:
+        if (found.run, found.section) == (run, section):
+            blocks.append(_group_grid(found, names, 1 - comparison.confidence_level))
     return Chapter(_title(comparison, run, section), tuple(blocks))
 
 
@@ -167,6 +171,44 @@ def _largest(deltas: Iterable[Delta]) -> dict[str, float]:
     return {metric: size or 1.0 for metric, size in largest.items()}
 
 
+def _group_grid(changes: GroupChanges, names: Sequence[str], level: float) -> DataGrid:
+    """The groups that changed most: those that are worse beyond chance, those that are better, and then the surest."""
+    words = ("differs", "differs") if changes.higher_is_better is None else ("worse", "better")
+    sides = [(group, word) for word, side in zip(words, (changes.worst, changes.best), strict=True) for group in side]
+    found = [pair for pair in sides if pair[0].corrected < level]
+    others = sorted((pair for pair in sides if pair[0].corrected >= level), key=lambda pair: pair[0].p)
+    rows = [_group_row(group, word) for group, word in found]
+    rows += [_group_row(group, "no evidence", is_folded=True) for group, _ in others]
+    columns = GridColumn(changes.column), *_columns(names, "wide")
+    low, high = ("lower", "higher") if changes.higher_is_better is None else ("worse", "better")
+    heading = (
+        f"{changes.metric} by {changes.column}: {changes.worse:,} {low} and {changes.better:,} {high} beyond chance, "
+        f"of {plural(changes.groups, 'group')} in both"
+    )
+    tested = f"{plural(changes.tested, 'group')} could be tested"
+    notes = [f"{changes.method}; {tested}. p is corrected for all groups and metrics of the table."]
+    if changes.missing or changes.new:
+        notes.append(f"{plural(changes.missing, 'group')} in {names[0]} only, {changes.new:,} in {names[1]} only.")
+    shown = min(len(rows), max(_SLICES, min(_REGRESSIONS, len(found))))
+    more, folded = f"{len(rows) - shown:,} more, which the page shows", "without a difference beyond chance"
+    return DataGrid(columns, tuple(rows), heading, tuple(notes), shown, more, folded=folded)
+
+
+def _group_row(group: ChangedGroup, verdict: str, *, is_folded: bool = False) -> GridRow:
+    ends = None if group.lower is None or group.upper is None else (group.lower, group.upper)
+    cells = (
+        GridCell(group.group, group.group),
+        GridCell(Span(verdict, VERDICT_STYLES[verdict]), verdict, verdict=True),
+        *(GridCell(text.number(value), value) for value in (group.baseline, group.value)),
+        GridCell(Span(signed(group.difference), "strong"), group.difference),
+        GridCell(Span(_ends(ends), "faint"), span=None if ends is None else (*ends, group.difference)),
+        GridCell(p_value(group.corrected), group.corrected),
+        GridCell(p_value(group.p), group.p),
+        GridCell(" and ".join(f"{count:,}" for count in group.counts), group.counts[0]),
+    )
+    return GridRow(cells, is_folded=is_folded)
+
+
 def _fold(flips: Flips, *, is_open: bool = True) -> Fold:
     where = f" in {flips.slice}" if flips.slice else ""
     grids = tuple(_flipped_samples(_title_of(*group), group[2]) for group in flips.groups() if group[2])
@@ -193,10 +235,14 @@ def signed(value: float) -> str:
 
 def interval(delta: Delta) -> str:
     """The interval of a difference, with signs, or empty."""
-    if delta.lower is None or delta.upper is None:
+    return _ends(None if delta.lower is None or delta.upper is None else (delta.lower, delta.upper))
+
+
+def _ends(ends: tuple[float, float] | None) -> str:
+    if ends is None:
         return ""
-    ends = zip((delta.lower, delta.upper), text.column([delta.lower, delta.upper]), strict=True)
-    return f"[{', '.join(('+' if end > 0 else '') + shown for end, shown in ends)}]"
+    shown = zip(ends, text.column(list(ends)), strict=True)
+    return f"[{', '.join(('+' if end > 0 else '') + written for end, written in shown)}]"
 
 
 def p_value(p: float | None) -> str:

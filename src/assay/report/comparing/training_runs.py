@@ -112,6 +112,8 @@ def _parts(
             yield Unmatched(run, section.name, "", "missing in some of the runs")
             continue
         names = [""]
+        for table in section.by if with_slices else ():
+            yield Unmatched(run, section.name, f"by {table.name}", "groups of training runs are not compared")
         if with_slices:
             names += [
                 each.name for each in section.slices if all(_slice(other, each.name) is not None for other in sections)

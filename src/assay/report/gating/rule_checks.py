@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import fnmatch
 import math
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from assay.errors import ConfigError, describe
 from assay.report.gating.gate_result import RATIOS, GateCheck, GateRule
+from assay.report.gating.group_checks import GroupChecker
 from assay.report.inference.evidence import Evidence
 from assay.report.inference.measured_value import MeasuredValue, why_not_the_same
-from assay.report.inference.named_values import find_metric, names_in_slices, names_of_values, value_of
+from assay.report.inference.named_values import find_metric, fits, names_in_slices, names_of_values, value_of
 from assay.report.inference.pairing import REPORT, SAMPLES, have_equal_samples
 from assay.report.inference.sequential import SequentialIntervals
 from assay.report.inference.tests_and_intervals import difference, interval_of
@@ -21,7 +20,7 @@ from assay.report.per_sample.packed_array import Array
 from assay.report.per_sample.samples import align
 from assay.report.report import Report
 from assay.report.section import Section
-from assay.report.slices import Slice
+from assay.report.slices import Slice, spaced
 
 BY_POINT = "judge by the number alone with --point"
 CHANGES = ("max-drop", "max-rise", *RATIOS)
@@ -44,7 +43,7 @@ class RuleChecker:
         """What becomes of a rule."""
         metric, pattern = self._parts(rule)
         if pattern:
-            return self._slices(rule, metric, pattern)
+            return self._groups(rule, metric, pattern) or self._slices(rule, metric, pattern)
         values = find_metric(self.report, metric, names_of_values)
         if isinstance(values, str):
             return GateCheck(rule, "fail", reason=values)
@@ -58,6 +57,30 @@ class RuleChecker:
         if not is_sliced or not isinstance(find_metric(self.report, rule.metric, names_of_values), str):
             return rule.metric, "*" if in_slices else ""
         return name.strip(), pattern.strip()
+
+    def _groups(self, rule: GateRule, metric: str, pattern: str) -> GateCheck | None:
+        """Judge the groups of a table, where a pattern begins with its column and no slice fits it."""
+        column, _, group = spaced(pattern).partition(" = ")
+
+        def names(section: Section) -> Iterator[str]:
+            return (each.name for table in section.by if table.name == column for each in table.metrics)
+
+        sections = self.report.sections
+        if not any(map(any, map(names, sections))) or any(fits(p.name, pattern) for s in sections for p in s.slices):
+            return None
+        found = find_metric(self.report, metric, names)
+        if isinstance(found, str):
+            return GateCheck(rule, "fail", reason=f"by {column}: {found}")
+        section, name = found
+        table = next(each for each in section.by if each.name == column)
+        _check_direction(rule, table.metric(name).higher_is_better)
+        if rule.kind in CHANGES:
+            reason = f"changes by {column} are not judged: compare lists the groups that changed; slices are judged"
+            return GateCheck(rule, "fail", f"{section.name}/{name}", reason=reason)
+        least = section.min_slice_size if self.min_slice_size is None else self.min_slice_size
+        in_clusters = section.samples is not None and section.samples.clusters is not None
+        level = None if in_clusters or self.sequential else self.confidence_level
+        return GroupChecker(rule, section.name, table, table.metric(name), least, level, self.point).check(group)
 
     def _number(self, rule: GateRule, section: Section, name: str, part: Slice | None) -> GateCheck:
         """Judge one metric, of all samples or of a slice."""
@@ -167,7 +190,7 @@ class RuleChecker:
             if part.name == pattern:
                 return self._number(rule, section, name, part)
         least = section.min_slice_size if self.min_slice_size is None else self.min_slice_size
-        fit = [part for part in section.slices if _fits(part.name, pattern)]
+        fit = [part for part in section.slices if fits(part.name, pattern)]
         large = [part for part in fit if part.count >= least]
         checks = [self._number(rule, section, name, part) for part in large]
         checks += self._absent(rule, section, name, pattern, least)
@@ -185,7 +208,7 @@ class RuleChecker:
             return
         here = {part.name for part in section.slices}
         for part in self._baseline_of(section).slices:
-            if part.name not in here and part.count >= least and _fits(part.name, pattern):
+            if part.name not in here and part.count >= least and fits(part.name, pattern):
                 yield GateCheck(
                     rule, "fail", f"{section.name}/{name} in {part.name!r}", reason="missing: the baseline has it"
                 )
@@ -224,16 +247,6 @@ def _worst(rule: GateRule, same: list[GateCheck], judged: int, left_out: int) ->
     summary = f"{len(same):,} of {judged:,} slices: {worst.outcome}, this is the worst"
     summary += f"; {left_out:,} too small" if left_out else ""
     return replace(worst, reason="; ".join(part for part in (worst.reason, summary) if part))
-
-
-def _fits(name: str, pattern: str) -> bool:
-    """Whether a name is the pattern, in which ``*`` stands for anything.
-
-    Example:
-        >>> _fits("language = de", "language = *"), _fits("language = de", "*en*"), _fits("ab", "ab*b")
-        (True, False, False)
-    """
-    return fnmatch.fnmatchcase(name, re.sub(r"[\[?]", r"[\g<0>]", pattern))  # brackets stand for themselves
 
 
 def _no_slice(section: Section, pattern: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 from assay.report.inference.measured_value import MeasuredValue
@@ -48,3 +50,13 @@ def names_of_values(section: Section) -> Iterator[str]:
 def names_in_slices(section: Section) -> Iterator[str]:
     for each in section.slices:
         yield from (value.name for value in each.values)
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Whether a name is the pattern, in which ``*`` stands for anything.
+
+    Example:
+        >>> fits("language = de", "language = *"), fits("language = de", "*en*"), fits("ab", "ab*b")
+        (True, False, False)
+    """
+    return fnmatch.fnmatchcase(name, re.sub(r"[\[?]", r"[\g<0>]", pattern))  # brackets stand for themselves
