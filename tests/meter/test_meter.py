@@ -459,6 +459,33 @@ def test_forward_that_raises_counts_nothing():
     assert meter.compute()["acc"] == 0.75
 
 
+def test_one_small_batch_is_staged_in_its_own_size_and_more_of_them_in_a_full_stage():
+    meter, batch = Meter(mean=Mean(), stage_bytes=4000), torch.arange(100.0)
+    meter.update(batch)
+    assert staged_rows(meter) == 100
+    assert meter.compute()["mean"] == 49.5
+    meter.update(batch[:60])
+    assert staged_rows(meter) == 100, "the stage was read, and has room again"
+    meter.update(batch[60:] + 1)
+    assert staged_rows(meter) == 100
+    meter.update(batch[:1] - 1)
+    assert staged_rows(meter) == 1000
+    assert (meter.rows, meter.compute()["mean"]) == (201, (2 * 4950 + 40 - 1) / 201)
+
+
+def staged_rows(meter):
+    """For how many rows there is room."""
+    (buffer,) = meter.counts.current._buffers
+    return len(buffer)
+
+
+def test_many_plain_values_are_counted_in_one_go(monkeypatch):
+    calls = []
+    monkeypatch.setattr(Sums, "add", lambda tally, state, batch: calls.append(len(batch.preds)))
+    Meter(mean=Mean()).update(torch.zeros(1 << 22))
+    assert calls == [1 << 22]
+
+
 @pytest.mark.skipif(library() is None, reason=MISSING)
 @pytest.mark.parametrize(("rows", "at_once"), [(1 << 15, False), (1 << 16, True)])
 def test_batches_that_compiled_code_counts_sooner_than_they_are_copied_are_not_staged(rows, at_once, monkeypatch):

@@ -71,18 +71,30 @@ class DeviceCounts:
         return self._rows_of_graphs is not None
 
     def _open(self) -> None:
-        """Make the states and the buffers, where there are none."""
-        if self.is_open and (self._buffers or not self._capacity):
+        """Make the states, where there are none."""
+        if self.is_open:
             return
         with torch.inference_mode(False):
-            if self._rows_of_graphs is None:
-                self._states = self._zero()
-                self._fingerprints = no_fingerprints(self._tallies, self._device if self._has_fingerprints else None)
-                self._rows_of_graphs = torch.zeros((), dtype=torch.int64, device=self._device)
-            tails = [] if self._buffers or not self._capacity else [each for each in self._staged_rows[0] if each]
-            self._buffers += [
-                torch.empty(self._capacity, *tail, dtype=dtype, device=self._device) for dtype, tail in tails
-            ]
+            self._states = self._zero()
+            self._fingerprints = no_fingerprints(self._tallies, self._device if self._has_fingerprints else None)
+            self._rows_of_graphs = torch.zeros((), dtype=torch.int64, device=self._device)
+
+    def _new_slot(self) -> list[Tensor]:
+        """Where the next rows are staged. The first batch gets buffers of its size, as many come alone; the second one
+        full buffers."""
+        self._open()
+        end = self._staged + self.rows_of_layout
+        if not self._buffers or len(self._buffers[0]) < end:
+            before, size = self._buffers, self._capacity if self._buffers else end
+            with torch.inference_mode(False):
+                self._buffers = [
+                    torch.empty(size, *tail, dtype=dtype, device=self._device)
+                    for dtype, tail in (each for each in self._staged_rows[0] if each)
+                ]
+            for into, rows in zip(self._buffers, before, strict=False):
+                into[: self._staged] = rows[: self._staged]
+            self._slots.clear()
+        return [buffer[self._staged : end] for buffer in self._buffers]
 
     def _zero(self) -> list[State]:
         """The states of nothing, on the device."""
@@ -143,8 +155,7 @@ class DeviceCounts:
         tensors = [t.detach() if t.requires_grad else t for t in batch.tensors if t is not None]
         slot = self._slots.get(self._staged)
         if slot is None:  # a view of the buffer costs as much as the copy into it: it is kept for the next round
-            self._open()
-            slot = self._slots[self._staged] = [b[self._staged : self._staged + rows] for b in self._buffers]
+            slot = self._slots[self._staged] = self._new_slot()
         for into, tensor in zip(slot, tensors, strict=True):
             into.copy_(tensor)
         self._staged += rows

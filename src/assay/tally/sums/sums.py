@@ -75,7 +75,10 @@ class Sums(Tally):
     def chunk_scale(self) -> int:
         if self._outputs > 64:  # else a chunk of many outputs would have but a few rows
             return 64
-        return 1 if any(isinstance(leaf, FloatTerm) for leaf in self._leaves) else 8  # compiled code has its own blocks
+        if any(isinstance(leaf, FloatTerm) for leaf in self._leaves):
+            return 1
+        has_temporaries = self.weighted or self.nan_policy not in ("propagate", "raise")
+        return 8 if has_temporaries else 64  # compiled code has its own blocks, and `add` those of other code
 
     @property
     def uses_target(self) -> bool:
