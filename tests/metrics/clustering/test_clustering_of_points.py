@@ -18,6 +18,7 @@ from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarn
 from assay.metrics import CalinskiHarabaszScore, DaviesBouldinScore, DunnIndex, SilhouetteScore, distances
 from assay.tally.points import finite_rows
 from assay.tally.points.cluster_sums import ClusterSums
+from assay.tally.stores import row_store
 from thinning import draws
 
 KINDS = (CalinskiHarabaszScore, DaviesBouldinScore, DunnIndex, SilhouetteScore)
@@ -222,3 +223,20 @@ def test_units_do_not_matter(kind):
     expected = kind(num_features=2)(points, labels)
     for exponent in (-1000, -600, 500, 1000):
         assert kind(num_features=2)(points * 2.0**exponent, labels) == expected
+
+
+@EVERY
+def test_the_numbers_of_clusters_do_not_matter(kind):
+    values, clusters = torch.randn(60, 2, generator=torch.Generator().manual_seed(0)), torch.arange(60) % 3
+    few = kind(num_features=2)(values, 2 * clusters)  # 0, 2 and 4, of which there are fewer than points
+    assert few == kind(num_features=2)(values, clusters) == kind(num_features=2)(values, 10**6 * clusters - 5)
+
+
+@EVERY
+def test_points_are_not_sorted_to_be_read(kind, monkeypatch):
+    def refused(store):
+        raise AssertionError("sorting takes longer than what follows")
+
+    monkeypatch.setattr(row_store, "canonical", refused)
+    values, clusters = torch.randn(60, 2, generator=torch.Generator().manual_seed(0)), torch.arange(60) % 3
+    assert math.isfinite(kind(num_features=2)(values, clusters))

@@ -15,9 +15,11 @@ from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.metrics.base import Examples, Metric, number
 from assay.metrics.distances import chunks, squared_distances
 from assay.metrics.exact_arithmetic import rounded
+from assay.native.clusters import radii
 from assay.tally.base import Tally
 from assay.tally.points.cluster_sums import ClusterSums, ClusterTotals
 from assay.tally.points.finite_rows import FiniteRows, PointArrays, totals_of_points
+from assay.tally.sums import exact
 
 __all__ = ["CalinskiHarabaszScore", "DaviesBouldinScore", "DunnIndex", "SilhouetteScore"]
 
@@ -122,8 +124,9 @@ class PointDistanceMetric(PointClusterMetric):
     def compute(self, counts: PointArrays) -> Tensor:
         if not counts.target.max(initial=0):
             return number(math.nan)
-        exponent = int(np.frexp(np.abs(counts.preds).max(initial=0))[1])  # units do not matter, and squares must fit
-        return number(self.value(replace(counts, preds=np.ldexp(counts.preds, -exponent))))
+        largest = max(counts.preds.max(initial=0), -counts.preds.min(initial=0))
+        exponent = math.frexp(largest)[1]  # units do not matter, and squares must fit
+        return number(self.value(replace(counts, preds=_scaled(counts.preds, -exponent))))
 
     @abstractmethod
     def value(self, points: PointArrays) -> float:
@@ -151,12 +154,7 @@ class DaviesBouldinScore(PointDistanceMetric):
 
     def value(self, points: PointArrays) -> float:
         centroids = _centroids(points)
-        radius, weights = _radii(points, centroids, 2.0), points.weights
-        weights = np.ones(len(radius)) if weights is None else weights.astype(np.float64)
-        weights = np.ldexp(weights, -np.frexp(weights.max())[1])  # their unit does not matter, and sums must fit
-        width = np.array(
-            [math.fsum(radius[each] * weights[each]) / math.fsum(weights[each]) for each in _members(points.target)]
-        )
+        width = _means(_radii(points, centroids, 2.0), points)
         worst: list[float] = []
         for some in chunks(len(centroids), len(centroids)):
             apart = np.sqrt(squared_distances(centroids[some], centroids))
@@ -264,13 +262,33 @@ def _members(cluster: np.ndarray) -> list[np.ndarray]:
     return np.split(np.argsort(cluster, kind="stable"), np.cumsum(np.bincount(cluster))[:-1])
 
 
+def _scaled(values: np.ndarray, exponent: int) -> np.ndarray:
+    """The values times a power of two, each rounded at most once."""
+    return values * 2.0**exponent if -1022 <= exponent <= 1023 else np.ldexp(values, exponent)
+
+
+def _means(radius: np.ndarray, points: PointArrays) -> np.ndarray:
+    """The mean of the values of each cluster: a quotient of sums that are rounded once."""
+    if points.weights is None:
+        (totals,) = totals_of_points(replace(points, preds=radius[:, None]), needs_squares=False)
+        sums = exact.quotients(([x for row in totals.sums for x in row], totals.unit), ([1] * len(totals.sums), 0))
+        return np.array(sums) / np.bincount(points.target)
+    weights = points.weights.astype(np.float64)
+    weights = np.ldexp(weights, -np.frexp(weights.max())[1])  # their unit does not matter, and sums must fit
+    members = _members(points.target)
+    return np.array([math.fsum(radius[each] * weights[each]) / math.fsum(weights[each]) for each in members])
+
+
 def _centroids(points: PointArrays) -> np.ndarray:
-    return np.concatenate([each.centroids() for each in totals_of_points(points)], 1)
+    return np.concatenate([each.centroids() for each in totals_of_points(points, needs_squares=False)], 1)
 
 
 def _radii(points: PointArrays, centroids: np.ndarray, p: float) -> np.ndarray:
     """How far each point is from the centroid of its cluster."""
     preds, cluster = points.preds, points.target
+    found = radii(preds, cluster, centroids) if p == 2 else None
+    if found is not None:
+        return found
     parts = [
         np.linalg.norm(preds[some] - centroids[cluster[some]], p, axis=1) for some in chunks(len(preds), preds.shape[1])
     ]

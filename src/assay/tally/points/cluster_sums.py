@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
+from assay.native import clusters as native
 from assay.native.library import takes
 from assay.native.sums import DTYPES
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights, shown
@@ -60,14 +62,18 @@ class ClusterTotals:
 
     def spread(self) -> tuple[Fraction, Fraction]:
         """The sums of squared distances between the centroids and the mean, and between points and their centroids."""
-        scale = exact.fraction(1, 2 * self.unit)
-        each = sum((_squared(row) / w for row, w in zip(self.sums, self.weights, strict=True)), Fraction(0)) * scale
+        scale, below = exact.fraction(1, 2 * self.unit), math.lcm(*(w.numerator for w in self.weights))
+        above = sum(
+            _squared(row) * w.denominator * (below // w.numerator)
+            for row, w in zip(self.sums, self.weights, strict=True)
+        )
+        each = Fraction(above, below) * scale
         mean = _squared([sum(column) for column in zip(*self.sums, strict=True)]) / sum(self.weights) * scale
         return each - mean, self.squares - each
 
 
-def _squared(values: Sequence[int]) -> Fraction:
-    return Fraction(sum(value * value for value in values))
+def _squared(values: Sequence[int]) -> int:
+    return sum(value * value for value in values)
 
 
 class _Terms(NamedTuple):
@@ -132,6 +138,10 @@ class ClusterSums(Tally):
         return state | ({"weights": zeros(self.num_classes, exact.num_limbs(1))} if self.weighted else {})
 
     def add(self, state: State, batch: Batch) -> None:
+        if batch.compiled and self.add_without_squares(state, batch):
+            numbers = batch.preds.reshape(-1, 1)
+            add_products(state["squares"][None], batch, [numbers, numbers])
+            return
         of_rows = batch.memoize(self, self._terms)
         state["invalid"] += of_rows.invalid
         state["count"].scatter_add_(0, of_rows.cluster, of_rows.counted)
@@ -144,6 +154,13 @@ class ClusterSums(Tally):
         values, channel = exact.product(points, weights[0]) if weights else points, of_rows.channel()
         exact.add_to(state["sums"].view(-1, state["sums"].shape[-1]), values, channel)
         exact.add_to(state["squares"], exact.product(values, points), torch.zeros_like(channel))
+
+    def add_without_squares(self, state: State, batch: Batch) -> bool:
+        """Count points without weights in one pass, all but their squares; false where one is invalid, or without
+        compiled code, and then nothing was counted."""
+        cluster = batch.needed_target.to(torch.int64)
+        given = state["sums"], state["count"], batch.preds, cluster, exact.origin(1)
+        return not self.weighted and native.add_points(*given)
 
     def _add_compiled(self, state: State, batch: Batch, of_rows: _Terms) -> None:
         cells, factors = RowCells(of_rows.cluster, self.num_classes), of_rows.factors

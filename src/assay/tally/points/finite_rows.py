@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,7 @@ from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Sta
 from assay.tally.layout_checks import check_weights
 from assay.tally.points.cluster_sums import NOT_FINITE, ClusterSums, ClusterTotals, check_points, finite_rows
 from assay.tally.stores.row_store import RowStore
+from assay.tally.stores.sample_store import SampleStore
 from assay.tally.sums import exact
 
 _SLICE_BYTES = 1 << 26
@@ -21,7 +23,7 @@ _SLICE_BYTES = 1 << 26
 
 @dataclass(frozen=True, eq=False)
 class PointArrays:
-    """Rows that have weight, in the order of their bits unless `in_order` gives another one.
+    """Rows that have weight, in any order unless `in_order` gives one.
 
     Attributes:
         preds: float64 of shape `(N, D)`.
@@ -57,34 +59,48 @@ class FiniteRows(RowStore):
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         store = state["rows"]
-        columns = [store.column(name) for name in ("preds", *["target"] * bool(self.target))]
+        columns = [_column(store, name) for name in ("preds", *["target"] * bool(self.target))]
         problems = [InvalidValues(NOT_FINITE, _count_infinite(columns))]
         if self.weighted:
             problems.append(InvalidValues(BAD_WEIGHTS, int(bad_weights(store.column("weights")).sum())))
         return [problem for problem in problems if problem.count]
 
+    def settle(self, state: State, rows: int) -> State:
+        return state if self.target == () else super().settle(state, rows)  # no metric depends on the order of points
+
     def compute(self, state: State) -> PointArrays:  # type: ignore[override]  # the columns as arrays
         """The rows, with numbers from 0 on as their clusters; sorted by their values where they have no clusters."""
         points = self._rows(state)
-        if self.target == ():
-            return replace(points, target=np.unique(points.target, return_inverse=True)[1])
-        return points.in_order()
+        return replace(points, target=_numbered(points.target)) if self.target == () else points.in_order()
 
     def _rows(self, state: State) -> PointArrays:
-        columns = dict(zip(self._tails, super().compute(state), strict=True))
-        arrays = {
-            name: (each if name == "target" and not self.target else each.double()).numpy()
-            for name, each in columns.items()
-        }
+        arrays = {}
+        for name in self._tails:
+            column = _column(state["rows"], name)
+            arrays[name] = (column if name == "target" and not self.target else column.double()).numpy()
         if self.weighted:
             has_weight = arrays["weights"] > 0
             arrays = {name: each[has_weight] for name, each in arrays.items()}
         return PointArrays(arrays["preds"], arrays["target"], arrays.get("weights"))
 
 
+def _column(store: SampleStore, name: str) -> Tensor:
+    """All rows of a column on the CPU, which nobody may change: those of a single block are not copied."""
+    blocks = store.blocks()
+    return blocks[0][name] if len(blocks) == 1 else store.column(name)
+
+
+def _numbered(labels: np.ndarray) -> np.ndarray:
+    """For each of these integers the number of smaller ones that are among them."""
+    if len(labels) and labels.dtype == np.int64 and labels.min() >= 0 and labels.max() < len(labels):
+        present = np.bincount(labels) > 0  # no sorting
+        return (np.cumsum(present) - 1)[labels]
+    return np.unique(labels, return_inverse=True)[1]
+
+
 def _count_infinite(columns: Sequence[Tensor]) -> int:
     """In how many rows, on the CPU, a number is not finite."""
-    if not any(each.dtype.is_floating_point and bool((each - each).any()) for each in columns):  # the usual case
+    if all(math.isfinite(each.sum().item()) for each in columns):  # the usual case; sums of finite numbers may not be
         return 0
     finite = finite_rows(columns[0])
     for each in columns[1:]:
@@ -98,6 +114,9 @@ TARGET_RANGE = "target is neither 0 (generated) nor 1 (real)"
 @dataclass(frozen=True)
 class FeatureGroups(FiniteRows):
     """The features of generated and of real samples: `target` is 0 and 1."""
+
+    def settle(self, state: State, rows: int) -> State:
+        return self.canonicalize(state, rows)
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         target = state["rows"].column("target").to(torch.int64)
@@ -116,8 +135,13 @@ class FeatureGroups(FiniteRows):
         return first, second
 
 
-def totals_of_points(points: PointArrays) -> Iterator[ClusterTotals]:
-    """The sums of kept points and their clusters, for some features after the others, so that memory is bounded."""
+def totals_of_points(points: PointArrays, needs_squares: bool = True) -> Iterator[ClusterTotals]:
+    """The sums of kept points and their clusters, for some features after the others, so that memory is bounded.
+
+    Args:
+        points: those.
+        needs_squares: whether their squares are summed; otherwise their sum may be 0.
+    """
     weighted, clusters = points.weights is not None, max(2, int(points.target.max(initial=0)) + 1)
     width = max(1, _SLICE_BYTES // (8 * exact.num_limbs(1 + weighted) * clusters))
     cluster = torch.from_numpy(points.target)
@@ -125,6 +149,11 @@ def totals_of_points(points: PointArrays) -> Iterator[ClusterTotals]:
     for start in range(0, points.preds.shape[1], width):
         some = torch.from_numpy(np.ascontiguousarray(points.preds[:, start : start + width]))
         tally = ClusterSums(clusters, some.shape[1], weighted)
+        if not needs_squares:
+            state = tally.zero(torch.device("cpu"))
+            if tally.add_without_squares(state, Batch(some, cluster)):
+                yield tally.compute(state)
+                continue
         step = max(1, (1 << 20) // some.shape[1])
         parts = (slice(first, first + step) for first in range(0, len(some), step))
         batches = (
