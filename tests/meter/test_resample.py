@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from assay import AUROC
+from assay import AUROC, F1Score, Meter
 from assay.meter.resampling import resample
 from assay.meter.resampling.replicates import values_of_draws
 from assay.meter.resampling.resample import combined
+from assay.metrics import FBetaScore, JaccardIndex, Precision, Recall
 from assay.metrics.base import named_numbers
 from assay.stats import bootstrap
 from assay.stats.bootstrap import poisson_draws
@@ -100,3 +103,56 @@ def test_a_store_of_samples_is_read_as_often_as_it_costs(monkeypatch):
     assert len(values_of_draws(groups, draws, groups[0].metrics, None)["value"]) == 51
     monkeypatch.setattr(resample, "READ_ELEMENTS", 1)
     assert len(values_of_draws(groups, draws, groups[0].metrics, None)["value"]) == 1 + resample.LEAST
+
+
+AVERAGES = {
+    "macro": F1Score(num_classes=4, average="macro"),
+    "weighted, without a class": Precision(num_classes=4, average="weighted", ignore_index=1),
+    "undefined left out": Precision(num_classes=5, average="macro", zero_division=math.nan),
+    "undefined is 1": Recall(num_classes=5, average="weighted", zero_division=1),
+    "micro": JaccardIndex(num_classes=4, average="micro"),
+    "some classes": F1Score(num_classes=4, average="macro", only_classes=(3, 0)),
+    "fractions": FBetaScore(num_classes=4, average="macro", beta=0.3),
+    "counts of classes": F1Score(num_classes=130, average="macro"),
+    "labels": F1Score(num_labels=4, average="weighted", ignore_index=-1),
+    "one class": FBetaScore(beta=2.0),
+}
+
+
+@pytest.mark.parametrize("metric", AVERAGES.values(), ids=AVERAGES)
+def test_averages_of_many_draws_at_once_are_those_of_each_draw(metric):
+    generator = torch.Generator().manual_seed(3)
+    groups = []
+    for _ in range(12):
+        size = 4 if metric.num_labels else 1
+        high = 2 if metric.num_classes is None else 4
+        labels = torch.randint(high, (2, 3, size), generator=generator)
+        if metric.ignore_index is not None:
+            labels[1, 0] = metric.ignore_index
+        preds, target = labels if metric.num_labels else labels[..., 0]
+        groups.append(Meter(value=metric))
+        groups[-1].update(preds.clamp(min=0), target)
+    draws = np.concatenate([np.ones((1, 12), np.int64), np.zeros((1, 12), np.int64), poisson_draws(60, 12, 1)])
+    found = values_of_draws(groups, draws, {"value": metric}, None)["value"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = [
+            float(Meter(value=metric).merge(*(groups[k] for k in np.repeat(np.arange(12), row))).compute()["value"])
+            for row in draws
+        ]
+    assert np.array_equal(found, expected, equal_nan=True)
+    assert len(set(found)) > 10
+
+
+def test_averages_are_not_computed_draw_by_draw(monkeypatch):
+    groups = []
+    for seed in range(10):
+        labels = torch.randint(3, (2, 20), generator=torch.Generator().manual_seed(seed))
+        groups.append(Meter(value=F1Score(num_classes=3)))
+        groups[-1].update(*labels)
+    calls = []
+    compute = F1Score.compute
+    monkeypatch.setattr(F1Score, "compute", lambda self, counts: calls.append(1) or compute(self, counts))
+    draws = poisson_draws(50, 10, 0)
+    assert len(values_of_draws(groups, draws, groups[0].metrics, None)["value"]) == 50
+    assert not calls

@@ -68,6 +68,7 @@ class CellMeters:
             if not all(map(self._is_counted_here, components(metric.batch_tally(like.weighted))))
         }
         self._others = like.fresh(others, stage_bytes=STAGE_BYTES) if others else None
+        self._empty = like.fresh(stage_bytes=STAGE_BYTES)
         self._meters: dict[int, Meter] = {}
         self._staged: list[tuple[Arguments, NDArray[np.int64]]] = []
         self._rows = np.zeros(0, np.int64)
@@ -224,7 +225,7 @@ class CellMeters:
         states = dict(zip((*self._tables, *self._states), (*tables, *apart), strict=True))
         if other is not None:
             states = dict(zip(other.tallies, other.counts.to_add()[0], strict=True)) | states
-        whole = self._like.fresh(stage_bytes=STAGE_BYTES)
+        whole = self._empty.fresh()
         whole.counts.borrow([states[tally] for tally in whole.tallies], rows)
         return whole
 

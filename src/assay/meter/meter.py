@@ -560,8 +560,18 @@ class Meter:
             metrics: the metrics by name; by default those of this meter.
             **options: `stage_bytes`, `recount` and other options that are not those of this meter.
         """
+        if metrics is None and not options and self.stage_bytes:
+            return self._empty()
         named: dict[str, Any] = dict(self.metrics if metrics is None else metrics, labels=self.plan.labels or None)
         return Meter(**self.options.changed(options), **named)
+
+    def _empty(self) -> Meter:
+        """An empty meter with the plan of this one, which was made and checked once."""
+        empty = object.__new__(Meter)
+        vars(empty).update(vars(self), metrics=dict(self.metrics), shared_by=frozenset())
+        empty.counts = MeterCounts(self.plan.tallies, self.options)
+        empty.number = numbered(empty)
+        return empty
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Meter:
         return self.fresh().merge(self)

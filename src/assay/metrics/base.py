@@ -76,6 +76,12 @@ class GroupCounts(Protocol):
     def pairs_of_draws(self, draws: NDArray[np.int64]) -> NDArray[np.float64] | None:
         """The pairs of positives and negatives of draws of the groups, see `assay.tally.base.Tally.pairs_of_draws`."""
 
+    def tables_of_draws(self, draws: NDArray[np.int64]) -> Iterator[Any] | None:
+        """What a tally of integer tables computes of many draws at a time, with a dimension of the draws before others.
+
+        None where the draws must be computed one by one.
+        """
+
     def __iter__(self) -> Iterator[Any]:
         """What is computed of each group."""
 

@@ -211,7 +211,7 @@ def values_of_draws(
             readings = GroupReadings(counted, wanted)
             _refuse(wanted.invalid_values(readings.whole_state), names)
             if not groups[0].weighted:
-                for name in [name for name in names if metrics[name].is_smooth]:
+                for name in list(names):
                     values = metrics[name].replicates(readings, draws, to_first_order=rows.sum() >= FROM_ROWS)
                     if values is not None:
                         replicates[name] = values.tolist()

@@ -89,14 +89,18 @@ class GroupStates:
 
     def _together(self, draws: Whole, wanted: Tally) -> Iterator[State]:
         """Of tables of a fixed shape: many replicates at a time."""
+        rows = int(self.rows.sum())
+        for states in self.tables(draws):
+            for k in range(len(next(iter(states.values())))):
+                yield self._read_form({name: values[k] for name, values in states.items()}, rows, wanted)
+
+    def tables(self, draws: Whole) -> Iterator[State]:
+        """The tables of many draws at a time, which have a dimension of the draws before theirs."""
         stacked = {name: torch.stack([state[name] for state in self.states]) for name in self.tally.fields}
         size = max(1, CHUNK_BYTES // max(1, sum(stack[0].nbytes for stack in stacked.values())))
-        rows = int(self.rows.sum())
         for start in range(0, len(draws), size):
             some = draws[start : start + size]
-            states = {name: self._combined(name, some, stack) for name, stack in stacked.items()}
-            for k in range(len(some)):
-                yield self._read_form({name: values[k] for name, values in states.items()}, rows, wanted)
+            yield {name: self._combined(name, some, stack) for name, stack in stacked.items()}
 
     def _read_form(self, state: State, rows: int, wanted: Tally) -> State:
         canonical = self.tally.canonicalize(state, rows)
@@ -169,6 +173,11 @@ class GroupReadings:
         """The pairs of positives and negatives of draws of the groups; None where each draw must be computed."""
         codes = self._codes
         return None if codes is None else self.counted.tally.pairs_of_draws(self.counted.whole, codes, draws)
+
+    def tables_of_draws(self, draws: Whole) -> Iterator[Any] | None:
+        """What a tally of integer tables computes of many draws at a time; None where another tally is read."""
+        counted = self.counted
+        return map(self.wanted.compute, counted.tables(draws)) if self.wanted == counted.tally else None
 
     @property
     def _codes(self) -> Whole | None:

@@ -219,7 +219,7 @@ class Outcomes:
     def of(self, classes: Sequence[int]) -> Outcomes:
         """The outcomes of some of the classes, in this order."""
         chosen = list(classes)
-        tp, fp, fn, tn, present = (each[chosen] for each in (self.tp, self.fp, self.fn, self.tn, self.present))
+        tp, fp, fn, tn, present = (each[..., chosen] for each in (self.tp, self.fp, self.fn, self.tn, self.present))
         ignored = chosen.index(self.ignored) if self.ignored in chosen else None
         return Outcomes(tp, fp, fn, tn, present, self.unit, ignored)
 
@@ -233,14 +233,14 @@ def outcomes(totals: ClassTotals, multiclass: bool, ignored: int | None = None) 
         ignored: the target that was ignored. Where it is a class, this class has no data: its predictions are mistakes
             of the classes that are the target.
     """
-    chosen = (0, slice(None)) if multiclass else (slice(None), 1)
+    chosen = (..., 0, slice(None)) if multiclass else (..., 1)
     tp = totals.hits[chosen]
     fn, fp = totals.target[chosen] - tp, totals.predicted[chosen] - tp
-    tn = totals.target.sum(1) - tp - fp - fn
+    tn = totals.target.sum(-1) - tp - fp - fn
     present = np.not_equal(tp + fp + fn + (0 if multiclass else tn), 0).astype(bool)
     if not multiclass or ignored is None or not 0 <= ignored < len(present):
         return Outcomes(tp, fp, fn, tn, present, totals.unit)
-    present[ignored] = False
+    present[..., ignored] = False
     return Outcomes(tp, fp, fn, tn, present, totals.unit, ignored)
 
 
@@ -259,14 +259,43 @@ def averaged(
         missing = [undefined if present else nan for present in of.present]
         values = [n / d if d else none for n, d, none in zip(*ratio(of), missing, strict=True)]
         return [nan if k == of.ignored else value for k, value in enumerate(values)]
-    weights = of.present.astype(object) if average == "macro" else of.support
-    if average == "weighted" and of.present.any() and not weights.sum():
-        return [unweighted]
     above, below = ratio(of)
+    return [_average(above, below, of.present, of.support, average, undefined, unweighted)]
+
+
+def averages(
+    ratio: Callable[[Outcomes], tuple[Array, Array]],
+    of: Outcomes,
+    average: Average,
+    undefined: float = 0.0,
+    unweighted: float = 0.0,
+) -> list[float]:
+    """What `averaged` gives of each of many samples: the outcomes have a dimension of them before that of the classes."""
+    if average == "micro":
+        of = of.pooled()
+    rows = zip(*(each.tolist() for each in (*ratio(of), of.present, of.support)), strict=True)
+    return [_average(*row, average, undefined, unweighted) for row in rows]
+
+
+def _average(
+    above: Sequence[int],
+    below: Sequence[int],
+    present: Sequence[bool],
+    support: Sequence[int],
+    average: Average,
+    undefined: float,
+    unweighted: float,
+) -> float:
+    """One average, rounded once."""
+    if average == "micro":
+        return above[0] / below[0] if below[0] else undefined if present[0] else nan
+    weights: Sequence[int] = present if average == "macro" else support
+    if average == "weighted" and any(present) and not any(support):
+        return unweighted
     if isnan(undefined):
-        weights, undefined = weights * (below != 0), 0.0
+        weights, undefined = [weight if each else 0 for weight, each in zip(weights, below, strict=True)], 0.0
     bits = bits_of(below)
-    return [mean(fixed(above, below, bits, int(undefined)), weights, bits)]
+    return mean(fixed(above, below, bits, int(undefined)), weights, bits)
 
 
 def bits_of(below: Iterable[int]) -> int:
@@ -274,7 +303,7 @@ def bits_of(below: Iterable[int]) -> int:
     return BITS + max((int(each).bit_length() for each in below), default=0)
 
 
-def fixed(above: np.ndarray, below: np.ndarray, bits: int, undefined: int = 0) -> list[int]:
+def fixed(above: Sequence[int], below: Sequence[int], bits: int, undefined: int = 0) -> list[int]:
     """Quotients as integers in units of `2 ** -bits`."""
     return [(int(n) << bits) // int(d) if d else undefined << bits for n, d in zip(above, below, strict=True)]
 

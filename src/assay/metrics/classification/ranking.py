@@ -152,7 +152,7 @@ class AUROC(AveragedRankingMetric):
     def replicates(
         self, groups: GroupCounts, draws: NDArray[np.int64], *, to_first_order: bool
     ) -> NDArray[np.float64] | None:
-        if self.average is None and not self._single:
+        if not self.is_smooth or (self.average is None and not self._single):
             return None
         if not to_first_order:
             return self._exact_replicates(groups, draws)

@@ -26,6 +26,7 @@ from assay.metrics.classification.label_metrics import (
     Outcomes,
     TopKField,
     averaged,
+    averages,
 )
 from assay.metrics.classification.ratio import LARGEST_DENOMINATOR, OutcomeWeights, Ratio
 from assay.metrics.classification.samplewise import ONE, MultidimField, SampleShares, sample_means
@@ -234,7 +235,21 @@ class RatioMetric(LabelMetric):
     def replicates(
         self, groups: GroupCounts, draws: NDArray[np.int64], *, to_first_order: bool
     ) -> NDArray[np.float64] | None:
-        counts = groups.whole if to_first_order else None
+        found = self._first_order_replicates(groups, draws) if to_first_order and self.is_smooth else None
+        return self._exact_replicates(groups, draws) if found is None else found
+
+    def _exact_replicates(self, groups: GroupCounts, draws: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        average = "micro" if self.binary else self.average
+        tables = None if average is None or self.multidim_average != "global" else groups.tables_of_draws(draws)
+        if average is None or tables is None:
+            return None
+        weights, found = self.outcome_weights, []
+        for counts in tables:
+            found += averages(weights, self.outcomes(counts), average, self.zero_division, self.unweighted)
+        return np.array(found, np.float64)
+
+    def _first_order_replicates(self, groups: GroupCounts, draws: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        counts = groups.whole
         if not isinstance(counts, Counts) or int(self.outcomes(counts).support.min()) < FEWEST_OF_CLASS:
             return None
         matrix = counts.values[0].astype(np.float64)

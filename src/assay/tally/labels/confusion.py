@@ -77,6 +77,8 @@ class ClassTotals:
 class Counts:
     """The matrix of shape `(labels, C, C)`: true label by predicted label, in units of `2 ** unit`.
 
+    Of tables with more dimensions before theirs, those of resamples, all is computed at once.
+
     `values` has dtype int64, or object (Python integers) when weighted; the unit is 0 unless it is.
     """
 
@@ -89,8 +91,8 @@ class Counts:
 
     def whole_totals(self) -> ClassTotals:
         """The same as int64 where samples have no weights: sums of them fit, products may not."""
-        hits = self.values.diagonal(axis1=1, axis2=2)
-        return ClassTotals(self.values.sum(2), self.values.sum(1), hits, self.unit)
+        hits = self.values.diagonal(axis1=-2, axis2=-1)
+        return ClassTotals(self.values.sum(-1), self.values.sum(-2), hits, self.unit)
 
     @cached_property
     def _totals(self) -> ClassTotals:
@@ -314,7 +316,7 @@ class Confusion(LabelTally):
     def compute(self, state: State) -> Counts:
         """The matrix, without what was ignored."""
         values, unit = self._values(state)
-        return Counts(values[:, 1:-2, 1:-1], unit)
+        return Counts(values[..., 1:-2, 1:-1], unit)
 
 
 def all_targets_counted(of_labels: Whole, given: HostCount) -> Laws:
@@ -420,7 +422,7 @@ class ClassCounts(LabelTally):
     def compute(self, state: State) -> ClassTotals:
         """The totals per class, each of shape `(1, C)`."""
         values, unit = self._values(state)
-        target, predicted, hits = values[:, None, 1:-2].astype(object)
+        target, predicted, hits = np.moveaxis(values, -2, 0)[..., None, 1:-2].astype(object)
         return ClassTotals(target, predicted, hits, unit)
 
 
