@@ -230,8 +230,7 @@ def calling_frame() -> FrameType:
 _TAKEN: ContextVar[tuple[type[Warning], list[tuple[str, type[Warning]]]] | None] = ContextVar("taken", default=None)
 
 
-@contextmanager
-def taken_warnings(category: type[Warning]) -> Iterator[list[tuple[str, type[Warning]]]]:
+class taken_warnings:  # noqa: N801 - a function for those who use it; a generator takes several times as long
     """Inside, what assay warns of in this thread is put into a list, and nobody else sees it.
 
     Unlike `warnings.catch_warnings` this takes little time, and changes nothing for other threads.
@@ -245,12 +244,17 @@ def taken_warnings(category: type[Warning]) -> Iterator[list[tuple[str, type[War
         >>> [message for message, _ in taken]
         ['no samples']
     """
-    taken: list[tuple[str, type[Warning]]] = []
-    before = _TAKEN.set((category, taken))
-    try:
-        yield taken
-    finally:
-        _TAKEN.reset(before)
+
+    def __init__(self, category: type[Warning]) -> None:
+        self._category = category
+
+    def __enter__(self) -> list[tuple[str, type[Warning]]]:
+        taken: list[tuple[str, type[Warning]]] = []
+        self._before = _TAKEN.set((self._category, taken))
+        return taken
+
+    def __exit__(self, *raised: object) -> None:
+        _TAKEN.reset(self._before)
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import torch
+import torchmetrics.functional
 from assay.compat.torchmetrics.functional import (
     accuracy,
     auroc,
@@ -15,20 +16,21 @@ from assay.compat.torchmetrics.functional import (
     spearman_corrcoef,
 )
 
-from assay.compat.for_torchmetrics import names as torchmetrics_names
-from assay.errors import InputError
+from assay.compat.for_torchmetrics import calls
+from assay.errors import InputError, InvalidValuesWarning
 from assay.metrics import MeanSquaredError
 
 PREDS, TARGET = torch.tensor([1.0, 2.0, 4.0]), torch.tensor([1.0, 1.0, 1.0])
 
 
 def reused() -> dict:
-    return torchmetrics_names._REUSED.by_key
+    return calls.REUSED.by_key
 
 
 @pytest.fixture(autouse=True)
 def no_metrics():
     reused().clear()
+    calls._PREPARED.by_key.clear()
 
 
 def test_a_metric_is_made_once_for_equal_arguments():
@@ -115,6 +117,34 @@ def test_a_function_has_no_buffer_to_warn_of(recwarn):
 
 
 def test_a_query_function_keeps_its_metric_too():
-    scores, relevant = torch.tensor([0.5, 0.2, 0.9]), torch.tensor([1, 0, 0])
+    scores, relevant = torch.tensor([0.5, 0.2, 0.9, 0.2]), torch.tensor([1, 0, 0, 0])  # two are equal
     assert [retrieval_hit_rate(scores, relevant, top_k=k).item() for k in (1, 2, 1)] == [0, 1, 0]
     assert len(reused()) == 2
+
+
+@pytest.mark.parametrize("case", ["values", "layouts"])
+def test_a_prepared_call_gives_what_the_first_one_does(case):
+    """The third call of a layout counts into states that the calls before it have used."""
+    numbers = torch.rand(4, 6, generator=torch.Generator().manual_seed(0))
+    calls_made = [(numbers[k], numbers[(k + 1) % 4]) for k in (0, 1, 2, 3, 0)]
+    if case == "layouts":
+        calls_made = [
+            (a[:n].to(dtype), b[:n]) for a, b in calls_made for n in (6, 4) for dtype in (None, torch.float64)
+        ]
+    for preds, target in calls_made:
+        prepared = mean_squared_error(preds, target), spearman_corrcoef(preds, target)
+        expected = torchmetrics.functional.mean_squared_error(preds, target)
+        assert torch.equal(prepared[0], MeanSquaredError()(preds, target).to(torch.float32))
+        assert prepared[0].item() == pytest.approx(expected.item())
+        assert prepared[1].item() == pytest.approx(torchmetrics.functional.spearman_corrcoef(preds, target).item())
+
+
+def test_what_a_prepared_call_cannot_count_is_measured_as_before():
+    fine = torch.tensor([1.0, 2.0, 3.0])
+    for _ in range(3):
+        assert mean_squared_error(fine, fine).item() == 0
+    strided = torch.stack([fine, -fine], 1)[:, 0]
+    assert mean_squared_error(strided, fine).item() == 0
+    with pytest.warns(InvalidValuesWarning):
+        assert mean_squared_error(torch.tensor([1.0, torch.nan, 3.0]), fine).isnan()
+    assert mean_squared_error(fine, 2 * fine).item() == pytest.approx(14 / 3)

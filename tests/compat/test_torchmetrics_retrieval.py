@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from itertools import permutations
 
 import pytest
@@ -10,6 +11,7 @@ import torchmetrics.functional.retrieval
 import torchmetrics.retrieval
 from assay.compat.torchmetrics.functional import retrieval as functional
 
+from assay.compat.drop_ins import QUERY_FUNCTIONS
 from assay.compat.torchmetrics import retrieval
 
 CLASSES = [name for name in torchmetrics.retrieval.__all__ if name != "RetrievalMetric"]
@@ -73,6 +75,26 @@ def test_functions_of_one_query(name):
             target = torch.arange(7)[torch.randperm(7, generator=GENERATOR)] < relevant
             preds = torch.rand(7, generator=GENERATOR) + 0.01
             torch.testing.assert_close(ours(preds, target.long(), **given), original(preds, target.long(), **given))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_gives_the_bits_of_the_class_of_one_query(name):
+    """Functions rank a query whose scores differ by themselves; with equal scores they ask the class."""
+    neg = {"empty_target_action": "neg"}
+    kind, takes = getattr(retrieval, QUERY_FUNCTIONS[name]), inspect.signature(getattr(functional, name)).parameters
+    cut = next((each for each in ("top_k", "max_k") if each in takes), None)
+    for size in (1, 2, 5, 16, 33, 100):
+        for k in (None, 1, size // 2, size, size + 2) if cut else (None,):
+            given = {cut: k} if k else {}
+            given |= {"adaptive_k": bool(size % 2)} if "adaptive_k" in takes else {}
+            for scores in (torch.randn(size, generator=GENERATOR), torch.randint(3, (size,), generator=GENERATOR) / 2):
+                most = 4 if name == "retrieval_normalized_dcg" else 2
+                target = torch.randint(most, (size,), generator=GENERATOR)
+                found = getattr(functional, name)(scores, target, **given)
+                of_class = value(kind, [(scores, target, torch.zeros(size, dtype=torch.int64))], **neg, **given)
+                if isinstance(found, tuple):
+                    found, of_class = torch.cat(found[:2]), torch.cat([each.reshape(-1) for each in of_class[:2]])
+                assert torch.equal(found, of_class), (size, given)
 
 
 @pytest.mark.parametrize("name", ["retrieval_average_precision", "retrieval_auroc"])

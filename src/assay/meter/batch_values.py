@@ -24,10 +24,15 @@ MOST_BYTES = 1 << 20
 
 
 class Reused(threading.local, Generic[Key, Measures]):
-    """What measures one batch after another in one thread, by a key; what was used last is the last."""
+    """What measures one batch after another in one thread, by a key; what was used last is the last.
 
-    def __init__(self) -> None:
+    Args:
+        most: so many are kept.
+    """
+
+    def __init__(self, most: int = MOST_METERS) -> None:
         self.by_key: dict[Key, Measures] = {}
+        self._most = most
 
     def take(self, key: Key) -> Measures | None:
         """One that nobody else uses until it is put back: a call inside of a call gets another one."""
@@ -39,7 +44,7 @@ class Reused(threading.local, Generic[Key, Measures]):
     def put(self, key: Key, measures: Measures) -> None:
         """Keep one for a later call."""
         self.by_key[key] = measures
-        if len(self.by_key) > MOST_METERS:
+        if len(self.by_key) > self._most:
             del self.by_key[next(iter(self.by_key))]
 
 

@@ -17,7 +17,7 @@ from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import mean_of_pairs, pair, quotient, quotient_of, result, rounded
 from assay.metrics.per_sample import SampleTerms, single
 from assay.native.quotients import Quotients
-from assay.tally.base import Batch, Tally
+from assay.tally.base import Batch, State, Tally
 from assay.tally.sums.exact import Number
 from assay.tally.sums.float_terms import as_float, difference
 from assay.tally.sums.polynomials import QuotientOfSums, SumOf
@@ -263,3 +263,18 @@ def share_left(formula: QuotientOfSums, counts: Totals, k: int) -> Number:
 def mean_of(term: Term, divisor: Term | None = None) -> QuotientOfSums:
     """The sum of a term over that of another one, or over that of the weights; infinite where a term was infinite."""
     return QuotientOfSums(SumOf(term), SumOf(divisor))
+
+
+_QUOTIENTS = (OutputMetric.compute, OverOutputs.compute)
+"""What computes the only output by its formula."""
+
+
+def prepared_quotient(metric: Metric, tally: Tally, state: State) -> Callable[[], Tensor | None] | None:
+    """What computes the value from this state again, when another batch is in it; None where the value is no quotient.
+
+    It gives None where `compute` must be asked.
+    """
+    is_quotient = isinstance(metric, OutputMetric) and type(metric).compute in _QUOTIENTS and metric.num_outputs == 1
+    if not is_quotient or metric.formula is None or not isinstance(tally, Sums):
+        return None
+    return tally.prepared_quotient(state, metric.formula)

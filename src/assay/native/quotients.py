@@ -94,6 +94,25 @@ def quotients(outputs: int, inputs: Sequence[int], program: QuotientSteps) -> Qu
     return Quotients(values, rests, [0] if status is None else (status != _CERTAIN).nonzero()[:, 0].tolist())
 
 
+class PreparedQuotient:
+    """The quotient of one output, of sums that stay where they are.
+
+    Args:
+        inputs: see `quotients`.
+        program: see there.
+    """
+
+    def __init__(self, inputs: Sequence[int], program: QuotientSteps) -> None:
+        packed, (steps, above, below, root, unit) = struct.pack(f"{len(inputs)}q", *inputs), program
+        self._function = _function()
+        self._given = 1, packed, steps, len(steps) // 24, above, below, root, unit
+
+    def value(self) -> Tensor | None:
+        """The quotient, float64 of shape `()`; None where it is doubtful."""
+        value = torch.empty((), dtype=torch.float64, device="cpu")
+        return None if self._function(*self._given, value.data_ptr(), None, None) else value
+
+
 @cache
 def _function() -> ctypes._NamedFuncPointer:
     function = loaded().assay_quotients

@@ -6,7 +6,7 @@ import functools
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from assay.compat.drop_ins import EQUAL_ERROR_RATES, FAMILIES, QUERY_FUNCTIONS
 from assay.compat.errors_of_others import error_as_there
+from assay.compat.for_torchmetrics.calls import REUSED, Calls, are_plain
 from assay.compat.for_torchmetrics.families import CompatibleEqualErrorRate, CompatibleFamily, Family, entry_of
 from assay.compat.for_torchmetrics.metric import (
     TABLE,
@@ -30,10 +31,11 @@ from assay.compat.for_torchmetrics.metric import (
     require_gradient,
 )
 from assay.compat.for_torchmetrics.retrieval import CompatibleRetrieval
+from assay.compat.for_torchmetrics.single_queries import number_of_query
 from assay.compat.modules import SignatureOfOwner
 from assay.errors import InputError
 from assay.integrations.optional_packages import import_package
-from assay.meter.batch_values import Reused, is_plain, leaves_traces
+from assay.meter.batch_values import is_plain, leaves_traces
 
 _aggregation: Any = import_package("torchmetrics.aggregation", "metrics of its names")
 _checks: Any = import_package("torchmetrics.utilities.checks", "metrics of its names")
@@ -53,7 +55,7 @@ def families() -> Mapping[str, Family]:
     return {name: family for found in of_home for name, family in found.items()}
 
 
-_PLAIN = (bool, float, int, str, type(None))
+_QUERY = ("preds", "target")
 _OPTIONS = ("num_classes", "zero_division")
 """What classes take although their constructors do not name it."""
 
@@ -142,7 +144,7 @@ def compatible_function(original: Callable[..., Any]) -> Callable[..., Any]:
     with suppress(ImportError):  # the classes of its family, of which `torchmetrics` imports some only
         import_module(f"torchmetrics.{original.__module__.split('.')[2]}")
     entry = TABLE.entries[original.__name__]
-    calls = _Calls(signature, _data_of((entry.tasks or (entry.name,))[0]))
+    calls = Calls(signature, _data_of((entry.tasks or (entry.name,))[0]))
 
     @functools.wraps(original)
     def value(*args: Any, **kwargs: Any) -> Any:
@@ -208,7 +210,7 @@ def compatible_family_function(original: Callable[..., Any], name: str) -> Calla
     settings = _parameters(kind)
     data = ["preds", "target"] if "task" in settings and name == "EER" else _updated(kind)
     others = {each.name: each.default for each in signature.parameters.values() if each.name not in settings}
-    calls = _Calls(signature, () if "num_groups" in settings else data)
+    calls = Calls(signature, () if "num_groups" in settings else data)
 
     @functools.wraps(original)
     def value(*args: Any, **kwargs: Any) -> Any:
@@ -256,67 +258,6 @@ def with_defaults_of(deprecated: Any, kind: Any) -> Any:
     return type(kind)(kind.__name__, (kind,), {**body, "__module__": "assay.compat.torchmetrics"})
 
 
-_REUSED: Reused[str, CompatibleMetric] = Reused()
-"""The metrics that functions of each thread make, of which none has counted anything."""
-
-
-class _Calls:
-    """The calls of a function that were made before with the same arguments beside the data, and their metrics.
-
-    Args:
-        signature: of the function.
-        data: the names of its first arguments, the data.
-    """
-
-    def __init__(self, signature: inspect.Signature, data: Sequence[str]) -> None:
-        first = list(signature.parameters)[: len(data)]
-        self._data = len(data) if data and first == list(data) else 0
-        self._keys: dict[Hashable, str] = {}
-
-    def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[[str], None] | None:
-        """What notes the key of the metric that answered a call; None where a call has more than plain arguments."""
-        settings = (*args[self._data :], *kwargs.values())
-        if not self._data or len(args) < self._data or not all(type(each) in _PLAIN for each in settings):
-            return None
-        return functools.partial(self._note, self._call(args, kwargs))
-
-    def _note(self, call: Hashable, key: str) -> None:
-        if len(self._keys) >= _MOST_CALLS:
-            self._keys.clear()
-        self._keys[call] = key
-
-    def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Hashable:
-        settings, first = args[self._data :], args[0]
-        width = first.shape[1:2] if isinstance(first, Tensor) else ()  # of which some functions take their outputs
-        types = (*map(type, settings), *map(type, kwargs.values()))
-        return settings, tuple(kwargs.items()), types, width, torch.get_default_dtype()
-
-    def value(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """The value of a call; None where it must be looked at more closely."""
-        if len(args) < self._data or not self._keys:
-            return None
-        try:
-            key = self._keys.get(self._call(args, kwargs))
-        except TypeError:  # an argument has no hash
-            return None
-        batch = args[: self._data]
-        if key is None or not is_plain() or any(isinstance(each, Tensor) and each.requires_grad for each in batch):
-            return None
-        metric = _REUSED.take(key)
-        if metric is None:
-            return None
-        try:
-            found = metric.value_of(*batch)
-        except InputError:
-            return None  # it is raised again, with the text of TorchMetrics
-        _REUSED.put(key, metric)
-        return found
-
-
-_MOST_CALLS = 64
-"""So many ways to call a function are known."""
-
-
 def _value_of(
     kind: type, arguments: Mapping[str, Any], batch: Sequence[Any], note: Callable[[str], None] | None = None
 ) -> Any:
@@ -329,9 +270,9 @@ def _value_of(
         note: is given the key of the metric, where it answers later calls.
     """
     settings = {name: value for name, value in arguments.items() if name in _parameters(kind) or name in _OPTIONS}
-    key = f"{kind.__name__} {settings} {torch.get_default_dtype()}" if _are_plain(settings.values()) else ""
+    key = f"{kind.__name__} {settings} {torch.get_default_dtype()}" if are_plain(settings.values()) else ""
     reuses = bool(key) and is_plain()
-    metric = _REUSED.take(key) if reuses else None
+    metric = REUSED.take(key) if reuses else None
     is_new = metric is None
     if metric is None:
         with warnings.catch_warnings():
@@ -344,32 +285,31 @@ def _value_of(
             return metric.compute() if metric.meter.rows else None
     found = metric.value_of(*(each.detach() if isinstance(each, Tensor) else each for each in batch))
     if reuses and not (is_new and leaves_traces(metric.described(), metric.meter)):
-        _REUSED.put(key, metric)
+        REUSED.put(key, metric)
         if note is not None:
             note(key)
     return found
 
 
-def _are_plain(values: Iterable[Any]) -> bool:
-    """Whether the text of these values says all of them."""
-    return all(type(each) in _PLAIN or (type(each) in (list, tuple) and _are_plain(each)) for each in values)
-
-
 @functools.cache
 def compatible_query_function(original: Callable[..., Any]) -> Callable[..., Any]:
     """The function in the place of one of TorchMetrics that measures one query."""
-    signature = inspect.signature(original)
+    signature, name = inspect.signature(original), original.__name__
 
     @functools.wraps(original)
     def value(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind(*args, **kwargs).arguments
+        is_plain_pair = len(args) == 2 and not kwargs
+        given = dict(zip(_QUERY, args, strict=True)) if is_plain_pair else signature.bind(*args, **kwargs).arguments
         preds, target = given.pop("preds"), given.pop("target")
+        if (known := number_of_query(name, preds, target, given)) is not None:
+            return known
         kind, settings = _class_named(QUERY_FUNCTIONS[original.__name__]), {"empty_target_action": "neg", **given}
         _checks._check_retrieval_functional_inputs(preds, target, allow_non_binary_target=True)
         found = _value_of(kind, settings, (preds, target, torch.zeros_like(preds, dtype=torch.int64)))
-        if given.get("adaptive_k") and isinstance(found, tuple):  # there the function clamps k, and the class does not
-            return *found[:2], found[2].clamp(max=len(preds))
-        return found
+        if not isinstance(found, tuple):
+            return found
+        precision, recall, k = (each.reshape(-1) for each in found)  # a curve of one point is none of shape () there
+        return precision, recall, k.clamp(max=len(preds)) if given.get("adaptive_k") else k  # which the class does not
 
     value.__module__ = f"assay.compat.{original.__module__}"
     return value

@@ -290,6 +290,12 @@ class DeviceCounts:
         """The states of one batch; None where those of the tallies are no `FlatStates` on the CPU."""
         return FlatStates(self._tallies) if self._on_host and FlatStates.fits(self._tallies) else None
 
+    def is_one_chunk(self, batch: Arguments) -> bool:
+        """Whether compiled code counts a batch in host memory at once, with its tensors as they are."""
+        preds = batch.preds
+        is_short = preds.numel() <= self._chunk_elements and len(preds) > 0 and self._compiled and self._on_host
+        return is_short and all(each is None or self._readable(each).dtype == each.dtype for each in batch.tensors)
+
     def _count_chunks(
         self, states: Sequence[State], batch: Arguments, terms: TermLog | None = None, is_counted: bool = True
     ) -> None:

@@ -32,15 +32,15 @@ class PreparedAdds:
         if self._adds is None and self._calls > 1:
             return False
         preds, target, weights = batch.tensors[:3]
-        if preds is None or not _is_as_read(preds):
+        if preds is None or not is_as_read(preds):
             return False
-        if (target is not None and not _is_as_read(target)) or (weights is not None and not _is_as_read(weights)):
+        if (target is not None and not is_as_read(target)) or (weights is not None and not is_as_read(weights)):
             return False
         if torch.is_autocast_enabled(preds.device.type):  # which is turned off where batches are counted
             return False
         if self._adds is None:
             self._calls += 1
-            self._adds = _prepared(self._tallies, states, batch) if self._calls == 2 else None
+            self._adds = prepared_adds(self._tallies, states, batch) if self._calls == 2 else None
             if self._adds is None:
                 return False
         for add in self._adds:
@@ -48,7 +48,7 @@ class PreparedAdds:
         return True
 
 
-def _prepared(tallies: Sequence[Tally], states: Sequence[State], batch: Arguments) -> list[PreparedAdd] | None:
+def prepared_adds(tallies: Sequence[Tally], states: Sequence[State], batch: Arguments) -> list[PreparedAdd] | None:
     """What counts batches like this one into these states; None where a tally has nothing for them."""
     preds, target, weights, *others = batch.tensors
     if preds is None or not states or batch.ragged or any(other is not None for other in others):
@@ -59,6 +59,6 @@ def _prepared(tallies: Sequence[Tally], states: Sequence[State], batch: Argument
     return found if len(found) == len(tallies) else None
 
 
-def _is_as_read(tensor: Tensor) -> bool:
+def is_as_read(tensor: Tensor) -> bool:
     """Whether the numbers of a tensor lie one after the other, and are not to be negated."""
     return tensor.is_contiguous() and not tensor.is_neg() and tensor.data_ptr() != 0

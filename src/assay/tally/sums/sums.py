@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from assay.errors import ShapeError, describe
-from assay.native.library import takes
+from assay.native.library import library, takes
+from assay.native.quotients import PreparedQuotient
 from assay.native.sums import DTYPES, PreparedSums, column_of, computed_column, product_of, sum_products
 from assay.tally.base import (
     BAD_WEIGHTS,
@@ -34,6 +35,7 @@ from assay.tally.layout_checks import check_as_preds, check_weights
 from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact, modular_sums, sum_columns, sum_laws
 from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize, added, of_equal_counts, of_limbs, of_table_at
+from assay.tally.sums.polynomials import QuotientOfSums
 from assay.tally.sums.terms import (
     PREDS,
     WEIGHTS,
@@ -472,6 +474,19 @@ class Sums(Tally):
     def compute(self, state: State) -> Totals:
         """The sums of the terms as exact numbers."""
         return Totals(state, self._sum_layout)
+
+    def prepared_quotient(self, state: State, quotient: QuotientOfSums) -> Callable[[], Tensor | None] | None:
+        """What computes a quotient of sums of a state on the CPU, of one output; its tensors stay where they are.
+
+        It gives None where numbers are not finite, or fractions must decide.
+        """
+        inputs, steps = self._sum_layout.program(quotient)
+        if library() is None or self._outputs > 1 or self.weighted or "left_out" in state:
+            return None
+        invalid = state["invalid"].numpy()
+        addresses = [n for name, start, words in inputs for n in (state[name].data_ptr() + start, words)]
+        value = PreparedQuotient(addresses, steps).value
+        return lambda: None if np.count_nonzero(invalid) else value()
 
     @cached_property
     def _sum_layout(self) -> SumLayout:

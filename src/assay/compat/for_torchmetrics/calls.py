@@ -1,0 +1,147 @@
+"""Calls of functions that were made before with the same arguments beside the data: their metrics, ready to count."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from assay.compat.for_torchmetrics.metric import CompatibleMetric
+from assay.errors import InputError
+from assay.integrations.torchmetrics import squeezed
+from assay.meter.batch_values import Reused, is_plain
+from assay.meter.prepared_values import PreparedValue
+
+REUSED: Reused[str, CompatibleMetric] = Reused()
+"""The metrics that functions of each thread make, of which none has counted anything."""
+
+_PLAIN = (bool, float, int, str, type(None))
+
+_MOST_CALLS = 64
+"""So many ways to call a function are known, and so many calls are prepared in each thread."""
+
+
+class Calls:
+    """The calls of a function that were made before with the same arguments beside the data, and their metrics.
+
+    Args:
+        signature: of the function.
+        data: the names of its first arguments, the data.
+    """
+
+    def __init__(self, signature: inspect.Signature, data: Sequence[str]) -> None:
+        first = list(signature.parameters)[: len(data)]
+        self._data = len(data) if data and first == list(data) else 0
+        self._keys: dict[Hashable, str] = {}
+
+    def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[[str], None] | None:
+        """What notes the key of the metric that answered a call; None where a call has more than plain arguments."""
+        settings = (*args[self._data :], *kwargs.values())
+        if not self._data or len(args) < self._data or not all(type(each) in _PLAIN for each in settings):
+            return None
+        return functools.partial(self._note, self._call(args, kwargs))
+
+    def _note(self, call: Hashable, key: str) -> None:
+        if len(self._keys) >= _MOST_CALLS:
+            self._keys.clear()
+        self._keys[call] = key
+
+    def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Hashable:
+        settings, first = args[self._data :], args[0]
+        width = first.shape[1:2] if isinstance(first, Tensor) else ()  # of which some functions take their outputs
+        types = (*map(type, settings), *map(type, kwargs.values()))
+        return settings, tuple(kwargs.items()), types, width, torch.get_default_dtype()
+
+    def value(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The value of a call; None where it must be looked at more closely."""
+        if len(args) < self._data or not self._keys:
+            return None
+        batch = args[: self._data]
+        try:
+            call = self._call(args, kwargs)
+            key = self._keys.get(call)
+        except TypeError:  # an argument has no hash
+            return None
+        if key is None or not is_plain() or any(isinstance(each, Tensor) and each.requires_grad for each in batch):
+            return None
+        if not all(map(_is_on_host, batch)):
+            return _measured(key, batch)
+        layout = self, call, *[(each.shape, each.dtype) for each in batch]
+        prepared = _PREPARED.take(layout)
+        if prepared is None:
+            return _measured(key, batch, layout)
+        try:
+            found = prepared.value(batch)
+        except InputError:  # it is raised again, by the meter
+            found = None
+        _PREPARED.put(layout, prepared)
+        return _measured(key, batch) if found is None else found
+
+
+class PreparedCall:
+    """A call with data of one layout, in host memory."""
+
+    def __init__(self, metric: CompatibleMetric, value: PreparedValue, has_float64: bool) -> None:
+        self._metric, self._prepared, self._has_float64 = metric, value, has_float64
+
+    @classmethod
+    def of(cls, metric: CompatibleMetric, batch: Sequence[Tensor]) -> PreparedCall | None:
+        """That of a metric which has just measured such a batch; None where it must measure them itself."""
+        given = metric._format(*batch)
+        if given.keys() != {"preds", "target"}:
+            return None
+        value = PreparedValue.of(metric.meter, given["preds"], given["target"])
+        return None if value is None else cls(metric, value, metric._has_float64)
+
+    def value(self, batch: Sequence[Tensor]) -> Any:
+        """The value, as `CompatibleMetric.value_of` has it; None where that must be asked."""
+        metric = self._metric
+        metric.__dict__["_has_float64"] = self._has_float64  # of the last batch; setattr of a module is slow
+        try:
+            found = metric._reported_as_there(self._values, **metric._format(*batch))
+        except _NotPreparedError:
+            return None
+        return squeezed(metric._converted(found[metric._name]))
+
+    def _values(self, preds: Tensor, target: Tensor) -> dict[str, Any]:
+        value = self._prepared(preds, target)
+        if value is None:
+            raise _NotPreparedError
+        return {self._metric._name: value}
+
+
+class _NotPreparedError(Exception):
+    """A batch that a meter must measure."""
+
+
+_PREPARED: Reused[Hashable, PreparedCall] = Reused(_MOST_CALLS)
+
+
+def _is_on_host(each: Any) -> bool:
+    """Whether what is given is a plain tensor in host memory, all of which is there."""
+    return type(each) is Tensor and each.is_cpu and each.untyped_storage().nbytes() >= each.nbytes
+
+
+def _measured(key: str, batch: Sequence[Any], layout: Hashable = None) -> Any:
+    """The value by the metric of this key; None where there is none. A layout is prepared for the calls to come."""
+    metric = REUSED.take(key)
+    if metric is None:
+        return None
+    try:
+        found = metric.value_of(*batch)
+        prepared = None if layout is None else PreparedCall.of(metric, batch)
+    except InputError:
+        return None  # it is raised again, with the text of TorchMetrics
+    if prepared is not None:
+        _PREPARED.put(layout, prepared)
+    REUSED.put(key, metric)
+    return found
+
+
+def are_plain(values: Iterable[Any]) -> bool:
+    """Whether the text of these values says all of them."""
+    return all(type(each) in _PLAIN or (type(each) in (list, tuple) and are_plain(each)) for each in values)

@@ -1,0 +1,72 @@
+"""The value of a metric on batches of one layout in host memory, without what is the same for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from assay.meter.counting.flat_states import FlatStates
+from assay.meter.counting.prepared_adds import is_as_read, prepared_adds
+from assay.meter.inputs.arguments import Arguments
+from assay.meter.meter import Meter
+from assay.metrics.output_metrics import prepared_quotient
+from assay.tally.base import Batch, State
+
+
+class PreparedValue:
+    """The value of the only metric of a meter, for batches of the layout of one that the meter has just measured.
+
+    Args:
+        meter: it counts nothing here, and its counts stay as they are.
+        batch: one of that layout, of tensors that `is_as_read`.
+    """
+
+    def __init__(self, meter: Meter, batch: Arguments) -> None:
+        self._plan, self._rows = meter.plan, len(batch.preds)
+        ((self._name, self._metric),) = meter.metrics.items()
+        tallies = self._plan.tallies
+        self._flat = FlatStates(tallies) if FlatStates.fits(tallies) else None
+        self._adds, self._read = None, None
+        if self._flat is not None:
+            self._numbers = self._flat.numbers.numpy()
+            self._adds = prepared_adds(tallies, self._flat.states, batch)
+            self._read = prepared_quotient(self._metric, *self._plan.state_of(self._name, self._flat.states))
+
+    @classmethod
+    def of(cls, meter: Meter, preds: Tensor, target: Tensor | None) -> PreparedValue | None:
+        """None where a meter must measure such batches: several chunks, columns, or another device than the CPU."""
+        counts, batch = meter.counts.current, Arguments((preds, target, None))
+        if counts is None or meter.columns or meter.plan.encoders or not counts.is_one_chunk(batch):
+            return None
+        return cls(meter, batch)
+
+    def __call__(self, preds: Tensor, target: Tensor | None) -> Any:
+        """The value of a batch of this layout, as `Meter.values_of` has it; None where the meter must be asked."""
+        if torch.is_autocast_enabled("cpu") or not (is_as_read(preds) and (target is None or is_as_read(target))):
+            return None
+        states = self._counted(preds, target)
+        if self._read is not None:
+            return self._read()
+        plan = self._plan
+        settled = [each.settle(state, self._rows) for each, state in zip(plan.tallies, states, strict=True)]
+        tally, state = plan.state_of(self._name, settled)
+        return None if tally.invalid_values(state) else self._metric.compute(tally.compute(state))
+
+    def _counted(self, preds: Tensor, target: Tensor | None) -> Sequence[State]:
+        """The states of this batch alone."""
+        if self._flat is None:
+            states = [tally.zero_of_batch(preds.device) for tally in self._plan.tallies]
+        else:
+            states = self._flat.states
+            self._numbers.fill(0)
+            if self._adds is not None:
+                for add in self._adds:
+                    add(preds, target, None)
+                return states
+        batch = Batch(preds, target, None, compiled=True)
+        for tally, state in zip(self._plan.tallies, states, strict=True):
+            tally.add(state, batch)
+        return states
