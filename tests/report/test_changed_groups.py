@@ -147,7 +147,11 @@ def test_training_runs_say_that_groups_are_not_compared():
 def test_the_page_and_the_terminal_show_the_groups(compared):
     for text in (str(compared), compared.to_markdown(), compared.to_document().title + compared.to_json()):
         assert "u0" in text
-    assert "1 worse and 0 better beyond chance, of 30 groups in both" in str(compared).replace("\n  ", " ")
+    shown = str(compared).replace("\n  ", " ")
+    assert "1 worse and 0 better beyond chance, of 30 groups in both" in shown
+    assert "accuracy by user: 1 worse and 0 better of 30 groups." in shown.partition("test ─")[0], "above the tables"
+    same = compare(*[report(title, metric(BEFORE, SIZES)) for title in ("main", "new")])
+    assert "by user:" not in str(same).partition("test ─")[0]
 
 
 def check(rules, **options):
@@ -196,6 +200,10 @@ def test_what_a_table_does_not_decide_is_not_passed():
     assert check({"max-drop": {"accuracy[user = *]": 0.5}}).outcome == "fail"
     assert check({"min": {"accuracy[user = nobody]": 0.1}}).outcome == "fail"
     assert check({"min": {"recall[user = *]": 0.1}}).outcome == "fail"
+    assert (
+        check({"min": {"accuracy[shop = *]": 0.1}}).reason
+        == "missing: the report has no slices; its groups are by user"
+    )
     with pytest.raises(ConfigError, match="worst-slice loss"):
         check({"worst-slice": {"loss[user = *]": 9}})
 

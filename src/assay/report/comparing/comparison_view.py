@@ -48,7 +48,11 @@ def comparison_document(comparison: Comparison) -> Document:
     baseline, *runs = (run.name for run in comparison.runs)
     parts = list(groups(comparison))
     counts: list[Line] = [
-        (Span(_title(comparison, run, section), "strong"), f": {verdicts(deltas)}") for run, section, deltas in parts
+        (
+            Span(_title(comparison, run, section), "strong"),
+            f": {verdicts(deltas)}{_verdicts_by(comparison, run, section)}",
+        )
+        for run, section, deltas in parts
     ]
     chapters = [_chapter(comparison, *group) for group in parts]
     if comparison.unmatched:
@@ -71,6 +75,16 @@ def comparison_document(comparison: Comparison) -> Document:
         if run.origin is not None
     )
     return Document(title, tuple(chapters), (settings(comparison),), notes, tuple(footer), level=3, origin=origin)
+
+
+def _verdicts_by(comparison: Comparison, run: str, section: str) -> str:
+    """How many groups of a table got worse and better, where some did."""
+    changed = [each for each in comparison.groups if (each.run, each.section) == (run, section)]
+    return "".join(
+        f" {each.metric} by {each.column}: {each.worse:,} worse and {each.better:,} better of {each.groups:,} groups."
+        for each in changed
+        if each.worse or each.better
+    )
 
 
 def _title(comparison: Comparison, run: str, section: str) -> str:

@@ -184,7 +184,8 @@ class RuleChecker:
         """Judge every slice that a pattern names, and tell of the worst; one that is gone fails."""
         values = find_metric(self.report, metric, names_in_slices)
         if isinstance(values, str):
-            return GateCheck(rule, "fail", reason=f"in slices: {values}")
+            is_sliced = any(section.slices for section in self.report.sections)
+            return GateCheck(rule, "fail", reason=f"in slices: {values}" if is_sliced else _nothing_by(self.report))
         section, name = values
         for part in section.slices:
             if part.name == pattern:
@@ -247,6 +248,11 @@ def _worst(rule: GateRule, same: list[GateCheck], judged: int, left_out: int) ->
     summary = f"{len(same):,} of {judged:,} slices: {worst.outcome}, this is the worst"
     summary += f"; {left_out:,} too small" if left_out else ""
     return replace(worst, reason="; ".join(part for part in (worst.reason, summary) if part))
+
+
+def _nothing_by(report: Report) -> str:
+    columns = dict.fromkeys(table.name for section in report.sections for table in section.by)
+    return "missing: the report has no slices" + (f"; its groups are by {', '.join(columns)}" if columns else "")
 
 
 def _no_slice(section: Section, pattern: str) -> str:
