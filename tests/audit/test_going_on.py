@@ -142,6 +142,52 @@ def test_an_error_that_the_cpu_raises_as_well_is_no_finding(tmp_path):
     assert result.exit_code() == 2
 
 
+SECOND_GPU = """
+import torch
+device = torch.device("cuda")
+net = torch.nn.Linear(4, 3).to(device)
+x = torch.rand(8, 4, device=device)
+y = net(x) * torch.arange(3.0)
+noise = torch.rand(8, 3, generator=torch.Generator(), device=device)
+loss = torch.nn.functional.cross_entropy(y + noise, torch.zeros(8).long())
+loss.backward()
+print((torch.histogram(y.detach(), bins=3)[0] * x[:3, 0]).sum())
+"""
+
+
+@pytest.mark.exhaustive
+def test_operands_of_the_first_of_two_devices_stay_there_when_the_program_goes_on(tmp_path):
+    script = tmp_path / "first.py"
+    script.write_text(SECOND_GPU)
+    result = audit(str(script), ["cuda:1"])
+    found = [each for each in rules_and_lines(result) if each[0] != "device-sync"]
+    assert found == [("mixed-devices", 6), ("device-error", 7), ("mixed-devices", 8), ("operator-missing", 10)]
+
+
+RESUMED = """
+import torch
+device = torch.accelerator.current_accelerator()
+weight = torch.rand(3, device=device)
+state = torch.get_rng_state().to(device)
+torch.set_rng_state(state)
+torch.random.set_rng_state(state)
+with torch.autocast("cuda", dtype=torch.bfloat16):
+    print((weight * torch.ones(3)).sum().item())
+"""
+
+
+@pytest.mark.parametrize("device", ["mps", "npu"])
+@pytest.mark.exhaustive
+def test_states_of_generators_and_what_is_off_are_found_behind_an_error(tmp_path, device):
+    """torch shows neither to modes; and autocast of another device is off without an error, so nothing stops there."""
+    script = tmp_path / "resumed.py"
+    script.write_text(RESUMED)
+    result = audit(str(script), [device])
+    found = [each for each in rules_and_lines(result) if each[0] != "device-sync"]
+    assert found == [("device-error", 6), ("device-error", 7), ("hard-coded-device", 8), ("mixed-devices", 9)]
+    assert [part for part in result.unrun if not part.known] == []
+
+
 COLLECTIVE = """
 import torch
 import torch.distributed as dist

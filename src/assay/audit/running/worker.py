@@ -156,11 +156,11 @@ def _observing(
             opened.enter_context(without_code(lambda why: collector.unrun(collector.run, why, known=True)))
         if job.second != REPLACED:
             opened.enter_context(over_gloo(pretended.type))
-        if not job.second:
-            opened.enter_context(watch_availability(pretended.type, availability.setdefault, collector.disabled))
+        if job.second == REPLACED:
+            opened.enter_context(replace_devices(pretended, collector.named_again))
         else:
-            if job.second == REPLACED:
-                opened.enter_context(replace_devices(pretended, collector.named_again))
+            opened.enter_context(watch_availability(pretended.type, availability.setdefault, collector.disabled))
+        if job.second:
             native = pretended.engine == "native"  # with the Python engine torch's C code may fail under both modes
             if native or job.second == TRACED:
                 collector.origins = opened.enter_context(Origins())

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map_only, tree_unflatten
 
 from assay.audit.watching.hard_coded import is_program
 from assay.audit.watching.replaced_devices import COLLECTIVES
@@ -31,9 +31,10 @@ CONVERTS = {"double": torch.float32, "cdouble": torch.complex64}
 class GoingOn(TorchFunctionMode):
     """While it is open, a call that the device refuses is explained, and gives what it would give once it is fixed.
 
-    Operands and generators on other devices are moved to the device, float64 becomes float32 where the device lacks it,
-    and operators that it lacks run on the CPU. So do calls that fail there for another reason and work on the CPU. An
-    error that the program itself may handle is raised, as are all others.
+    Operands and generators on other devices are moved to the device (of several of its kind to the one that the other
+    operands are on), float64 becomes float32 where the device lacks it, and operators that it lacks run on the CPU. So
+    do calls that fail there for another reason and work on the CPU. An error that the program itself may handle is
+    raised, as are all others.
 
     Args:
         pretended: the device.
@@ -50,12 +51,15 @@ class GoingOn(TorchFunctionMode):
     ) -> None:
         super().__init__()
         self._device, self._recorder, self._explain = pretended.device, pretended.recorder, explain
-        self._report, self._generators = report, _GeneratorsThere(pretended.device)
+        self._report, self._generators = report, _GeneratorsThere()
         self._patches = Patches()
 
     def __enter__(self) -> GoingOn:
         for name in COLLECTIVES if torch.distributed.is_available() else ():
             self._patches.put(torch.distributed, name, self._guarded(getattr(torch.distributed, name)))
+        for owner in (torch, torch.random, getattr(torch, self._device.type)):
+            if restore := getattr(owner, "set_rng_state", None):
+                self._patches.put(owner, "set_rng_state", self._guarded(restore))
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
@@ -63,13 +67,13 @@ class GoingOn(TorchFunctionMode):
         super().__exit__(*error)  # type: ignore[no-untyped-call]
         self._patches.restore()
 
-    def _guarded(self, collective: Callable[..., Any]) -> Callable[..., Any]:
-        """A collective, which torch does not show to modes: by the same rules as every other call."""
+    def _guarded(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that torch does not show to modes, such as a collective: by the same rules as every other call."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            return self._run(collective, args, kwargs, sys._getframe(1))
+            return self._run(function, args, kwargs, sys._getframe(1))
 
-        call.__name__ = collective.__name__
+        call.__name__ = function.__name__
         return call
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
@@ -99,18 +103,29 @@ class GoingOn(TorchFunctionMode):
 
     # Fixes: each gives what the call would give once the program is changed
 
+    def _place(self, args: Any, kwargs: Any) -> torch.device:
+        """Where a fixed call computes: on the device, or on another of its kind if the call is only about that."""
+        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        there = [tensor.device for tensor in tensors if tensor.device.type == self._device.type]
+        if not there and isinstance(named := kwargs.get("device"), str | torch.device):
+            made = torch.empty(0, device=named).device
+            there = [made] if made.type == self._device.type else []
+        return there[0] if there and self._device not in there else self._device
+
     def _moved(self, func: Any, args: Any, kwargs: Any) -> Any:
+        place = self._place(args, kwargs)
+
         def there(tensor: Tensor) -> Tensor:
-            if tensor.device == self._device:
+            if tensor.device == place:
                 return tensor
-            moved = tensor.to(self._device)
+            moved = tensor.to(place)
             if isinstance(tensor, torch.nn.Parameter):
                 with suppress(RuntimeError):  # a device of an adapter takes no parameter of the CPU in place
                     tensor.data = moved
                     return tensor
             return moved
 
-        args, kwargs = tree_map_only(torch.Generator, self._generators.of, (args, kwargs))
+        args, kwargs = tree_map_only(torch.Generator, lambda each: self._generators.of(each, place), (args, kwargs))
         args, kwargs = tree_map_only(Tensor, there, (args, kwargs))
         return func(*args, **kwargs)
 
@@ -118,7 +133,7 @@ class GoingOn(TorchFunctionMode):
         """The call with one of its tensors on the CPU, such as the lengths of packed sequences."""
         leaves, form = tree_flatten((args, kwargs))
         for place, leaf in enumerate(leaves):
-            if isinstance(leaf, Tensor) and leaf.device == self._device:
+            if isinstance(leaf, Tensor) and leaf.device.type == self._device.type:
                 there = [*leaves[:place], leaf.cpu(), *leaves[place + 1 :]]
                 with suppress(*FAULTS):
                     args, kwargs = tree_unflatten(there, form)
@@ -141,6 +156,7 @@ class GoingOn(TorchFunctionMode):
     def _on_cpu(self, func: Any, args: Any, kwargs: Any) -> Any:
         if getattr(func, "__name__", "") == "pin_memory":
             return args[0]
+        place = self._place(args, kwargs)
         copies: list[tuple[Tensor, Tensor, int]] = []
 
         def copied(tensor: Tensor) -> Tensor:
@@ -158,27 +174,25 @@ class GoingOn(TorchFunctionMode):
             if collective or copy._version != version:  # written to in place
                 tensor.copy_(copy)
         written = {id(copy): tensor for tensor, copy, _ in copies}
-        return tree_map_only(
-            Tensor, lambda x: written.get(id(x), x if x.device == self._device else x.to(self._device)), result
-        )
+        return tree_map_only(Tensor, lambda x: written.get(id(x), x.to(place)), result)
 
 
 class _GeneratorsThere:
-    """For each generator of another device one on the device, with its seed."""
+    """For each generator of another device one on the device of a call, with its seed."""
 
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._made: dict[int, tuple[torch.Generator, torch.Generator]] = {}  # both are kept, so that no id comes twice
+    def __init__(self) -> None:  # both generators are kept, so that no id comes twice
+        self._made: dict[tuple[int, torch.device], tuple[torch.Generator, torch.Generator]] = {}
 
-    def of(self, generator: torch.Generator) -> torch.Generator:
+    def of(self, generator: torch.Generator, device: torch.device) -> torch.Generator:
         """The generator that a fixed program would have."""
-        if generator.device == self._device:
+        if generator.device == device:
             return generator
-        if id(generator) not in self._made:
-            there = torch.Generator(self._device)
+        key = id(generator), device
+        if key not in self._made:
+            there = torch.Generator(device)
             there.manual_seed(generator.initial_seed())
-            self._made[id(generator)] = generator, there
-        return self._made[id(generator)][1]
+            self._made[key] = generator, there
+        return self._made[key][1]
 
 
 def _with_callers(error: BaseException, frame: FrameType | None) -> BaseException:
