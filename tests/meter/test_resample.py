@@ -15,7 +15,7 @@ from scipy import stats
 
 from assay import AUROC, F1Score, Meter
 from assay.meter.resampling import resample
-from assay.meter.resampling.replicates import values_of_draws
+from assay.meter.resampling.replicates import CountedGroups, values_of_draws
 from assay.meter.resampling.resample import combined
 from assay.metrics import FBetaScore, JaccardIndex, Precision, Recall
 from assay.metrics.base import named_numbers
@@ -26,6 +26,10 @@ from tally_laws import TALLY_CASES
 from thinning import every
 
 DRAWS = np.array([[1, 1, 1, 1], [0, 2, 1, 3], [3, 0, 0, 1]])
+
+
+def groups_of(meters):
+    return CountedGroups.of(meters[0], meters)
 
 
 def test_draws_are_poisson_and_depend_on_the_seed_alone():
@@ -74,7 +78,7 @@ def test_a_replicate_has_the_values_of_its_samples(case, monkeypatch):
     metrics = case.meter().metrics
     for chunk in (1, 1 << 26):
         monkeypatch.setattr(resample, "CHUNK_BYTES", chunk)
-        found = values_of_draws([case.counted(part) for part in parts], DRAWS, metrics, None)
+        found = values_of_draws(groups_of([case.counted(part) for part in parts]), DRAWS, metrics, None)
         assert found.keys() == expected.keys()
         for name, numbers in found.items():
             metric = metrics.get(name)
@@ -88,7 +92,7 @@ def test_a_group_without_samples_counts_nothing():
     data = case.data(3, 40)
     empty = case.counted(data.rows(slice(0)))
     draws = np.array([[1, 1], [2, 5], [0, 7]])
-    found = values_of_draws([case.counted(data), empty], draws, case.meter().metrics, None)["value"]
+    found = values_of_draws(groups_of([case.counted(data), empty]), draws, case.meter().metrics, None)["value"]
     once = float(value(case.counted(data))["value"])
     assert found[:2] == [once, once]
     assert math.isnan(found[2])
@@ -98,11 +102,11 @@ def test_a_store_of_samples_is_read_as_often_as_it_costs(monkeypatch):
     case = next(case for case in CASES if type(case.metric).__name__ == "SpearmanCorrCoef" and not case.weighted)
     groups = [case.counted(case.data(seed, 50)) for seed in range(4)]
     draws = np.concatenate([np.ones((1, 4), np.int64), poisson_draws(90, 4, 0)])
-    assert len(values_of_draws(groups, draws, groups[0].metrics, None)["value"]) == 91
+    assert len(values_of_draws(groups_of(groups), draws, groups[0].metrics, None)["value"]) == 91
     monkeypatch.setattr(resample, "READ_ELEMENTS", 50 * 200 * 2)
-    assert len(values_of_draws(groups, draws, groups[0].metrics, None)["value"]) == 51
+    assert len(values_of_draws(groups_of(groups), draws, groups[0].metrics, None)["value"]) == 51
     monkeypatch.setattr(resample, "READ_ELEMENTS", 1)
-    assert len(values_of_draws(groups, draws, groups[0].metrics, None)["value"]) == 1 + resample.LEAST
+    assert len(values_of_draws(groups_of(groups), draws, groups[0].metrics, None)["value"]) == 1 + resample.LEAST
 
 
 AVERAGES = {
@@ -133,7 +137,7 @@ def test_averages_of_many_draws_at_once_are_those_of_each_draw(metric):
         groups.append(Meter(value=metric))
         groups[-1].update(preds.clamp(min=0), target)
     draws = np.concatenate([np.ones((1, 12), np.int64), np.zeros((1, 12), np.int64), poisson_draws(60, 12, 1)])
-    found = values_of_draws(groups, draws, {"value": metric}, None)["value"]
+    found = values_of_draws(groups_of(groups), draws, {"value": metric}, None)["value"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = [
@@ -154,5 +158,5 @@ def test_averages_are_not_computed_draw_by_draw(monkeypatch):
     compute = F1Score.compute
     monkeypatch.setattr(F1Score, "compute", lambda self, counts: calls.append(1) or compute(self, counts))
     draws = poisson_draws(50, 10, 0)
-    assert len(values_of_draws(groups, draws, groups[0].metrics, None)["value"]) == 50
+    assert len(values_of_draws(groups_of(groups), draws, groups[0].metrics, None)["value"]) == 50
     assert not calls

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from assay.devices.placement import to_host
 from assay.devices.policies import policy
 from assay.meter.checks.cell_checks import CellChecks
+from assay.meter.counting.counts import Counted
 from assay.meter.inputs.arguments import COPIED_BYTES, Arguments
 from assay.meter.meter import Meter
 from assay.tally.base import Batch, State, Tally, merge
@@ -164,12 +165,16 @@ class CellMeters:
                         state[name] = grown
         return states
 
-    def meter(self, cell: int) -> Meter:
-        """A meter with what was counted of a cell; it can be read until more is counted."""
+    def counted(self, cell: int) -> Counted:
+        """The states of a cell in the order of the tallies, and its rows; they can be read until more is counted."""
         self._flush()
         tables = [{name: table[cell] for name, table in state.items()} for state in self._host_tables()]
         other = None if self._others is None else self._meters.get(cell, self._others)
-        return self._whole(tables, self._states_of(cell), other, int(self._rows[cell]))
+        return self._in_order(tables, self._states_of(cell), other), int(self._rows[cell])
+
+    def meter(self, cell: int) -> Meter:
+        """A meter with what was counted of a cell; it can be read until more is counted."""
+        return self._meter(*self.counted(cell))
 
     def _states_of(self, cell: int) -> list[State]:
         """The states of a cell of the tallies that have some for many cells."""
@@ -195,10 +200,12 @@ class CellMeters:
         apart = [each.states_of(groups, count, canonical=canonical) for each in self._states.values()]
         rows = np.bincount(groups, self._rows, count).astype(np.int64)
         return [
-            self._whole(
-                [{name: table[k] for name, table in state.items()} for state in tables],
-                [states[k] for states in apart],
-                self._others_of(np.flatnonzero(groups == k).tolist()),
+            self._meter(
+                self._in_order(
+                    [{name: table[k] for name, table in state.items()} for state in tables],
+                    [states[k] for states in apart],
+                    self._others_of(np.flatnonzero(groups == k).tolist()),
+                ),
                 int(rows[k]),
             )
             for k in range(count)
@@ -219,14 +226,18 @@ class CellMeters:
         zero = [tally.zero(torch.device("cpu")) for tally in self._states]
         states = [merge(tally, [each[k] for each in cells or [zero]]) for k, tally in enumerate(self._states)]
         other = None if self._others is None else self._others.fresh().merge(*self._meters.values())
-        return self._whole(tables, states, other, int(self._rows.sum()))
+        return self._meter(self._in_order(tables, states, other), int(self._rows.sum()))
 
-    def _whole(self, tables: Sequence[State], apart: Sequence[State], other: Meter | None, rows: int) -> Meter:
+    def _in_order(self, tables: Sequence[State], apart: Sequence[State], other: Meter | None) -> list[State]:
+        """The states of all tallies of the meter, in their order."""
         states = dict(zip((*self._tables, *self._states), (*tables, *apart), strict=True))
         if other is not None:
             states = dict(zip(other.tallies, other.counts.to_add()[0], strict=True)) | states
+        return [states[tally] for tally in self._like.tallies]
+
+    def _meter(self, states: Sequence[State], rows: int) -> Meter:
         whole = self._empty.fresh()
-        whole.counts.borrow([states[tally] for tally in whole.tallies], rows)
+        whole.counts.borrow(states, rows)
         return whole
 
     def _host_tables(self) -> list[State]:

@@ -19,7 +19,7 @@ from assay.evaluation.observe.per_sample import PerSampleRecorder
 from assay.meter import Meter
 from assay.meter.cells import STAGE_BYTES
 from assay.meter.resampling.intervals import GROUPS, group_count, needing_bootstrap, scale_of, state_bytes
-from assay.meter.resampling.replicates import FEWEST_GROUPS, ConfidenceInterval, drawn_values, replicate_interval
+from assay.meter.resampling.replicates import FEWEST_GROUPS, ConfidenceInterval, CountedGroups, replicate_interval
 from assay.report.per_sample.resampling import Resampling
 from assay.stats.bootstrap import LEAST
 from assay.stats.sampling import SampleDigest, groups_of, in_clusters
@@ -219,18 +219,17 @@ class BootstrapGroups:
             return Resampled(reasons=dict.fromkeys(names, NO_IDS if self.nameless else TOO_MANY_SLICES))
         if self._partition is None or label not in self._digests:
             return Resampled()
-        by_group = sorted((each, meter) for each, meter in self._partition.meters.items() if each[:-1] == label)
-        meters = [meter for _, meter in by_group]
-        values = drawn_values(meters, n_resamples, self._seed, names, elements)
+        groups = self._groups_of(label, self._partition)
+        values = groups.drawn_values(n_resamples, self._seed, names, elements)
         found = {
             name: replicate_interval(
-                value, replicates, confidence_level, len(meters), scale_of(name, self._like.metrics)
+                value, replicates, confidence_level, groups.filled, scale_of(name, self._like.metrics)
             )
             for name, (value, *replicates) in values.items()
         }
         intervals = {name: each for name, each in found.items() if isinstance(each, ConfidenceInterval)}
         reasons = {name: each for name, each in found.items() if isinstance(each, str)}
-        if len(meters) < FEWEST_GROUPS:
+        if groups.filled < FEWEST_GROUPS:
             reasons = dict.fromkeys(names, FEW_GROUPS)
         if not self.identified:
             return Resampled(intervals, reasons)
@@ -239,10 +238,18 @@ class BootstrapGroups:
         resampling = Resampling(
             self._seed,
             self._groups,
-            len(meters),
+            groups.filled,
             digest.count,
             f"{digest.ids:016x}{digest.ids_xor:016x}",
             "" if digest.targets is None else f"{digest.targets:016x}",
             self._cluster,
         )
         return Resampled(intervals, reasons, replicates, resampling)
+
+    @staticmethod
+    def _groups_of(label: Label, partition: Partition) -> CountedGroups:
+        """What was counted of the groups of a slice."""
+        like, counted = partition.like, partition.counted
+        chosen = [counted[each] for each in sorted(each for each in counted if each[:-1] == label)]
+        states = [like.counts.settled(states, rows) for states, rows in chosen]
+        return CountedGroups(like, states, np.array([rows for _, rows in chosen], np.int64))

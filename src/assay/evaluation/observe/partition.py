@@ -21,6 +21,7 @@ from assay.evaluation.observe.observers import (
 )
 from assay.meter import Meter
 from assay.meter.cells import CellCounts, CellMeters
+from assay.meter.counting.counts import Counted
 
 Label: TypeAlias = tuple[str, ...]
 
@@ -44,7 +45,7 @@ class Partition:
         self._counted = CellMeters(self.like)
         self._cells: dict[Label, int] = {}
         self._cell_of_code = np.full(0, -1, np.int64)
-        self._read: dict[Label, Meter] = {}
+        self._read: dict[Label, Counted] = {}
 
     def __len__(self) -> int:
         return len(self._cells)
@@ -82,10 +83,10 @@ class Partition:
         return self._cells.setdefault(label, len(self._cells))
 
     @property
-    def meters(self) -> dict[Label, Meter]:
-        """By label, what was counted."""
+    def counted(self) -> dict[Label, Counted]:
+        """By label, the states of the tallies and the rows."""
         if not self._read:
-            self._read = {label: self._counted.meter(cell) for label, cell in self._cells.items()}
+            self._read = {label: self._counted.counted(cell) for label, cell in self._cells.items()}
         return self._read
 
     def grouped(self, group_of: Callable[[Label], Label], *, canonical: bool) -> dict[Label, Meter]:

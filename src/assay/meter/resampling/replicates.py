@@ -26,7 +26,7 @@ from assay.stats.distributions import student_quantile
 from assay.stats.intervals import Ends, caution_of_end, risky_end_of_skewness, skewed_ends
 from assay.stats.linear import FROM_ROWS
 from assay.stats.scales import SCALES, Scale
-from assay.tally.base import InvalidValues
+from assay.tally.base import InvalidValues, State
 
 FEWEST_GROUPS = 10
 """Groups with samples, below which nothing is drawn."""
@@ -91,13 +91,47 @@ def drawn_values(
     Raises:
         ConfigError, StateError, InvalidValuesError: as `bootstrap`.
     """
-    if n_resamples < LEAST:
-        raise ConfigError(describe("n_resamples", n_resamples, f"{LEAST} or more", "Draw more often; 400 is usual"))
     filled = _alike([group for group in groups if group.rows], groups)
-    if len(filled) < FEWEST_GROUPS:
-        return {}
-    draws = np.concatenate([np.ones((1, len(filled)), np.int64), poisson_draws(n_resamples, len(filled), seed)])
-    return dict(sorted(values_of_draws(filled, draws, groups[0].metrics if names is None else names, elements).items()))
+    return CountedGroups.of(groups[0], filled).drawn_values(
+        n_resamples, seed, groups[0].metrics if names is None else names, elements
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CountedGroups:
+    """What was counted of groups of samples, as equal meters count them.
+
+    Args:
+        like: one of these meters.
+        states: of each group, in the order of the tallies; they may be added any number of times.
+        rows: how many samples each group has.
+    """
+
+    like: Meter
+    states: Sequence[Sequence[State]]
+    rows: Whole
+
+    @staticmethod
+    def of(like: Meter, groups: Sequence[Meter]) -> CountedGroups:
+        """What meters counted that are equal."""
+        states = [group.counts.to_add()[0] for group in groups]
+        return CountedGroups(like, states, np.array([group.rows for group in groups], np.int64))
+
+    @property
+    def filled(self) -> int:
+        """How many groups there are."""
+        return len(self.states)
+
+    def drawn_values(
+        self, n_resamples: int, seed: int, names: Collection[str], elements: int | None
+    ) -> dict[str, list[float]]:
+        """See `drawn_values`."""
+        if n_resamples < LEAST:
+            raise ConfigError(describe("n_resamples", n_resamples, f"{LEAST} or more", "Draw more often; 400 is usual"))
+        if self.filled < FEWEST_GROUPS:
+            return {}
+        draws = np.concatenate([np.ones((1, self.filled), np.int64), poisson_draws(n_resamples, self.filled, seed)])
+        return dict(sorted(values_of_draws(self, draws, names, elements).items()))
 
 
 def replicate_interval(
@@ -197,20 +231,18 @@ def _skewed(value: float, known: Floats, confidence_level: float, groups: int) -
 
 
 def values_of_draws(
-    groups: Sequence[Meter], draws: Whole, only: Collection[str], elements: int | None
+    groups: CountedGroups, draws: Whole, only: Collection[str], elements: int | None
 ) -> dict[str, list[float]]:
     """By name, the numbers that metrics read of each row of draws; `drawn_values` draws them by chance."""
-    plan, metrics = groups[0].plan, groups[0].metrics
-    rows = np.array([group.rows for group in groups])
-    states = [group.counts.to_add()[0] for group in groups]
+    plan, metrics, rows = groups.like.plan, groups.like.metrics, groups.rows
     replicates: dict[str, list[float]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)
         for source, wanted, names in plan.readings(name for name in only if metrics[name].estimates):
-            counted = GroupStates(source.tally, [source.state(state) for state in states], rows)
+            counted = GroupStates(source.tally, [source.state(states) for states in groups.states], rows)
             readings = GroupReadings(counted, wanted)
             _refuse(wanted.invalid_values(readings.whole_state), names)
-            if not groups[0].weighted:
+            if not groups.like.weighted:
                 for name in list(names):
                     values = metrics[name].replicates(readings, draws, to_first_order=rows.sum() >= FROM_ROWS)
                     if values is not None:

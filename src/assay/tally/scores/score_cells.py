@@ -257,7 +257,8 @@ class ScoreCells(CellStates):
 
     def state(self, cell: int) -> State:
         self._empty()
-        return self._state(np.array([cell]), self._samples.of(cell) if self._keeping.always else None)
+        cells = np.arange(cell, min(cell + 1, len(self._rows)))  # none of a cell that has no rows yet
+        return self._state(cells, self._samples.of(cell) if self._keeping.always else None)
 
     def states_of(self, groups: Cells, count: int, *, canonical: bool) -> list[State]:
         self._empty()
@@ -268,11 +269,8 @@ class ScoreCells(CellStates):
 
     def _state(self, cells: Cells, samples: SampleStore | None) -> State:
         """What was counted of some cells together, with their samples where any are kept."""
-        invalid = torch.zeros(len(KINDS), dtype=torch.int64, device="cpu")
-        for table in self._invalid.values():
-            invalid += to_host(table[move(torch.from_numpy(cells[cells < len(table)]), table.device)]).sum(0)
-        state: State = {"count": torch.tensor([int(self._rows[cells[cells < len(self._rows)]].sum())], device="cpu")}
-        state["invalid"] = invalid
+        rows, invalid = self._rows[cells].sum(keepdims=True), self._all_invalid()[cells].sum(0)
+        state: State = {"count": torch.from_numpy(rows), "invalid": torch.from_numpy(invalid)}
         if samples is not None:
             state["samples"] = samples
         histograms = [states[cell] for states in self._histograms.values() for cell in cells.tolist() if cell in states]
@@ -280,12 +278,16 @@ class ScoreCells(CellStates):
             state.update(self._whole(histograms))
         return state
 
+    def _all_invalid(self) -> Cells:
+        """What is invalid in each cell, on the CPU."""
+        invalid = np.zeros((len(self._rows), len(KINDS)), np.int64)
+        for table in self._invalid.values():
+            invalid[: len(table)] += to_host(table).numpy()
+        return invalid
+
     def packed(self) -> dict[str, Tensor]:
         self._empty()
-        size = len(self._rows)
-        invalid = torch.zeros(size, len(KINDS), dtype=torch.int64, device="cpu")
-        for table in self._invalid.values():
-            invalid[: len(table)] += to_host(table)
+        invalid = torch.from_numpy(self._all_invalid())
         tensors = {"rows": torch.from_numpy(self._rows.copy()), "invalid": invalid}  # shared memory is not writable
         if len(self._samples):
             cells, columns = self._samples.canonical()
