@@ -1,8 +1,9 @@
 """Samples in clusters: level of tests, coverage of intervals and false passes of gates, with and without ``cluster=``.
 
-Run: ``python -m benchmarks.clusters`` (five minutes; ``--draws`` and ``--resampled`` say how many simulations). Two
-models that are equally good are measured on the same samples. In a share of the samples a coin that the whole cluster
-shares says which model is right; so the samples of a cluster depend on each other. docs/compare.md has the table.
+Run: ``python -m benchmarks.clusters`` (five minutes; ``--draws`` and ``--resampled`` say how many simulations, and
+``--only "60, uneven"`` or ``--only resampled`` takes a part). Two models that are equally good are measured on the
+same samples. In a share of the samples a coin that the whole cluster shares says which model is right; so the samples
+of a cluster depend on each other. docs/compare.md has the table.
 """
 
 from __future__ import annotations
@@ -109,26 +110,26 @@ def of_replicates(clusters: int, draws: int) -> list[float]:
     return (100 * counts / draws).ravel().tolist()
 
 
+SETTINGS = ((10, "equal"), (20, "uneven"), (60, "equal"), (60, "uneven"), (60, "one of 30 %"), (200, "uneven"))
+RESAMPLED = "resampled"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--resampled", type=int, default=200)
+    rows = {f"{clusters}, {how}": (clusters, how) for clusters, how in SETTINGS}
+    parser.add_argument("--only", choices=[*rows, RESAMPLED], help="a part")
     options = parser.parse_args()
     print("Per cent, samples as independent / in clusters:")
     names = "verdict, yes or no | verdict, numbers | share is covered | mean is covered | drop of 0.02 passes"
     print(f"| clusters | {names} |\n|---|--:|--:|--:|--:|--:|")
-    for clusters, how in (
-        (10, "equal"),
-        (20, "uneven"),
-        (60, "equal"),
-        (60, "uneven"),
-        (60, "one of 30 %"),
-        (200, "uneven"),
-    ):
-        found = of_setting(clusters, how, options.draws)
-        cells = [f"{found[2 * k]:.1f} / {found[2 * k + 1]:.1f}" for k in range(5)]
-        print(f"| {clusters}, {how} | {' | '.join(cells)} |", flush=True)
-    for clusters in (20, 60, 200) if options.resampled else ():
+    for name, setting in rows.items():
+        if options.only in (None, name):
+            found = of_setting(*setting, options.draws)
+            cells = [f"{found[2 * k]:.1f} / {found[2 * k + 1]:.1f}" for k in range(5)]
+            print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    for clusters in (20, 60, 200) if options.resampled and options.only in (None, RESAMPLED) else ():
         auc, auc_c, acc, acc_c = of_replicates(clusters, options.resampled)
         print(
             f"{clusters} clusters, AUROC: verdicts {auc:.1f} / {auc_c:.1f}; accuracy {acc:.1f} / {acc_c:.1f}",

@@ -1,8 +1,9 @@
 """How often each end of an interval misses: the tables of docs/intervals.md.
 
-Run: ``python -m benchmarks.interval_coverage`` (a few minutes). Sets of samples are drawn from distributions
-whose mean is known. Counted is how often the whole interval lies below the mean, how often it lies above it, and how
-often a gate does not trust an end (`assay.stats.intervals.risky_end`); such an end does not count as a miss.
+Run: ``python -m benchmarks.interval_coverage`` (a few minutes), or a part: ``--only bootstraps``. Sets of samples are
+drawn from distributions whose mean is known. Counted is how often the whole interval lies below the mean, how often
+it lies above it, and how often a gate does not trust an end (`assay.stats.intervals.risky_end`); such an end does not
+count as a miss.
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from assay.meter import Meter
-from assay.meter.resampling.intervals import bootstrap
-from assay.metrics import MeanSquaredError, R2Score
+from assay.meter.resampling.replicates import replicate_interval
+from assay.stats.bootstrap import poisson_draws
 from assay.stats.intervals import Array, clopper_pearson, mean_interval, risky_end, student_interval, wilson
 from assay.stats.sampling import groups_of
+from benchmarks.coverage.moments import sums_of, values_of
 
 SIZES = (12, 20, 50, 100, 200, 500, 1000)
 GROUPS = 128
@@ -71,25 +71,24 @@ def of_shares(size: int, repeats: int) -> tuple[str, str]:
 
 
 def of_bootstraps(size: int, repeats: int) -> tuple[str, str]:
-    """The coverage of the bootstrap of tallies, of the root mean squared error and of R²."""
+    """The coverage of the bootstrap of groups, of the root mean squared error and of R², read from sums over groups."""
     rng, covered = np.random.default_rng(size), {"rmse": 0, "r2": 0}
     for repeat in range(repeats):
         target = rng.normal(size=size)
-        preds = torch.from_numpy(0.8 * target + 0.5 * rng.normal(size=size))
-        codes = groups_of(np.arange(size), repeat, GROUPS)
-        groups = []
-        for code in np.unique(codes):
-            mask = torch.from_numpy(codes == code)
-            groups.append(Meter(rmse=MeanSquaredError(squared=False), r2=R2Score()))
-            groups[-1].update(preds[mask], torch.from_numpy(target)[mask])
-        found = bootstrap(groups, seed=repeat)
+        sums = sums_of(0.8 * target + 0.5 * rng.normal(size=size), target)
+        _, codes = np.unique(groups_of(np.arange(size), repeat, GROUPS), return_inverse=True)
+        count = int(codes.max()) + 1
+        groups = np.stack([np.bincount(codes, each, count) for each in sums])
+        drawn = groups @ np.concatenate([np.ones((1, count), int), poisson_draws(400, count, repeat)]).T
+        values = {"rmse": np.sqrt(drawn[-1] / drawn[0]), "r2": values_of(drawn)["R2Score"]}
         for name, truth in (("rmse", math.sqrt(0.29)), ("r2", 0.71)):
-            covered[name] += name in found and found[name].lower <= truth <= found[name].upper
+            value, *others = values[name].tolist()
+            found = replicate_interval(value, others, 0.95, count, "root" if name == "rmse" else "")
+            covered[name] += not isinstance(found, str) and found.lower <= truth <= found.upper
     return f"{covered['rmse'] / repeats:.3f}", f"{covered['r2'] / repeats:.3f}"
 
 
-def main(repeats: int, bootstraps: int) -> None:
-    """Print the tables."""
+def means_table(repeats: int, _: int) -> None:
     header = "| " + " | ".join(map(str, SIZES)) + " |"
     print("Below / above the mean / not trusted, in %:\n")
     print(f"| distribution | interval {header}\n|---|---|{'---|' * len(SIZES)}")
@@ -97,16 +96,33 @@ def main(repeats: int, bootstraps: int) -> None:
         cells = [of_means(source, size, repeats) for size in SIZES]
         print(f"| {source.name} | Student | {' | '.join(first for first, _ in cells)} |")
         print(f"| | assay | {' | '.join(second for _, second in cells)} |", flush=True)
+
+
+def shares_table(repeats: int, _: int) -> None:
     shares = [of_shares(size, repeats) for size in SIZES]
     print(f"| yes or no, p = {P} | Wilson | {' | '.join(first for first, _ in shares)} |")
     print(f"| | Clopper-Pearson | {' | '.join(second for _, second in shares)} |\n")
+
+
+def bootstraps_table(_: int, bootstraps: int) -> None:
     print("Coverage of the bootstrap of tallies:\n\n| samples | RMSE | R² |\n|---|---|---|")
     for size in (20, 50):
         print(f"| {size} | {' | '.join(of_bootstraps(size, bootstraps))} |", flush=True)
 
 
+TABLES = {"means": means_table, "shares": shares_table, "bootstraps": bootstraps_table}
+
+
+def main(repeats: int, bootstraps: int, only: str | None) -> None:
+    """Print the tables, or one of them."""
+    for name, table in TABLES.items():
+        if only in (None, name):
+            table(repeats, bootstraps)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=4000)
-    parser.add_argument("--bootstraps", type=int, default=150)
+    parser.add_argument("--bootstraps", type=int, default=2000)
+    parser.add_argument("--only", choices=list(TABLES), help="one table")
     main(**vars(parser.parse_args()))

@@ -1,10 +1,11 @@
 """How good paired intervals of resampled groups are: the tables of docs/compare.md.
 
-Run: ``python -m benchmarks.paired_coverage`` (ten minutes). Two models are measured on the same drawn samples, many
-times, by metrics that are no means over samples. Shown are the standard error that the replicates say over the one that
-the differences have, how often intervals of 95 % have the true difference between their ends, and how often a
-difference is found (of models that are equally good: the level; of others: the power), beside the unpaired test and
-resampled samples. Resampling a group is taking each of its samples so many times, which is what is done here.
+Run: ``python -m benchmarks.paired_coverage`` (ten minutes), or a part: ``--only "RMSE, heavy tails"``. Two models are
+measured on the same drawn samples, many times, by metrics that are no means over samples. Shown are the standard
+error that the replicates say over the one that the differences have, how often intervals of 95 % have the true
+difference between their ends, and how often a difference is found (of models that are equally good: the level; of
+others: the power), beside the unpaired test and resampled samples. Resampling a group is taking each of its samples
+so many times, which is what is done here.
 """
 
 from __future__ import annotations
@@ -157,13 +158,13 @@ def row(case: Case, n: int, n_resamples: int, most_groups: int, repeats: int) ->
     return f"| {case.name} | {n} | {' | '.join(cells)} |"
 
 
-def main(repeats: int) -> None:
+def main(repeats: int, only: str | None) -> None:
     """Print the tables: of all samples, and of slices."""
     for n_resamples, groups, sizes in ((400, 128, (200, 1000)), (100, 32, (50, 200))):
         print(f"\n{n_resamples} draws of {groups} groups\n")
         print("| metric | samples | error | of samples | Student | percentiles | bias-corrected | found | unpaired |")
         print(f"|---|--:|{'--:|' * 7}")
-        for case in CASES:
+        for case in [case for case in CASES if only in (None, case.name)]:
             for n in sizes:
                 print(row(case, n, n_resamples, groups, repeats), flush=True)
 
@@ -171,4 +172,5 @@ def main(repeats: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=600)
+    parser.add_argument("--only", choices=[case.name for case in CASES], help="one metric")
     main(**vars(parser.parse_args()))

@@ -1,7 +1,7 @@
 """Gates that are run again while samples come in: the tables of "Looking again" in docs/compare.md.
 
-Run: ``python -m benchmarks.sequential`` (five minutes). Pairs of yes or no are drawn, of which some differ; a rule
-passes where the end of the interval is within its margin.
+Run: ``python -m benchmarks.sequential`` (a minute or two), or a part of it: ``--only clusters``. Pairs of yes or no
+are drawn, of which some differ; a rule passes where the end of the interval is within its margin.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from assay.stats.betting import FRACTIONS, log_wealth
+from assay.stats.intervals import Array
 from assay.stats.paired_shares import paired_proportions
 from assay.stats.power import Spread
 
@@ -21,18 +22,24 @@ LOOKS = (1, 20, 200)
 SETTINGS = ((0.0, 0.05), (0.0, 0.2), (0.02, 0.02), (0.02, 0.05), (0.05, 0.2))
 EFFECTS = (1, 2, 3)
 VALUES = np.array([-1.0, 0.0, 1.0])
-Passes = Callable[[int, int, int, float], bool]
 
 
-def once(losses: int, gains: int, n: int, margin: float) -> bool:
-    """Whether a gate passes by the intervals of one look."""
-    return paired_proportions(losses, gains, n)[0] >= -margin
+def once(losses: Array, gains: Array, seen: Array, margin: float) -> Array:
+    """Whether a gate passes by the intervals of one look, after so many pairs."""
+    within = (gains - losses) / seen >= -margin  # else no end can be
+    pairs = zip(losses.tolist(), gains.tolist(), seen.tolist(), within.tolist(), strict=True)
+    return np.array([is_within and paired_proportions(b, c, n)[0] >= -margin for b, c, n, is_within in pairs])
 
 
-def at_any_look(losses: int, gains: int, n: int, margin: float) -> bool:
+def at_any_look(losses: Array, gains: Array, seen: Array, margin: float) -> Array:
     """Whether bets against the drop have won forty times their stake, so that the lower end is above it."""
-    counts = np.array([losses, n - losses - gains, gains])
-    return log_wealth(VALUES, counts, -1.0, -margin) >= math.log(40)
+    counts = np.stack([losses, seen - losses - gains, gains])
+    odds = (VALUES + 1) / (1 - margin) - 1
+    won = np.logaddexp.reduce(np.log1p(FRACTIONS[:, None] * odds) @ counts) - math.log(len(FRACTIONS))
+    return np.asarray(won >= math.log(40))
+
+
+Passes = Callable[[Array, Array, Array, float], Array]
 
 
 def first_pass(change: float, differing: float, margin: float, looks: int, passes: Passes, seed: int) -> int:
@@ -40,10 +47,9 @@ def first_pass(change: float, differing: float, margin: float, looks: int, passe
     losses, gains = (differing - change) / 2, (differing + change) / 2
     drawn = np.random.default_rng(seed).choice(3, PAIRS, p=[losses, 1 - differing, gains])
     lost, won = np.cumsum(drawn == 0), np.cumsum(drawn == 2)
-    for n in range(PAIRS // looks, PAIRS + 1, PAIRS // looks):
-        if passes(int(lost[n - 1]), int(won[n - 1]), n, margin):
-            return n
-    return 0
+    seen = np.arange(PAIRS // looks, PAIRS + 1, PAIRS // looks)
+    passed = passes(lost[seen - 1], won[seen - 1], seen, margin)
+    return int(seen[passed.argmax()]) if passed.any() else 0
 
 
 CLUSTERS = 400
@@ -78,12 +84,10 @@ def clustered_table(repeats: int) -> None:
         print(f"| {share:g} | {right:g} | {' | '.join(cells)} |", flush=True)
 
 
-def main(repeats: int) -> None:
-    """Print the tables."""
-    clustered_table(repeats)
+def looks_table(repeats: int) -> None:
     seeds = range(repeats)
     print(
-        f"| margin | pairs that differ | {' | '.join(f'{looks} look(s)' for looks in LOOKS)} |\n|--:|--:|--:|--:|--:|"
+        f"\n| margin | pairs that differ | {' | '.join(f'{looks} look(s)' for looks in LOOKS)} |\n|--:|--:|--:|--:|--:|"
     )
     for margin, differing in SETTINGS:
         cells = []
@@ -94,6 +98,10 @@ def main(repeats: int) -> None:
             ]
             cells.append(" / ".join(f"{100 * share:.1f}" for share in passed))
         print(f"| {margin:g} | {differing:g} | {' | '.join(cells)} |", flush=True)
+
+
+def effects_table(repeats: int) -> None:
+    seeds = range(repeats)
     print("\n| margin | pairs that differ | effect | one look passes | passes | pairs until then |")
     print(f"|{'--:|' * 6}")
     for margin, differing in ((0.0, 0.1), (0.02, 0.1)):
@@ -110,7 +118,18 @@ def main(repeats: int) -> None:
             )
 
 
+TABLES = {"clusters": clustered_table, "looks": looks_table, "effects": effects_table}
+
+
+def main(repeats: int, only: str | None) -> None:
+    """Print the tables, or one of them."""
+    for name, table in TABLES.items():
+        if only in (None, name):
+            table(repeats)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=1000)
+    parser.add_argument("--only", choices=list(TABLES), help="one table")
     main(**vars(parser.parse_args()))

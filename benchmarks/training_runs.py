@@ -1,7 +1,7 @@
 """How often equal models are called different by several training runs of each: the table of docs/compare.md.
 
-Run: ``python -m benchmarks.training_runs`` (ten minutes). Runs and samples are both drawn anew in each simulation.
-5 % may be called different.
+Run: ``python -m benchmarks.training_runs`` (ten minutes), or a row: ``--only "2, numbers"``. Runs and samples are
+both drawn anew in each simulation. 5 % may be called different.
 """
 
 from __future__ import annotations
@@ -40,20 +40,26 @@ def trial(count: int, spread: float, yes: bool, rng: np.random.Generator) -> tup
     return single != "no evidence", several != "no evidence"
 
 
-def main(repeats: int) -> None:
-    """Print the table."""
+ROWS = {
+    f"{spread:g}, {'yes or no' if yes else 'numbers'}": (spread, yes) for yes in (False, True) for spread in SPREADS
+}
+
+
+def main(repeats: int, only: str | None) -> None:
+    """Print the table, or a row of it."""
     print(f"| runs each differ by | {' | '.join(f'{count} runs' for count in RUNS)} |\n|---|{'--:|' * len(RUNS)}")
-    for yes in (False, True):
-        for spread in SPREADS:
-            cells = []
-            for count in RUNS:
-                rng = np.random.default_rng(0)
-                found = np.mean([trial(count, spread, yes, rng) for _ in range(repeats)], axis=0)
-                cells.append(" / ".join(f"{100 * share:.1f}" for share in found))
-            print(f"| {spread:g}, {'yes or no' if yes else 'numbers'} | {' | '.join(cells)} |", flush=True)
+    for name, (spread, yes) in ROWS.items():
+        cells = []
+        for count in RUNS if only in (None, name) else ():
+            rng = np.random.default_rng(0)
+            found = np.mean([trial(count, spread, yes, rng) for _ in range(repeats)], axis=0)
+            cells.append(" / ".join(f"{100 * share:.1f}" for share in found))
+        if cells:
+            print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=500)
+    parser.add_argument("--only", choices=list(ROWS), help="one row")
     main(**vars(parser.parse_args()))
