@@ -77,7 +77,8 @@ class MeterCounts:
 
     def __init__(self, tallies: Sequence[Tally], options: MeterOptions) -> None:
         self._tallies, self._options = tallies, options
-        self.keeps_samples = any("samples" in tally.fields.values() for tally in tallies)
+        rules = {rule for tally in tallies for rule in tally.fields.values()}
+        self.keeps_samples, self._are_sums = "samples" in rules, rules == {"sum"}
         self.busy = OneAtATime()
         self._forget()
 
@@ -131,11 +132,14 @@ class MeterCounts:
         return [tally.canonicalize(state, rows) for tally, state in zip(self._tallies, states, strict=True)], rows
 
     def to_read(self) -> Counted:
-        """The sum in a form to compute from, without a copy if all of it was merged."""
+        """The sum in a form to compute from, without a copy if all of it was merged, or all are sums of one device."""
         with self.busy:
             merged, rows = self.merged, self.rows
-            is_constant = merged.is_constant and not self.by_device
-            states = merged.states if is_constant and merged.states is not None else self._sum(self._parts())
+            if merged.is_constant and not self.by_device and merged.states is not None:
+                states: Sequence[State] = merged.states
+            else:
+                parts = self._parts()
+                states = parts[0] if len(parts) == 1 and self._are_sums else self._sum(parts)
         return self.settled(states, rows), rows
 
     @keeps_subnormals

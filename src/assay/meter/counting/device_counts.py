@@ -96,6 +96,10 @@ class DeviceCounts:
             self._slots.clear()
         return [buffer[self._staged : end] for buffer in self._buffers]
 
+    def _first_rows(self, buffer: Tensor) -> Tensor:
+        """Those that are staged."""
+        return buffer if len(buffer) == self._staged else buffer[: self._staged]
+
     def _zero(self) -> list[State]:
         """The states of nothing, on the device."""
         with torch.inference_mode(False):
@@ -194,7 +198,7 @@ class DeviceCounts:
     def _flush(self) -> None:
         if self._staged:
             buffers, (rows, names) = iter(self._buffers), self._staged_rows
-            staged = Arguments([None if each is None else next(buffers)[: self._staged] for each in rows], names)
+            staged = Arguments([None if each is None else self._first_rows(next(buffers)) for each in rows], names)
             self._count(staged, () if self.recounts is None else self.recounts.of_stage(self._staged))
             self._staged = 0
 
@@ -359,7 +363,10 @@ class DeviceCounts:
             DeviceFaultError: they break a conservation law, or have another fingerprint than the batches. What the CPU
                 itself counts is not checked.
         """
-        states = _on_host(self.flushed())
+        states = self.flushed()
+        if self._on_host and not _stores(states):
+            return [dict(state) for state in states]
+        states = _on_host(states)
         if not self._on_host:
             where = f"device {self._device}"
             check_laws(self._tallies, states, self._host_count, where)

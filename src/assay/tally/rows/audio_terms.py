@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -120,10 +121,10 @@ class EnergyRatio(AudioTerm):
     def _decibels(self, preds: Tensor, target: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
         """Of each target and each of the preds, of `(rows, sources, channels, T)`."""
         if compiled and takes(preds, target):
-            ratios = signal_ratios(preds, target, self.scale_invariant, self.zero_mean)
-        else:
-            ratios = self._ratios(preds, target)
-        ratio, exponent, faults = ratios
+            ratio, exponent, faults = signal_ratios(preds, target, self.scale_invariant, self.zero_mean)
+            values = _in_decibels_by_numpy(ratio, exponent)
+            return (values.masked_fill_(faults.any(0), math.nan) if faults.numpy().any() else values), faults
+        ratio, exponent, faults = self._ratios(preds, target)
         return _in_decibels(ratio, exponent).masked_fill(faults.any(0), math.nan), faults
 
     def _ratios(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -350,6 +351,20 @@ def _in_decibels(ratio: Tensor, exponent: Tensor) -> Tensor:
     whole = (field >> bits) - bias + exponent
     values = significand.log() * _DECIBELS + whole.to(ratio.dtype) * (_DECIBELS * math.log(2))
     return torch.where(ratio == 0, -math.inf, torch.where(ratio == math.inf, math.inf, values))
+
+
+def _in_decibels_by_numpy(ratio: Tensor, exponent: Tensor) -> Tensor:
+    """The same of float32 in host memory: the operators of NumPy take half the time for a few numbers."""
+    _, bits, bias = _FORMATS[torch.float32]
+    field = ratio.numpy().view(np.int32)
+    significand = torch.from_numpy(((field & ((1 << bits) - 1)) | (bias << bits)).view(np.float32))
+    whole = (field >> bits) - bias + exponent.numpy()
+    values = significand.log().mul_(_DECIBELS).numpy()
+    values += whole.astype(np.float32) * np.float32(_DECIBELS * math.log(2))
+    numbers = ratio.numpy()
+    if not (numbers.all() and np.isfinite(numbers).all()):
+        values[numbers == 0], values[numbers == math.inf] = -math.inf, math.inf
+    return torch.from_numpy(values)
 
 
 def _faults(finite: Tensor, no_target: Tensor, no_preds: Tensor) -> Tensor:

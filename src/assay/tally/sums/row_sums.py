@@ -56,6 +56,15 @@ class RowValues:
         self.counted = counted
         self.invalid = invalid
 
+    def looked_through(self, batch: Batch) -> RowValues:
+        """These, where all rows count and nothing is invalid without what says so; it is looked in host memory only."""
+        if not batch.compiled or (self.counted is None and not self.invalid):
+            return self
+        is_plain = self.counted is None or bool(self.counted.numpy().all())
+        if not is_plain or any(each.numpy().any() for each in self.invalid):
+            return self
+        return RowValues(*self.values)
+
     def rounded(self, batch: Batch, term: RowTerm) -> RowValues:
         """These, or those that a device computed of the same batch."""
         counted = [] if self.counted is None else [self.counted]
@@ -233,7 +242,8 @@ class RowSums(Tally):
 
     def _values(self, batch: Batch) -> RowValues:
         """What the rows give, computed once for all that ask."""
-        return batch.memoize(("row values", self.term), lambda _: self.term(batch).rounded(batch, self.term))
+        key = ("row values", self.term)
+        return batch.memoize(key, lambda _: self.term(batch).rounded(batch, self.term).looked_through(batch))
 
     def _weights(self, batch: Batch, rows: RowValues) -> Tensor | None:
         """One finite weight for each row, 0 for those that do not count; None without weights."""
