@@ -9,6 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay import AUROC, Meter
+from assay.native import bins
 from assay.native.bins import count_confidence, place_scores
 from assay.native.library import MISSING, library
 from assay.tally.base import Batch, State, Tally
@@ -97,6 +99,38 @@ def test_same_counts_of_labels(kind: str, ignore_index: int | None, logits: bool
     assert_same(scores, target, logits, ignore_index, num_labels=3)
 
 
+@pytest.mark.parametrize("by_columns", [False, True])
+@pytest.mark.parametrize("ignore_index", [None, 3])
+def test_same_counts_of_more_classes_and_rows_than_are_counted_at_once(
+    ignore_index: int | None, by_columns: bool
+) -> None:
+    scores = drawn("confident", 2500 * 37).view(2500, 37)
+    scores[7, 20], scores[8, 36] = math.nan, 1.5
+    target = torch.randint(-1, 38, (2500,), generator=torch.Generator().manual_seed(1))
+    assert_same(scores.t().contiguous().t() if by_columns else scores, target, False, ignore_index, num_classes=37)
+
+
+def test_same_counts_of_more_labels_than_are_counted_at_once() -> None:
+    scores = drawn("confident", 300 * 21).view(300, 21)
+    target = torch.randint(-1, 4, scores.shape, generator=torch.Generator().manual_seed(1))
+    assert_same(scores, target, False, 1, num_labels=21)
+
+
+def test_a_batch_of_many_classes_is_counted_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    count = bins.count_scores
+    monkeypatch.setattr(bins, "count_scores", lambda *given: calls.append(len(given[2])) or count(*given))
+    meter = Meter(value=AUROC(num_classes=400, exact_up_to=0))
+    scores = torch.rand(1000, 400, generator=torch.Generator().manual_seed(0))
+    meter.update(scores, torch.arange(1000) % 400)
+    assert calls == [1000]
+    parts = Meter(value=AUROC(num_classes=400, exact_up_to=0))
+    for some in range(0, 1000, 250):
+        parts.update(scores[some : some + 250], torch.arange(some, some + 250) % 400)
+    (whole,), (other,) = meter.states(), parts.states()
+    assert torch.equal(whole["histogram"], other["histogram"])
+
+
 @given(st.lists(st.tuples(st.floats(width=32), st.integers(-2, 3)), min_size=1, max_size=20), st.booleans())
 def test_any_floats(rows: list[tuple[float, int]], logits: bool) -> None:
     scores = torch.tensor([score for score, _ in rows], dtype=torch.float32)
@@ -106,8 +140,8 @@ def test_any_floats(rows: list[tuple[float, int]], logits: bool) -> None:
 @pytest.mark.parametrize("logits", [False, True])
 def test_places_are_those_of_torch(logits: bool) -> None:
     scores = torch.cat([torch.randn(3_000) * 3, torch.rand(3_000), torch.tensor([math.nan, math.inf, -math.inf, 0, 1])])
-    bins = ScoreBins(logits)
-    for ours, theirs in zip(place_scores(scores, bins.layout), bins.place(scores), strict=True):
+    of_scores = ScoreBins(logits)
+    for ours, theirs in zip(place_scores(scores, of_scores.layout), of_scores.place(scores), strict=True):
         assert torch.equal(ours.long(), theirs)
 
 

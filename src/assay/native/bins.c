@@ -8,6 +8,11 @@
 #include "limbs.h"
 
 #define BLOCK 1024
+#define GROUPS 16 /* whose scores lie in one line of the cache */
+#define ROWS 128 /* of a tile */
+#define MOST_ROWS 2048 /* whose scores are read again before they left the cache */
+#define INFINITE 0x7f800000 /* the bits of the float */
+#define SMALL_TABLE 4096 /* counts that the first cache holds */
 
 /* Where bins are fine, as ScoreBins has it; `lattice` are the bits that make a score not plain. */
 struct bins {
@@ -21,6 +26,13 @@ static inline int32_t bits_of(float x)
     return bits;
 }
 
+static inline float float_of(int32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* `place` for one kind of scores. Fields are read before the loop: `bin` might be one of them, for all that the compiler
  * knows, and then it would not vectorise. */
 INLINE int64_t place_kind(const struct bins *b, const float *restrict scores, int32_t *restrict bin, int64_t rows, int logits)
@@ -29,7 +41,8 @@ INLINE int64_t place_kind(const struct bins *b, const float *restrict scores, in
     int32_t wide = (b->above - b->first) * extra, coarse_dropped = b->coarse_dropped, fine_dropped = b->fine_dropped;
     int32_t shift = b->shift, middle = b->middle, last = b->count - 1, lattice = b->lattice, unclear = 0;
     for (int64_t i = 0; i < rows; i++) {
-        float score = scores[i] == scores[i] ? scores[i] : 0, rest = 1 - score;
+        int32_t given = bits_of(scores[i]), known = -((given & 0x7fffffff) <= INFINITE); /* not NaN */
+        float score = float_of(given & known), rest = 1 - score;
         float distance = logits ? score : score < rest ? score : rest;
         int32_t below = bits_of(logits ? score : score - 0.5f) >> 31;
         int32_t bits = bits_of(distance) & 0x7fffffff;
@@ -103,33 +116,92 @@ struct labelled {
     int64_t groups, row_step, group_step, classes, multiclass;
 };
 
+/* Scores of some rows and groups, row by row, and where they count: in the table of the group, negatives, then positives. */
+struct tile {
+    float scores[ROWS * GROUPS];
+    int32_t at[ROWS * GROUPS];
+    int64_t first, width; /* the groups */
+};
+
+static void take_scores(struct tile *t, const struct labelled *s, const int64_t *row, int64_t rows)
+{
+    const float *x = s->scores + t->first * s->group_step;
+    if (s->group_step == 1 && t->width == GROUPS)
+        for (int64_t i = 0; i < rows; i++) {
+            memcpy(t->scores + i * GROUPS, x + row[i] * s->row_step, GROUPS * sizeof *x);
+            __builtin_prefetch(x + row[i] * s->row_step + GROUPS); /* the next groups of the row */
+        }
+    else
+        for (int64_t g = 0; g < t->width; g++)
+            for (int64_t i = 0; i < rows; i++)
+                t->scores[i * t->width + g] = x[row[i] * s->row_step + g * s->group_step];
+}
+
+/* From bins to places in the tables of the groups, `table` numbers for each. */
+static void add_tables(struct tile *t, int64_t rows, int32_t table)
+{
+    if (t->width == GROUPS)
+        for (int64_t i = 0; i < rows; i++)
+            for (int32_t g = 0; g < GROUPS; g++)
+                t->at[i * GROUPS + g] += g * table;
+    else
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t g = 0; g < t->width; g++)
+                t->at[i * t->width + g] += (int32_t)g * table;
+}
+
+/* Count a row whose target is its class, if it is one. */
+static void count_of_class(int64_t *counts, struct tile *t, int64_t i, int64_t target, int64_t classes, int32_t bins)
+{
+    int64_t own = target - 1 - t->first;
+    int32_t *at = t->at + i * t->width;
+    if (target < 1 || target > classes)
+        return;
+    if (own >= 0 && own < t->width)
+        at[own] += bins;
+    if (t->width == GROUPS)
+        for (int64_t g = 0; g < GROUPS; g++)
+            counts[at[g]]++;
+    else
+        for (int64_t g = 0; g < t->width; g++)
+            counts[at[g]]++;
+}
+
+/* Count some rows of the groups of a tile into their tables. */
+static void count_tile(int64_t *counts, int64_t *unclear, struct tile *t, const struct labelled *s, const int64_t *row,
+                       int64_t rows, const struct bins *b)
+{
+    take_scores(t, s, row, rows);
+    *unclear += place(b, t->scores, t->at, rows * t->width);
+    add_tables(t, rows, 2 * b->count);
+    for (int64_t k = 0; k < rows * t->width && b->count > SMALL_TABLE; k++) /* they are on their way from memory */
+        __builtin_prefetch(counts + t->at[k], 1);
+    for (int64_t i = 0; i < rows && s->multiclass; i++)
+        count_of_class(counts, t, i, s->target[row[i]], s->classes, b->count);
+    for (int64_t i = 0; i < rows && !s->multiclass; i++)
+        for (int64_t g = 0; g < t->width; g++) {
+            int64_t where = s->target[row[i] * s->groups + t->first + g];
+            counts[t->at[i * t->width + g] + (where == 2 ? b->count : 0)] += where >= 1 && where <= s->classes;
+        }
+}
+
 /* Count rows into `histogram`: of each group the negatives, then the positives, each in `b->count` bins; and in `unclear`
- * those that may share a bin with others. The rows are those that `order` lists, or all in turn without it. */
+ * those that may share a bin with others. The rows are those that `order` lists, or all in turn without it. The tables of
+ * a few groups at a time stay in the cache, for as many rows as their scores do. */
 static void count_rows(int64_t *histogram, int64_t *unclear, const struct labelled *s, const int64_t *order, int64_t rows,
                        const struct bins *b)
 {
-    float near[BLOCK];
-    int32_t bin[BLOCK];
-    int64_t row[BLOCK], counted[BLOCK], *at[BLOCK];
-    for (int64_t start = 0; start < rows; start += BLOCK) {
-        int64_t taken = rows - start < BLOCK ? rows - start : BLOCK;
+    struct tile tile;
+    int64_t row[MOST_ROWS], blocks = (rows + MOST_ROWS - 1) / MOST_ROWS;
+    for (int64_t block = 0; block < blocks; block++) { /* of equal size */
+        int64_t start = block * rows / blocks, taken = (block + 1) * rows / blocks - start;
         for (int64_t i = 0; i < taken; i++)
             row[i] = order ? order[start + i] : start + i;
-        for (int64_t group = 0; group < s->groups; group++) {
-            const float *x = s->scores + group * s->group_step;
-            const int64_t *of = s->target + (s->multiclass ? 0 : group), step = s->multiclass ? 1 : s->groups;
-            int64_t *negatives = histogram + 2 * group * b->count, positive = s->multiclass ? group + 1 : 2;
-            for (int64_t i = 0; i < taken; i++)
-                near[i] = x[row[i] * s->row_step];
-            *unclear += place(b, near, bin, taken);
-            for (int64_t i = 0; i < taken; i++) { /* the table is larger than the caches: all of the block is on its way */
-                int64_t where = of[row[i] * step];
-                counted[i] = where >= 1 && where <= s->classes;
-                at[i] = negatives + bin[i] + (where == positive ? b->count : 0);
-                __builtin_prefetch(at[i], 1);
-            }
-            for (int64_t i = 0; i < taken; i++)
-                *at[i] += counted[i];
+        for (tile.first = 0; tile.first < s->groups; tile.first += tile.width) {
+            tile.width = s->groups - tile.first < GROUPS ? s->groups - tile.first : GROUPS;
+            for (int64_t i = 0; i < taken; i += ROWS)
+                count_tile(histogram + 2 * tile.first * b->count, unclear, &tile, s, row + i,
+                           taken - i < ROWS ? taken - i : ROWS, b);
         }
     }
 }

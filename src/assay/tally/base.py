@@ -185,6 +185,11 @@ class Tally(ABC):
         return 1
 
     @property
+    def compiled_chunk_scale(self) -> int:
+        """The same where compiled code counts in host memory."""
+        return self.chunk_scale
+
+    @property
     def uses_target(self) -> bool:
         """Whether the target is counted, or only `preds`."""
         return True

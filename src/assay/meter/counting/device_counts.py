@@ -45,7 +45,9 @@ class DeviceCounts:
         self._triton = uses_triton(self._device)
         self._compiled = policy(self._device).compiled.value and not self._triton
         self._on_host = self._device == self._policy.read_on.value
-        self._chunk_elements = self._policy.chunk_elements.value * min(tally.chunk_scale for tally in tallies)
+        is_compiled = self._compiled and library() is not None
+        scales = [tally.compiled_chunk_scale if is_compiled else tally.chunk_scale for tally in tallies]
+        self._chunk_elements = self._policy.chunk_elements.value * min(scales)
         self._staged = 0
         self._capacity = 0
         self._at_once = False

@@ -46,6 +46,9 @@ _COUNTS = {"count": 1, "invalid": len(KINDS)}
 _MOST_OF_PAIRS = 1 << 26
 """Twice the pairs of fewer samples are below 2 ** 53."""
 
+TABLES_CHUNK = 32
+"""How many times as many scores of several groups are counted at once: all tables are gone through for each chunk."""
+
 _MOVED = 1 << 17
 """Scores that are moved from the store to the histogram in one go."""
 
@@ -100,6 +103,10 @@ class ScoreTally(Tally):
     @property
     def _always_kept(self) -> bool:
         return self.weighted or self.keep is None
+
+    @property
+    def compiled_chunk_scale(self) -> int:
+        return 1 if self.data.groups == 1 else TABLES_CHUNK
 
     def check(self, layout: BatchLayout) -> None:
         self.data.check(layout)
