@@ -27,6 +27,9 @@
 #define LANES 16
 #define ROWS 4    /* of the weight, at once */
 #define COLUMNS 4 /* activations, at once */
+#define CHUNK 128 /* integers of 4 bits in 64 bytes */
+#define LEAST_GROUP 32
+#define QUARTERS 4 /* groups of a chunk, at most */
 #define AHEAD 2048 /* bytes that are fetched ahead; with several rows, what lies at the same place in the next ones */
 #define UNROLL _Pragma("GCC unroll 8")
 
@@ -37,7 +40,7 @@ typedef uint16_t shorts __attribute__((vector_size(2 * LANES)));
 typedef uint64_t eight __attribute__((vector_size(64)));
 typedef int8_t few __attribute__((vector_size(8)));
 
-/* The fields of `Weight` in weights.py. */
+/* The fields of `WeightStruct` in weights.py. */
 struct weight {
     const uint8_t *packed;
     const void *scales, *zeros; /* zeros may be null */
@@ -153,17 +156,27 @@ int assay_expand_weight(const struct weight *w, int64_t first, int64_t last, voi
     return 0;
 }
 
-/* How many x stand together, half of them at even and half at odd places, for 4 bits; 1 where the order stays. */
-INLINE int64_t halves_of(const struct weight *w, int paired)
+/* How many x stand together, for 4 bits: those at every second place, or for pairs those at every fourth, behind each other;
+ * 1 where the order stays. */
+INLINE int64_t chunk_of(const struct weight *w, int paired)
 {
-    return w->bits != 4 ? 1 : paired && w->group % 64 == 0 ? 64 : 32;
+    return w->bits != 4 ? 1 : paired ? CHUNK : 2 * LANES;
+}
+
+/* How many ordered x there are: whole chunks, the rest of the last one 0. */
+INLINE int64_t ordered_width(const struct weight *w, int paired)
+{
+    int64_t chunk = chunk_of(w, paired);
+    return (w->width + chunk - 1) / chunk * chunk;
 }
 
 INLINE void order_one(const struct weight *w, const void *x, int wide, int paired, void *ordered, float *sums)
 {
-    int64_t chunk = halves_of(w, paired), half = chunk / 2;
+    int64_t chunk = chunk_of(w, paired), steps = chunk == 1 ? 1 : paired ? 4 : 2, each = chunk / steps;
+    if (chunk == CHUNK && w->width % CHUNK)
+        memset((uint16_t *)ordered + w->width / CHUNK * CHUNK, 0, CHUNK * sizeof(uint16_t));
     for (int64_t k = 0; k < w->width; k++) {
-        int64_t at = chunk == 1 ? k : k / chunk * chunk + k % 2 * half + k % chunk / 2;
+        int64_t at = k / chunk * chunk + k % steps * each + k % chunk / steps;
         if (paired)
             ((uint16_t *)ordered)[at] = ((const uint16_t *)x)[k];
         else
@@ -185,7 +198,36 @@ void assay_order_inputs(const struct weight *w, const void *x, int64_t columns, 
 {
     for (int64_t c = 0; c < columns; c++)
         order_one(w, (const char *)x + c * w->width * (wide ? 4 : 2), wide, paired,
-                  (char *)ordered + c * w->width * (paired ? 2 : 4), sums + c * (w->width / w->group));
+                  (char *)ordered + c * ordered_width(w, paired) * (paired ? 2 : 4), sums + c * (w->width / w->group));
+}
+
+/* How often a group of LEAST_GROUP doubles to one of a weight; 0 where it never does, and scales are repeated. */
+INLINE int doublings(const struct weight *w)
+{
+    int64_t times = w->group / LEAST_GROUP;
+    return times & (times - 1) ? 0 : __builtin_ctzll((uint64_t)times);
+}
+
+/* How many numbers `widen_scales` writes for a row. */
+INLINE int64_t scales_of_row(const struct weight *w)
+{
+    return (w->width / LEAST_GROUP >> doublings(w)) + QUARTERS;
+}
+
+/* The scales of some rows as float32, those of groups that are no doublings repeated for every LEAST_GROUP weights; behind
+ * those of a row 0. */
+VECTORISED static void widen_scales(const struct weight *w, int64_t row, int64_t rows, float *scales)
+{
+    int64_t groups = w->width / w->group, first = row * groups, each = scales_of_row(w), some = each - QUARTERS;
+    int64_t times = some / groups;
+    for (int64_t r = 0; r < rows; r++, scales += each, first += groups) {
+        const uint16_t *halves = (const uint16_t *)w->scales + first;
+        for (int64_t g = 0; g < groups && !w->wide && times == 1; g++)
+            scales[g] = widened(halves, 0, g);
+        for (int64_t k = 0; k < some && (w->wide || times > 1); k++)
+            scales[k] = widened(w->scales, w->wide, first + k / times);
+        memset(scales + some, 0, QUARTERS * sizeof *scales);
+    }
 }
 
 #pragma GCC push_options
@@ -278,14 +320,58 @@ PAIRED INLINE __m512i of_four_bits(void)
     return _mm512_loadu_si512(table);
 }
 
-/* The same product for x in bfloat16. */
-PAIRED INLINE void pair_tile(int bits, int chunk, int rows, int columns, const struct weight *w,
-                             const uint8_t *integers, int64_t stride, int64_t row, const uint16_t *x,
-                             const float *sums, float *y)
+/* The same product for x in bfloat16, of integers of 4 bits. A word of two bytes has four of them, so a chunk gives four
+ * vectors by shifts alone. Of each of their sums, a lane has 8 weights, so a quarter of the lanes has those of one scale. */
+PAIRED INLINE void pair_halves(int rows, int columns, const struct weight *w, const uint8_t *integers, int64_t stride,
+                               int64_t row, const uint16_t *x, const float *scales, const float *sums, float *y)
+{
+    int64_t groups = w->width / w->group, width = ordered_width(w, 1), whole = w->width / CHUNK * CHUNK;
+    int64_t ahead = rows == 1 ? AHEAD : rows * stride;
+    const __m512i table = of_four_bits();
+    const __m512i quarter = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    const __m512i own = _mm512_srl_epi32(quarter, _mm_cvtsi32_si128(doublings(w))); /* of the scales of a chunk */
+    int64_t each = scales_of_row(w), shift = doublings(w);
+    uint8_t rest[ROWS][CHUNK / 2] = {{0}};
+    __m512 all[ROWS][COLUMNS];
+    UNROLL for (int r = 0; r < rows; r++) {
+        memcpy(rest[r], integers + r * stride + whole / 2, (size_t)(w->width - whole) / 2);
+        UNROLL for (int c = 0; c < columns; c++)
+            all[r][c] = _mm512_setzero_ps();
+    }
+    for (int64_t k = 0; k < width; k += CHUNK)
+        UNROLL for (int r = 0; r < rows; r++) {
+            const uint8_t *at = k < whole ? integers + r * stride + k / 2 : rest[r];
+            __builtin_prefetch(at + ahead);
+            __m512i words = _mm512_loadu_si512(at);
+            __m512bh first = (__m512bh)_mm512_permutexvar_epi16(words, table);
+            __m512bh second = (__m512bh)_mm512_permutexvar_epi16(_mm512_srli_epi16(words, 4), table);
+            __m512bh third = (__m512bh)_mm512_permutexvar_epi16(_mm512_srli_epi16(words, 8), table);
+            __m512bh fourth = (__m512bh)_mm512_permutexvar_epi16(_mm512_srli_epi16(words, 12), table);
+            const float *of_chunk = scales + r * each + (k / LEAST_GROUP >> shift);
+            __m512 scale = _mm512_permutevar_ps(_mm512_broadcast_f32x4(_mm_loadu_ps(of_chunk)), own);
+            UNROLL for (int c = 0; c < columns; c++) {
+                const uint16_t *with = x + c * width + k;
+                __m512 part = _mm512_dpbf16_ps(_mm512_setzero_ps(), first, (__m512bh)_mm512_loadu_si512(with));
+                part = _mm512_dpbf16_ps(part, second, (__m512bh)_mm512_loadu_si512(with + 32));
+                part = _mm512_dpbf16_ps(part, third, (__m512bh)_mm512_loadu_si512(with + 64));
+                part = _mm512_dpbf16_ps(part, fourth, (__m512bh)_mm512_loadu_si512(with + 96));
+                all[r][c] = _mm512_fmadd_ps(part, scale, all[r][c]);
+            }
+        }
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int c = 0; c < columns; c++) {
+            float zero = w->zeros ? zeros_with(w, row + r, sums + c * groups) : 0;
+            y[c * w->rows + row + r] = _mm512_reduce_add_ps(all[r][c]) + zero;
+        }
+}
+
+/* The same of integers of 8 bits. */
+PAIRED INLINE void pair_bytes(int rows, int columns, const struct weight *w, const uint8_t *integers, int64_t stride,
+                              int64_t row, const uint16_t *x, const float *scales, const float *sums, float *y)
 {
     int64_t groups = w->width / w->group, ahead = rows == 1 ? AHEAD : rows * stride;
-    const __m512i table = of_four_bits();
     __m512 all[ROWS][COLUMNS];
+    (void)scales;
     UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int c = 0; c < columns; c++)
             all[r][c] = _mm512_setzero_ps();
@@ -294,29 +380,16 @@ PAIRED INLINE void pair_tile(int bits, int chunk, int rows, int columns, const s
         UNROLL for (int r = 0; r < rows; r++)
             UNROLL for (int c = 0; c < columns; c++)
                 part[r][c] = _mm512_setzero_ps();
-        for (int64_t k = g * w->group; k < (g + 1) * w->group; k += chunk) {
+        for (int64_t k = g * w->group; k < (g + 1) * w->group; k += 2 * LANES) {
             UNROLL for (int r = 0; r < rows; r++) {
-                const uint8_t *at = integers + r * stride + (bits == 4 ? k / 2 : k);
+                const uint8_t *at = integers + r * stride + k;
                 __builtin_prefetch(at + ahead);
-                __m512bh first, second;
-                if (bits == 4 && chunk == 64) {
-                    __m512i pairs = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)at));
-                    first = (__m512bh)_mm512_permutexvar_epi16(pairs, table);
-                    second = (__m512bh)_mm512_permutexvar_epi16(_mm512_srli_epi16(pairs, 4), table);
-                } else if (bits == 4) {
-                    __m256i pairs = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)at));
-                    __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(pairs), _mm256_srli_epi16(pairs, 4), 1);
-                    first = (__m512bh)_mm512_permutexvar_epi16(both, table);
-                } else {
-                    __m512 low = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)at)));
-                    __m512 high = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(at + 16))));
-                    first = _mm512_cvtne2ps_pbh(high, low);
-                }
+                __m512 low = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)at)));
+                __m512 high = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(at + 16))));
+                __m512bh both = _mm512_cvtne2ps_pbh(high, low);
                 UNROLL for (int c = 0; c < columns; c++) {
                     const uint16_t *with = x + c * w->width + k;
-                    part[r][c] = _mm512_dpbf16_ps(part[r][c], first, (__m512bh)_mm512_loadu_si512(with));
-                    if (chunk == 64)
-                        part[r][c] = _mm512_dpbf16_ps(part[r][c], second, (__m512bh)_mm512_loadu_si512(with + 32));
+                    part[r][c] = _mm512_dpbf16_ps(part[r][c], both, (__m512bh)_mm512_loadu_si512(with));
                 }
             }
         }
@@ -328,8 +401,8 @@ PAIRED INLINE void pair_tile(int bits, int chunk, int rows, int columns, const s
     }
     UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int c = 0; c < columns; c++) {
-            float rest = w->zeros ? zeros_with(w, row + r, sums + c * groups) : 0;
-            y[c * w->rows + row + r] = _mm512_reduce_add_ps(all[r][c]) + rest;
+            float zero = w->zeros ? zeros_with(w, row + r, sums + c * groups) : 0;
+            y[c * w->rows + row + r] = _mm512_reduce_add_ps(all[r][c]) + zero;
         }
 }
 #endif
@@ -352,23 +425,22 @@ PAIRED INLINE void pair_tile(int bits, int chunk, int rows, int columns, const s
 #define PLAIN_4_1(COUNT) PLAIN(4, 1, COUNT)
 #define PLAIN_8_4(COUNT) PLAIN(8, 4, COUNT)
 #define PLAIN_8_1(COUNT) PLAIN(8, 1, COUNT)
-#define PAIR(BITS, CHUNK, ROWS_, COUNT)                                                                                \
-    pair_tile(BITS, CHUNK, ROWS_, COUNT, w, integers, stride, row, (const uint16_t *)x + c * w->width,                 \
-              sums + c * groups, y + c * w->rows)
-#define PAIR_4_64_4(COUNT) PAIR(4, 64, 4, COUNT)
-#define PAIR_4_64_1(COUNT) PAIR(4, 64, 1, COUNT)
-#define PAIR_4_32_4(COUNT) PAIR(4, 32, 4, COUNT)
-#define PAIR_4_32_1(COUNT) PAIR(4, 32, 1, COUNT)
-#define PAIR_8_4(COUNT) PAIR(8, 32, 4, COUNT)
-#define PAIR_8_1(COUNT) PAIR(8, 32, 1, COUNT)
+#define PAIR(TILE, ROWS_, COUNT)                                                                                       \
+    TILE(ROWS_, COUNT, w, integers, stride, row, (const uint16_t *)x + c * ordered_width(w, 1), scales,                \
+         sums + c * groups, y + c * w->rows)
+#define PAIR_4_4(COUNT) PAIR(pair_halves, 4, COUNT)
+#define PAIR_4_1(COUNT) PAIR(pair_halves, 1, COUNT)
+#define PAIR_8_4(COUNT) PAIR(pair_bytes, 4, COUNT)
+#define PAIR_8_1(COUNT) PAIR(pair_bytes, 1, COUNT)
 
 #define PARAMETERS                                                                                                     \
     const struct weight *w, int halves, int rows, const uint8_t *integers, int64_t stride, int64_t row, const void *x, \
-        int64_t columns, const float *sums, float *y
+        int64_t columns, const float *scales, const float *sums, float *y
 
 VECTORISED static void plain_rows(PARAMETERS)
 {
     int64_t groups = w->width / w->group;
+    (void)scales;
     if (halves && rows == ROWS)
         FOR_COLUMNS(PLAIN_4_4);
     else if (halves)
@@ -383,17 +455,11 @@ VECTORISED static void plain_rows(PARAMETERS)
 PAIRED static void paired_rows(PARAMETERS)
 {
     int64_t groups = w->width / w->group;
-    if (halves && w->group % 64 == 0) {
-        if (rows == ROWS)
-            FOR_COLUMNS(PAIR_4_64_4);
-        else
-            FOR_COLUMNS(PAIR_4_64_1);
-    } else if (halves) {
-        if (rows == ROWS)
-            FOR_COLUMNS(PAIR_4_32_4);
-        else
-            FOR_COLUMNS(PAIR_4_32_1);
-    } else if (rows == ROWS)
+    if (halves && rows == ROWS)
+        FOR_COLUMNS(PAIR_4_4);
+    else if (halves)
+        FOR_COLUMNS(PAIR_4_1);
+    else if (rows == ROWS)
         FOR_COLUMNS(PAIR_8_4);
     else
         FOR_COLUMNS(PAIR_8_1);
@@ -416,11 +482,15 @@ int assay_multiplies_pairs(void)
 int assay_multiply_weight(const struct weight *w, int64_t first, int64_t last, const void *x, const float *sums,
                           int64_t columns, int32_t paired, float *y)
 {
-    int direct = w->bits == 4 || w->bits == 8;
+    int direct = w->bits == 4 || w->bits == 8, halves = w->bits == 4;
     int64_t stride = direct ? row_bytes(w) : w->width;
     uint8_t *spreaded = direct ? NULL : malloc((size_t)(ROWS * w->width));
-    if (!direct && !spreaded)
+    float *scales = paired && halves ? malloc((size_t)(ROWS * scales_of_row(w)) * sizeof *scales) : NULL;
+    if ((!direct && !spreaded) || (paired && halves && !scales)) {
+        free(spreaded);
+        free(scales);
         return 1;
+    }
     for (int64_t row = first; row < last;) {
         /* one x only reads memory as it lies; with short groups arithmetic counts, which several rows share */
         int rows = last - row >= ROWS && (columns > 1 || w->group < 64) ? ROWS : 1;
@@ -430,14 +500,17 @@ int assay_multiply_weight(const struct weight *w, int64_t first, int64_t last, c
                 spread_row(integers + r * row_bytes(w), w->bits, w->width, (int8_t *)spreaded + r * w->width);
             integers = spreaded;
         }
+        if (scales)
+            widen_scales(w, row, rows, scales);
 #if HAS_PAIRS
         if (paired)
-            paired_rows(w, w->bits == 4, rows, integers, stride, row, x, columns, sums, y);
+            paired_rows(w, halves, rows, integers, stride, row, x, columns, scales, sums, y);
         else
 #endif
-            plain_rows(w, w->bits == 4, rows, integers, stride, row, x, columns, sums, y);
+            plain_rows(w, halves, rows, integers, stride, row, x, columns, scales, sums, y);
         row += rows;
     }
     free(spreaded);
+    free(scales);
     return 0;
 }

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from assay.native.library import MISSING, library, loaded
 
+CHUNK = 128  # activations that compiled code puts in order together, at most
 GROUPS = 32  # the size of a group is a multiple of it
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 FEW = 2**20  # weights times rows below which one thread is faster than several
@@ -55,7 +56,8 @@ def multiply(x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None, bi
     x = (x if x.dtype != torch.float16 else x.float()).contiguous()
     columns, width = x.shape
     rows, paired = packed.shape[0], x.dtype == torch.bfloat16 and multiplies_pairs()
-    ordered = torch.empty((columns, width), dtype=torch.bfloat16 if paired else torch.float32, device="cpu")
+    whole = -(-width // CHUNK) * CHUNK  # behind the last chunk of activations nothing is written
+    ordered = torch.empty((columns, whole), dtype=torch.bfloat16 if paired else torch.float32, device="cpu")
     sums = torch.empty((columns, scales.shape[1]), dtype=torch.float32, device="cpu")
     y = torch.empty((columns, rows), dtype=torch.float32, device="cpu")
     weight, (order, product, _) = ctypes.byref(_weight(packed, scales, zeros, width, bits)), _functions()
