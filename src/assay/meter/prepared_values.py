@@ -14,6 +14,8 @@ from assay.meter.inputs.arguments import Arguments
 from assay.meter.meter import Meter
 from assay.metrics.output_metrics import prepared_quotient
 from assay.tally.base import Batch, State
+from assay.tally.stores.held_samples import HeldSamples
+from assay.tally.stores.sample_store import SampleStore
 
 
 class PreparedValue:
@@ -58,7 +60,7 @@ class PreparedValue:
     def _counted(self, preds: Tensor, target: Tensor | None) -> Sequence[State]:
         """The states of this batch alone."""
         if self._flat is None:
-            states = [tally.zero_of_batch(preds.device) for tally in self._plan.tallies]
+            states = [_held(tally.zero_of_batch(preds.device)) for tally in self._plan.tallies]
         else:
             states = self._flat.states
             self._numbers.fill(0)
@@ -70,3 +72,8 @@ class PreparedValue:
         for tally, state in zip(self._plan.tallies, states, strict=True):
             tally.add(state, batch)
         return states
+
+
+def _held(state: State) -> State:
+    """A state without samples, whose stores take those of one batch as they are."""
+    return {name: HeldSamples(each.columns) if type(each) is SampleStore else each for name, each in state.items()}

@@ -53,33 +53,31 @@ class Calls:
     def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Hashable:
         settings, first = args[self._data :], args[0]
         width = first.shape[1:2] if isinstance(first, Tensor) else ()  # of which some functions take their outputs
+        if not settings and not kwargs:
+            return width, torch.get_default_dtype()
         types = (*map(type, settings), *map(type, kwargs.values()))
         return settings, tuple(kwargs.items()), types, width, torch.get_default_dtype()
 
     def value(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The value of a call; None where it must be looked at more closely."""
-        if len(args) < self._data or not self._keys:
+        if len(args) < self._data or not self._keys or not is_plain():
             return None
-        batch = args[: self._data]
+        batch, call = args[: self._data], self._call(args, kwargs)
+        is_on_host = all(map(_is_on_host, batch))
+        layout = (self, call, *[(each.shape, each.dtype) for each in batch]) if is_on_host else None
         try:
-            call = self._call(args, kwargs)
-            key = self._keys.get(call)
+            prepared = None if layout is None else _PREPARED.take(layout)
+            key = self._keys.get(call) if prepared is None else None
         except TypeError:  # an argument has no hash
             return None
-        if key is None or not is_plain() or any(isinstance(each, Tensor) and each.requires_grad for each in batch):
-            return None
-        if not all(map(_is_on_host, batch)):
-            return _measured(key, batch)
-        layout = self, call, *[(each.shape, each.dtype) for each in batch]
-        prepared = _PREPARED.take(layout)
         if prepared is None:
-            return _measured(key, batch, layout)
+            return None if key is None else _measured(key, batch, layout)
         try:
             found = prepared.value(batch)
         except InputError:  # it is raised again, by the meter
             found = None
         _PREPARED.put(layout, prepared)
-        return _measured(key, batch) if found is None else found
+        return _measured(self._keys[call], batch) if found is None and call in self._keys else found
 
 
 class PreparedCall:
@@ -122,12 +120,15 @@ _PREPARED: Reused[Hashable, PreparedCall] = Reused(_MOST_CALLS)
 
 
 def _is_on_host(each: Any) -> bool:
-    """Whether what is given is a plain tensor in host memory, all of which is there."""
-    return type(each) is Tensor and each.is_cpu and each.untyped_storage().nbytes() >= each.nbytes
+    """Whether what is given is a plain tensor in host memory, without a gradient, all of which is there."""
+    is_plain_tensor = type(each) is Tensor and each.is_cpu and not each.requires_grad
+    return is_plain_tensor and bool(each.untyped_storage().nbytes() >= each.nbytes)
 
 
 def _measured(key: str, batch: Sequence[Any], layout: Hashable = None) -> Any:
     """The value by the metric of this key; None where there is none. A layout is prepared for the calls to come."""
+    if any(isinstance(each, Tensor) and each.requires_grad for each in batch):
+        return None
     metric = REUSED.take(key)
     if metric is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -55,9 +56,13 @@ def original_value(value: Any, metric: Any, average: object) -> Any:
         return value.long() if metric.reduction == "sum" else value
     if name in _EMPTY and metric.nan_policy != "propagate":
         return value.nan_to_num(_EMPTY[name], torch.inf, -torch.inf)
-    if name in _ZERO and not _absent_is_left_out(metric):
+    if name in _ZERO and not (_is_finite_number(value) or _absent_is_left_out(metric)):
         value = value.nan_to_num(_without_data(metric), torch.inf, -torch.inf)
     return value.nanmean() if name in _REDUCED_LATER and average == "macro" and value.ndim else value
+
+
+def _is_finite_number(value: Any) -> bool:
+    return isinstance(value, Tensor) and not value.ndim and math.isfinite(value.item())
 
 
 def _without_data(metric: Any) -> float:

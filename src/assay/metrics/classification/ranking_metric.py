@@ -198,8 +198,9 @@ class AveragedRankingMetric(RankingMetric):
         else:
             self._warn_of_left_out([k for k in missing if weights[k]])
         shaped: Callable[[list[float]], Tensor] = vector if self.average is None and not self._single else first_number
-        values, lower, upper = (shaped(list(column)) for column in zip(*map(_rounded, chosen), strict=True))
-        return Bounded(values, lower, upper) if self.bounds else values
+        if not self.bounds:
+            return shaped([float(area.value) for area in chosen])
+        return Bounded(*(shaped(list(column)) for column in zip(*map(_rounded, chosen), strict=True)))
 
     ranked_value: ClassVar[RankedValue]
     """Which value of rankings it is, where an average of them has an interval in closed form."""

@@ -59,6 +59,8 @@ class ContingencyTable:
         """The table of labels that were kept."""
         preds, target = samples["preds"].reshape(-1), samples["target"].reshape(-1)
         weights, unit = None, 0
+        if samples.weights is None and (few := _few_cells(preds, target)) is not None:
+            return cls.of_cells(*few, unit)
         if samples.weights is not None:
             has_weight = samples.weights.reshape(-1) > 0
             preds, target = preds[has_weight], target[has_weight]
@@ -90,6 +92,23 @@ class ContingencyTable:
         return cls(counts.astype(object), preds, target, rows.astype(object), columns.astype(object), unit)
 
 
+def _few_cells(preds: Whole, target: Whole) -> tuple[Whole, Whole, Whole] | None:
+    """The cells of integer labels that lie close together, and their counts: in the order of rows, then of columns.
+
+    None of labels that are floats, or of which there may be many more than samples.
+    """
+    if not len(preds) or preds.dtype != np.int64 or target.dtype != np.int64:
+        return None
+    first, last, low, high = (int(each) for each in (preds.min(), preds.max(), target.min(), target.max()))
+    shape = last - first + 1, high - low + 1
+    if shape[0] * shape[1] > 4 * len(preds):
+        return None
+    table = np.bincount((preds - first) * shape[1] + (target - low), minlength=shape[0] * shape[1]).reshape(shape)
+    table = table[table.any(1)][:, table.any(0)]
+    row, column = table.nonzero()
+    return row, column, table[row, column]
+
+
 def _sums(index: Whole, values: Whole, size: int) -> Whole:
     """The sum of the values of each index."""
     sums = np.zeros(size, dtype=values.dtype)
@@ -117,6 +136,9 @@ class LabelPairs(SampleTally):
             if column is not None and column.dtype.is_floating_point and not self.floats:
                 do = f"Pass {name}.long(), or {name}.argmax(1) of scores"
                 raise DtypeError(describe(name, column.dtype, "labels of an integer dtype", do))
+
+    def settle(self, state: State, rows: int) -> State:
+        return state  # a table of pairs is the same in any order of them
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         nan = InvalidValues("labels are NaN", 0)

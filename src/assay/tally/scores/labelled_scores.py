@@ -203,7 +203,8 @@ class ScoreSpec:
 
     def invalid_values(self, counts: Tensor) -> Sequence[InvalidValues]:
         """What the counts of `count_invalid` say."""
-        return [InvalidValues(what, n) for what, n in zip(self.invalid, counts.tolist(), strict=True) if n]
+        found: list[int] = counts.tolist()
+        return [InvalidValues(what, n) for what, n in zip(self.invalid, found, strict=True) if n] if any(found) else []
 
 
 def score_spec(

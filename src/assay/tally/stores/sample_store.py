@@ -241,11 +241,16 @@ class SampleStore:
     def replaced(self, values: Mapping[str, Tensor], *, canonical: bool = False) -> SampleStore:
         """A store of the same columns with these rows instead; it keeps the tensors, which nobody may change then."""
         store = self.emptied()
-        store.rows, store.is_canonical = store._checked(values), canonical
-        if store.rows:
+        if rows := store._checked(values):
             tensors = {name: values[name].detach() for name in self.columns}
-            store._keep(_Block(tensors, _place(next(iter(tensors.values())).device), store.rows))
+            store._hold(tensors, _place(next(iter(tensors.values())).device), rows)
+        store.is_canonical = canonical
         return store
+
+    def _hold(self, tensors: dict[str, Tensor], place: Place, rows: int) -> None:
+        """Have these tensors, all of whose rows are in one place."""
+        self._keep(_Block(tensors, place, rows))
+        self.rows += rows
 
     @property
     def nbytes(self) -> int:

@@ -99,7 +99,8 @@ class SampleTally(Tally):
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         store = state["samples"]
-        nan = sum(int(store.column(name).isnan().sum()) for name in self.arguments)
+        columns = (store.column(name) for name in self.arguments)
+        nan = sum(int(each.isnan().sum()) for each in columns if each.is_floating_point())
         problems = [InvalidValues("values are NaN", nan, fatal=False)]
         if self.weighted:
             bad = int(bad_weights(store.column("weights")).sum())

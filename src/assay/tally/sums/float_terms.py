@@ -10,11 +10,13 @@ than in the others, so a value would depend on how the samples were split. `exp`
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from assay.devices.placement import can_read
 from assay.tally.base import Batch
 from assay.tally.sums.terms import PREDS, FloatTerm, Leaf, column
 
@@ -50,7 +52,7 @@ class PercentageError(FloatTerm):
     """`|preds - target| / max(|target|, 1.17e-6)`."""
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
-        return _error_over(preds, target, target.abs(), target.abs() * 0.5)
+        return _error_over(preds, target, target.abs(), lambda: target.abs() * 0.5)
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,15 @@ class SymmetricPercentageError(FloatTerm):
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
         left, right = preds.abs(), target.abs()
-        return _error_over(preds, target, left + right, left * 0.5 + right * 0.5).mul_(2)
+        return _error_over(preds, target, left + right, lambda: left * 0.5 + right * 0.5).mul_(2)
 
 
-def _error_over(preds: Tensor, target: Tensor, size: Tensor, half: Tensor) -> Tensor:
+def _error_over(preds: Tensor, target: Tensor, size: Tensor, half: Callable[[], Tensor]) -> Tensor:
     """`|preds - target| / max(size, 1.17e-6)`, from the halves of both where one of them is too large for a float."""
     error, size = (preds - target).abs_(), size.clamp(min=SMALLEST_TARGET)
-    halved = (preds * 0.5 - target * 0.5).abs_() / half
+    if len(preds) and can_read(preds) and torch.maximum(error, size).amax().item() < math.inf:
+        return error / size
+    halved = (preds * 0.5 - target * 0.5).abs_() / half()
     return torch.where(torch.maximum(error, size) < math.inf, error / size, halved)
 
 
@@ -79,6 +83,8 @@ class SquaredLogError(FloatTerm):
         smaller = torch.minimum(preds, target)
         error, above = (preds - target).abs_(), smaller + 1
         grown = error / above  # over the larger one, it would cancel near -1
+        if len(preds) and can_read(preds) and smaller.amin().item() > -1 and grown.amax().item() < math.inf:
+            return grown.log1p_().square_()
         logs = torch.where(grown < math.inf, grown.log1p(), error.log() - above.log())
         return logs.square_().masked_fill_(smaller <= -1, math.nan)
 
@@ -161,17 +167,17 @@ def _tweedie_series(logs: Tensor, two: float) -> Tensor:
 def power(x: Tensor, exponent: float) -> Tensor:
     """`x ** exponent` for `x` of 0 or more: whole powers by multiplication, the rest through the logarithm."""
     if exponent < 0:
-        return power(x, -exponent).reciprocal_()
+        return power(x, -exponent).reciprocal()
     whole = int(exponent)
-    result = (x.log() * (exponent - whole)).exp_() if exponent > whole else torch.ones_like(x)
+    result = (x.log() * (exponent - whole)).exp_() if exponent > whole else None
     square = x
     while whole:
         if whole & 1:
-            result = result * square
+            result = square if result is None else result * square
         whole >>= 1
         if whole:
             square = square * square
-    return result
+    return torch.ones_like(x) if result is None else result
 
 
 def _above_log(x: Tensor) -> Tensor:

@@ -47,6 +47,7 @@ from assay.tally.sums.terms import (
     Product,
     Term,
     column,
+    columns_of_terms,
 )
 from assay.tally.sums.totals import SumLayout, SumPlace, Totals
 from assay.triton_kernels import sums as triton_sums
@@ -250,6 +251,7 @@ class Sums(Tally):
         columns, count = sum_columns.as_columns(batch.preds, batch.target, batch.weights), state["count"].numpy()
         nan_were_found = state["special"].numpy()[:, 0, 2]
         sums = PreparedSums(rows, *self._described(state, columns), owners=list(state.values()))
+        values_of = columns_of_terms(factors)
         names = [each.argument for each in factors if isinstance(each, ArgumentValue)]
         of_argument = [("preds", "target", "weights").index(name) for name in names]
 
@@ -259,8 +261,7 @@ class Sums(Tally):
                 return
             count[0] += rows
             if are_computed:
-                columns = sum_columns.as_columns(preds, target, weights)
-                values = [None if factor.computed else factor.values(columns).contiguous() for factor in factors]
+                values = values_of(preds.detach(), target if target is None else target.detach(), weights)
                 sums.add([0 if each is None else each.data_ptr() for each in values])
             else:
                 addresses = [0 if each is None else each.data_ptr() for each in (preds, target, weights)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +14,7 @@ from assay.native.sums import Kind
 from assay.tally.base import Batch
 from assay.tally.sums import exact
 from assay.tally.sums.fingerprints import reduced, residues, times
+from assay.tally.sums.sum_columns import as_columns
 from assay.tally.term_log import ROUNDING
 
 Argument = Literal["preds", "target", "weights"]
@@ -104,6 +106,11 @@ class FloatTerm(Leaf):
     @abstractmethod
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
         """The term of every row, of the shape of `preds`, from floats of one dtype."""
+
+    @property
+    def is_of_pairs(self) -> bool:
+        """Whether `values` are those of calling it with `preds` and `target` as floats of one dtype."""
+        return type(self)._values is FloatTerm._values and type(self).values is FloatTerm.values
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
@@ -255,6 +262,41 @@ def _compared(a: Tensor, b: Tensor) -> Tensor:
     if not a.dtype.is_signed:
         above, below = above.to(torch.int64), below.to(torch.int64)
     return above.sub_(below).to(torch.int64)
+
+
+ColumnValues = Callable[[Tensor, Tensor | None, Tensor | None], list[Tensor | None]]
+"""The columns of `preds`, `target` and `weights`, contiguous; None for those that compiled code computes."""
+
+
+def columns_of_terms(factors: Sequence[Factor]) -> ColumnValues:
+    """What gives the columns of factors, of batches of one output that are contiguous in host memory."""
+    are_plain = all(
+        isinstance(each, ArgumentValue) or each.computed or (isinstance(each, FloatTerm) and each.is_of_pairs)
+        for each in factors
+    )
+
+    def values(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> list[Tensor | None]:
+        if are_plain and target is not None:
+            given = {"preds": preds, "target": target, "weights": weights}
+            pair = _as_one_float(preds, target)
+            return [
+                given[each.argument]
+                if isinstance(each, ArgumentValue)
+                else each(*pair).contiguous()
+                if isinstance(each, FloatTerm)
+                else None
+                for each in factors
+            ]
+        columns = as_columns(preds, target, weights)
+        return [None if factor.computed else factor.values(columns).contiguous() for factor in factors]
+
+    return values
+
+
+def _as_one_float(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Contiguous floats of one dtype, and of one shape."""
+    dtype = torch.float64 if torch.float64 in (preds.dtype, target.dtype) else torch.float32
+    return preds.to(dtype), target.to(dtype).view(preds.shape)
 
 
 def column(batch: Batch, argument: Argument) -> Tensor:

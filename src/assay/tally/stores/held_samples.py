@@ -1,0 +1,40 @@
+"""The samples of one batch, for a value that is computed at once."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from assay.tally.stores.sample_store import SampleStore, WriteRows, common_dtype
+
+
+class HeldSamples(SampleStore):
+    """A `SampleStore` of one batch in host memory, which it neither checks nor copies before a column is read."""
+
+    def append(self, **tensors: Tensor) -> None:
+        """Have these rows, of the columns in any order; nobody changes them while they are read."""
+        self._hold(tensors, "host", len(next(iter(tensors.values()))))
+
+    def append_by(self, rows: int, write: WriteRows) -> None:
+        """Have rows that a function writes, as `SampleStore.append_by` says."""
+        tensors = {
+            name: torch.empty(rows, *column.tail, dtype=column.dtype, device="cpu")
+            for name, column in self.columns.items()
+        }
+        write(tensors, 0, 0, rows)
+        self._hold(tensors, "host", rows)
+
+    def column(self, name: str) -> Tensor:
+        """A copy of a column, in the dtype in which a `SampleStore` gives it."""
+        found = self._held_column(name)
+        return super().column(name) if found is None else found.clone()
+
+    def _held_column(self, name: str) -> Tensor | None:
+        if len(self._blocks) != 1:
+            return None
+        tensor, column = self._blocks[0].tensors[name], self.columns[name]
+        return tensor.to(common_dtype(column.dtype, tensor.dtype))
+
+    def emptied(self) -> HeldSamples:
+        """A store like this one, without rows."""
+        return HeldSamples(self.columns)
