@@ -300,7 +300,9 @@ def _check_dist_sync_fn(function: object) -> None:
 
 def squeezed(value: Any) -> Any:
     """A value as `compute` of TorchMetrics gives it: with the shape `()` instead of `(1,)`."""
-    return value if isinstance(value, Tensor) and not value.ndim else squeeze(value)
+    if type(value) is tuple:
+        return tuple(map(squeezed, value))
+    return value if isinstance(value, Tensor) and (not value.ndim or value.numel() != 1) else squeeze(value)
 
 
 def placed(value: Any, dtype: torch.dtype, device: torch.device) -> Any:

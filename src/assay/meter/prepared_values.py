@@ -45,6 +45,11 @@ class PreparedValue:
             return None
         return cls(meter, batch)
 
+    @property
+    def is_quotient(self) -> bool:
+        """Whether the value is a quotient of sums, of which a metric has nothing to warn."""
+        return self._read is not None
+
     def __call__(self, preds: Tensor, target: Tensor | None) -> Any:
         """The value of a batch of this layout, as `Meter.values_of` has it; None where the meter must be asked."""
         if torch.is_autocast_enabled("cpu") or not (is_as_read(preds) and (target is None or is_as_read(target))):

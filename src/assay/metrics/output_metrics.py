@@ -274,7 +274,7 @@ def prepared_quotient(metric: Metric, tally: Tally, state: State) -> Callable[[]
 
     It gives None where `compute` must be asked.
     """
-    is_quotient = isinstance(metric, OutputMetric) and type(metric).compute in _QUOTIENTS and metric.num_outputs == 1
-    if not is_quotient or metric.formula is None or not isinstance(tally, Sums):
+    if not isinstance(metric, OutputMetric) or not isinstance(tally, Sums) or metric.num_outputs > 1:
         return None
-    return tally.prepared_quotient(state, metric.formula)
+    formula = metric.formula if type(metric).compute in _QUOTIENTS else None
+    return None if formula is None else tally.prepared_quotient(state, formula)

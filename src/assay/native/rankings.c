@@ -4,9 +4,10 @@
 
 #include "clones.h"
 
-#define DIGIT 11 /* bits that one pass sorts by; three passes take the 32 bits of a score */
-#define DIGITS (1 << DIGIT)
-#define PASSES 3
+/* Bits that one pass sorts by: three passes take the 32 bits of a score, or four of few rows. */
+#define MANY_BITS 11
+#define FEW_BITS 8
+#define FEW_ROWS 2048
 
 /* The bits of a float as an integer that rises as the float falls; both zeros are one number. */
 static inline uint32_t falling_key(float x)
@@ -26,31 +27,44 @@ static inline float score_of(uint32_t key)
     return x;
 }
 
-/* Sort by the 32 bits from `low` on, and keep the order of equal ones; `room` is as large as `keys`. The sorted keys lie in
- * one of both. */
-static uint64_t *sorted_by(uint64_t *keys, uint64_t *room, int64_t rows, int low)
+/* Sort by the 32 bits from `low` on, some of them in each pass, and keep the order of equal ones; `room` is as large as
+ * `keys`, and `starts` has a place for each digit of each pass. The sorted keys lie in one of both. */
+static uint64_t *sorted_by_digits(uint64_t *keys, uint64_t *room, int64_t rows, int low, int bits, int64_t *starts)
 {
-    int64_t starts[PASSES][DIGITS] = {{0}};
+    int passes = (32 + bits - 1) / bits;
+    uint32_t last = (UINT32_C(1) << bits) - 1;
     for (int64_t i = 0; i < rows; i++)
-        for (int k = 0; k < PASSES; k++)
-            starts[k][(uint32_t)(keys[i] >> low) >> (DIGIT * k) & (DIGITS - 1)]++;
-    for (int k = 0; k < PASSES; k++) {
-        int shift = DIGIT * k;
-        if (rows && starts[k][(uint32_t)(keys[0] >> low) >> shift & (DIGITS - 1)] == rows)
+        for (int k = 0; k < passes; k++)
+            starts[((int64_t)k << bits) + ((uint32_t)(keys[i] >> low) >> (bits * k) & last)]++;
+    for (int k = 0; k < passes; k++) {
+        int shift = bits * k;
+        int64_t *of_digit = starts + ((int64_t)k << bits);
+        if (rows && of_digit[(uint32_t)(keys[0] >> low) >> shift & last] == rows)
             continue; /* all have the same digit */
         int64_t first = 0;
-        for (int64_t digit = 0; digit < DIGITS; digit++) {
-            int64_t size = starts[k][digit];
-            starts[k][digit] = first;
+        for (uint32_t digit = 0; digit <= last; digit++) {
+            int64_t size = of_digit[digit];
+            of_digit[digit] = first;
             first += size;
         }
         for (int64_t i = 0; i < rows; i++)
-            room[starts[k][(uint32_t)(keys[i] >> low) >> shift & (DIGITS - 1)]++] = keys[i];
+            room[of_digit[(uint32_t)(keys[i] >> low) >> shift & last]++] = keys[i];
         uint64_t *sorted = room;
         room = keys;
         keys = sorted;
     }
     return keys;
+}
+
+/* The same with more and smaller tables where there are few rows: clearing large ones would take longer than sorting. */
+static uint64_t *sorted_by(uint64_t *keys, uint64_t *room, int64_t rows, int low)
+{
+    if (rows < FEW_ROWS) {
+        int64_t starts[4 << FEW_BITS] = {0};
+        return sorted_by_digits(keys, room, rows, low, FEW_BITS, starts);
+    }
+    int64_t starts[3 << MANY_BITS] = {0};
+    return sorted_by_digits(keys, room, rows, low, MANY_BITS, starts);
 }
 
 /* Rank scores without NaN. Rows whose class is below 0 are left out; those of class `positive` are positives. For each

@@ -58,6 +58,11 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
     return _as_it_is
 
 
+def keeps(form: BatchFormat) -> bool:
+    """Whether a function that gave tensors as they are does so for all values, of such shapes and dtypes."""
+    return form in (_as_it_is, _numbers)
+
+
 def _as_it_is(preds: Any, target: Any) -> dict[str, Any]:
     if isinstance(preds, list) and isinstance(target, list):
         return {"preds": [each or "" for each in preds], "target": _texts(target) if preds else []}

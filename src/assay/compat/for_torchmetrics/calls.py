@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay.compat.for_torchmetrics.batches import keeps
 from assay.compat.for_torchmetrics.metric import CompatibleMetric
 from assay.errors import InputError
 from assay.integrations.torchmetrics import squeezed
@@ -81,10 +82,23 @@ class Calls:
 
 
 class PreparedCall:
-    """A call with data of one layout, in host memory."""
+    """A call with data of one layout, in host memory.
 
-    def __init__(self, metric: CompatibleMetric, value: PreparedValue, has_float64: bool) -> None:
-        self._metric, self._prepared, self._has_float64 = metric, value, has_float64
+    Args:
+        metric: it has just measured a batch of this layout.
+        value: counts the batches, as the metric takes them.
+        keeps_data: whether the metric takes the data of a call as they are, for all values of this layout.
+    """
+
+    def __init__(self, metric: CompatibleMetric, value: PreparedValue, keeps_data: bool) -> None:
+        self._metric, self._prepared, self._keeps_data = metric, value, keeps_data
+        self._has_float64, self._name = metric._has_float64, metric._name
+        kind = type(metric)
+        converts_itself = (
+            kind._converted is not CompatibleMetric._converted
+            or kind._reported_as_there is not CompatibleMetric._reported_as_there
+        )
+        self._is_quotient = value.is_quotient and not converts_itself
 
     @classmethod
     def of(cls, metric: CompatibleMetric, batch: Sequence[Tensor]) -> PreparedCall | None:
@@ -93,23 +107,30 @@ class PreparedCall:
         if given.keys() != {"preds", "target"}:
             return None
         value = PreparedValue.of(metric.meter, given["preds"], given["target"])
-        return None if value is None else cls(metric, value, metric._has_float64)
+        is_same = len(batch) == 2 and given["preds"] is batch[0] and given["target"] is batch[1]
+        keeps_data = is_same and (keeps(metric._format) or not any(each.is_floating_point() for each in batch))
+        return None if value is None else cls(metric, value, keeps_data)
 
     def value(self, batch: Sequence[Tensor]) -> Any:
         """The value, as `CompatibleMetric.value_of` has it; None where that must be asked."""
         metric = self._metric
+        given = batch if self._keeps_data else metric._format(*batch).values()
+        if self._is_quotient:  # which is neither warned of nor changed
+            value = self._prepared(*given)
+            return None if value is None else value.to(metric._dtype)
         metric.__dict__["_has_float64"] = self._has_float64  # of the last batch; setattr of a module is slow
+        preds, target = given
         try:
-            found = metric._reported_as_there(self._values, **metric._format(*batch))
+            found = metric._reported_as_there(self._values, preds=preds, target=target)
         except _NotPreparedError:
             return None
-        return squeezed(metric._converted(found[metric._name]))
+        return squeezed(metric._converted(found[self._name]))
 
     def _values(self, preds: Tensor, target: Tensor) -> dict[str, Any]:
         value = self._prepared(preds, target)
         if value is None:
             raise _NotPreparedError
-        return {self._metric._name: value}
+        return {self._name: value}
 
 
 class _NotPreparedError(Exception):
