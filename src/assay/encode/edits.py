@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -31,7 +32,7 @@ class EditCounts(StringEncoder):
     package: ClassVar[str] = "rapidfuzz"
     counts: ClassVar[bool] = True
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         counted = ("target", "predicted", *(("right", "aligned") if self.alignment else ()))
         return f"{self.unit.removesuffix('s')} errors", *(f"{each} {self.unit}" for each in counted)

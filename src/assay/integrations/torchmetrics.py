@@ -29,6 +29,8 @@ gather_all_tensors: Any = import_package("torchmetrics.utilities.distributed", "
 
 squeeze: Any = import_package("torchmetrics.utilities.data", "metrics")._squeeze_if_scalar
 
+apply_to_collection: Any = import_package("lightning_utilities", "metrics").apply_to_collection
+
 _VALUE = "value"
 
 
@@ -147,7 +149,11 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
     def reset(self) -> None:
         """Forget everything that was counted."""
         super().reset()
-        self.meter = self.meter.fresh(stage_bytes=0) if self._of_batch else self.meter.fresh()
+        if self._of_batch:
+            self.meter = self.meter.fresh(stage_bytes=0)
+        else:
+            before, self.meter = self.meter, self.meter.fresh()
+            self.meter.counts.take_over(before.counts)  # a forward costs no more than before
         self._updates_seen = 0
 
     def _wrap_update(self, update: Callable[..., None]) -> Callable[..., None]:
@@ -171,7 +177,16 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
                 got = f"{self._update_count} updates of a compute group and {self._updates_seen} of its own"
                 do = "Leave it out of compute_groups=, or use as_torchmetrics, which counts once for all metrics"
                 raise StateError(describe(f"compute of {self.meter!r}", got, "updates of its own", do))
-            return computed(*args, **kwargs)
+            if not self._update_count or self._is_synced:
+                return computed(*args, **kwargs)
+            if self._computed is not None:
+                return self._computed
+            if self.distributed_available_fn():
+                return computed(*args, **kwargs)
+            value = _copied(squeezed(compute(*args, **kwargs)))  # nothing to warn of, and no process to ask
+            if self.compute_with_cache:
+                self.__dict__["_computed"] = value  # setattr of a module is slow
+            return value
 
         return wrapped
 
@@ -303,6 +318,11 @@ def squeezed(value: Any) -> Any:
     if type(value) is tuple:
         return tuple(map(squeezed, value))
     return value if isinstance(value, Tensor) and (not value.ndim or value.numel() != 1) else squeeze(value)
+
+
+def _copied(value: Any) -> Any:
+    """A value that its reader may change in place."""
+    return value.clone() if isinstance(value, Tensor) else apply_to_collection(value, Tensor, Tensor.clone)
 
 
 def placed(value: Any, dtype: torch.dtype, device: torch.device) -> Any:

@@ -21,7 +21,7 @@ from assay.meter.counting.compiled_rows import numbered, update_by_one_operator
 from assay.meter.counting.counts import MeterCounts
 from assay.meter.counting.device_counts import DeviceCounts
 from assay.meter.counting.flat_states import FlatStates
-from assay.meter.counting.tally_plan import tally_plan
+from assay.meter.counting.tally_plan import TallyPlan, tally_plan
 from assay.meter.inputs.arguments import NO_RAGGED, Arguments, layout_of, preds_of
 from assay.meter.inputs.label_codes import checked_labels
 from assay.meter.meter_options import STAGE_BYTES, MeterOptions, Recount
@@ -84,10 +84,13 @@ class Meter:
         fingerprints: bool = True,
         **named: Metric | str,
     ) -> None:
-        self.metrics = named_metrics(metrics, named, labels)
-        self.options = MeterOptions(weighted, strict, stage_bytes, recount, fingerprints)
-        self.weighted, self.strict, self.stage_bytes = weighted, strict, stage_bytes
-        self.plan = tally_plan(self.metrics, weighted, checked_labels(labels, self.metrics))
+        found = named_metrics(metrics, named, labels)
+        options = MeterOptions(weighted, strict, stage_bytes, recount, fingerprints)
+        self._begin(found, options, tally_plan(found, weighted, checked_labels(labels, found)))
+
+    def _begin(self, metrics: dict[str, Metric], options: MeterOptions, plan: TallyPlan) -> None:
+        self.metrics, self.options, self.plan = metrics, options, plan
+        self.weighted, self.strict, self.stage_bytes = options.weighted, options.strict, options.stage_bytes
         self.counts = MeterCounts(self.plan.tallies, self.options)
         self.number = numbered(self)
         self.shared_by: frozenset[int] = frozenset()
@@ -332,9 +335,12 @@ class Meter:
                 metric.
             StateError: parts of a `DTensor` were counted, which are not added up yet.
         """
-        wanted = set(self.metrics if only is None else [only] if isinstance(only, str) else only)
-        require_names("compute", wanted, self.metrics)
-        return self.readings().values(name for name in self.metrics if name in wanted)
+        names: Iterable[str] = self.metrics
+        if only is not None:
+            wanted = {only} if isinstance(only, str) else set(only)
+            require_names("compute", wanted, self.metrics)
+            names = [name for name in self.metrics if name in wanted]
+        return self.readings().values(names)
 
     def readings(self, *, canonical: bool = False) -> Readings:
         """What the tallies compute of all samples, each once for all who ask.
@@ -560,18 +566,12 @@ class Meter:
             metrics: the metrics by name; by default those of this meter.
             **options: `stage_bytes`, `recount` and other options that are not those of this meter.
         """
-        if metrics is None and not options and self.stage_bytes:
-            return self._empty()
+        if metrics is None and not options:  # with nothing to check
+            empty = Meter.__new__(Meter)
+            empty._begin(dict(self.metrics), self.options, self.plan)
+            return empty
         named: dict[str, Any] = dict(self.metrics if metrics is None else metrics, labels=self.plan.labels or None)
         return Meter(**self.options.changed(options), **named)
-
-    def _empty(self) -> Meter:
-        """An empty meter with the plan of this one, which was made and checked once."""
-        empty = object.__new__(Meter)
-        vars(empty).update(vars(self), metrics=dict(self.metrics), shared_by=frozenset())
-        empty.counts = MeterCounts(self.plan.tallies, self.options)
-        empty.number = numbered(empty)
-        return empty
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Meter:
         return self.fresh().merge(self)

@@ -33,7 +33,8 @@ class Readings:
         if group not in self._found:
             tally, state = self.plan.state_of(name, self.states)
             problems = tally.invalid_values(state)
-            counts = None if any(problem.fatal for problem in problems) else tally.compute(state)
+            is_bad = bool(problems) and any(problem.fatal for problem in problems)
+            counts = None if is_bad else tally.compute(state)
             self._found[group] = problems, counts
         return self._found[group]
 

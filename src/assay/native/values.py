@@ -7,7 +7,7 @@ import ctypes
 import torch
 from torch import Tensor
 
-from assay.native.library import call
+from assay.native.library import call, compiled_function
 
 
 def integers(limbs: Tensor) -> tuple[list[int], int]:
@@ -18,7 +18,7 @@ def integers(limbs: Tensor) -> tuple[list[int], int]:
     words = limbs.shape[-1]
     sums = limbs.numel() // words
     room = torch.empty(2 + (sums * (words + 1) + 1) // 2, dtype=torch.int64, device="cpu")
-    call("digits", sums, words, limbs, room)
+    compiled_function("digits", 4)(sums, words, limbs.data_ptr(), room.data_ptr())
     data = room.numpy().data
     start, stop = data[:2].tolist()
     if start > words:
@@ -32,8 +32,9 @@ def integers(limbs: Tensor) -> tuple[list[int], int]:
 def is_canonical(limbs: Tensor) -> bool:
     """Whether all words of limbs but the last are in [0, 2 ** 32)."""
     words, answer = limbs.shape[-1], ctypes.c_int64()
-    call("is_canonical", limbs.numel() // words, words, limbs, ctypes.byref(answer))
-    return bool(answer.value)
+    check = compiled_function("is_canonical", 4)
+    check(limbs.numel() // words, words, limbs.data_ptr(), ctypes.addressof(answer))
+    return answer.value != 0
 
 
 def add_integers(limbs: Tensor, values: Tensor, origin: int) -> None:

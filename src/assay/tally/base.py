@@ -376,6 +376,9 @@ def compute_batches(tally: Tally, *batches: Batch) -> Any:
 
 def merge(tally: Tally, states: Sequence[State]) -> State:
     """One host state with everything that the given host states counted."""
+    if len(states) == 1:
+        (alone,) = states
+        return {name: _MERGE[rule]((alone[name],)) for name, rule in tally.fields.items() if name in alone}
     merged: State = {}
     for name, rule in tally.fields.items():
         parts = [state[name] for state in states if name in state]

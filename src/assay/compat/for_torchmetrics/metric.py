@@ -195,7 +195,8 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
 
     def compute(self) -> Any:
         """The value, as the class of TorchMetrics gives it."""
-        return self._value(self._reported_as_there(self.meter.compute, only=[self._name])[self._name])
+        only = None if self.counts_alone() else [self._name]
+        return self._value(self._reported_as_there(self.meter.compute, only)[self._name])
 
     def _count_batch(self, *args: Any, **kwargs: Any) -> Any:
         try:

@@ -70,16 +70,17 @@ def rate(how: Rate, metric: Any, counts: Sequence[Tensor]) -> Tensor:
         metric: has the arguments of the class of TorchMetrics as attributes.
         counts: true positives, false positives, true negatives and false negatives.
     """
-    of: Counts = [each.numpy() for each in counts]
     binary, multiclass = metric.entry.name.startswith("Binary"), metric.entry.name.startswith("Multiclass")
     given = vars(metric)  # a module takes long to say that it has no such attribute
     average = "none" if binary else given["average"]
     undefined = float(given["zero_division"]) if how.zero_division else 0.0
     beta = given.get("beta", 1.0)
     if binary or average == "micro":
-        above, below = how.parts([int(each.sum()) for each in of], multiclass, beta)
+        pooled = [each.item() for each in counts] if binary else [int(each.numpy().sum()) for each in counts]
+        above, below = how.parts(pooled, multiclass, beta)
         value = above / below if below else undefined
         return torch.tensor(1 - value if how.complement else value, dtype=torch.float64, device="cpu")
+    of: Counts = [each.numpy() for each in counts]
     above, below = how.parts(of, multiclass, beta)
     value = _quotient(above, below, undefined)
     value = 1 - value if how.complement else value

@@ -90,7 +90,24 @@ class MeterCounts:
     @property
     def rows(self) -> int:
         """How many samples were given."""
-        return self.merged.rows + sum(counts.rows for counts in self.by_device.values())
+        rows = self.merged.rows
+        for counts in self.by_device.values():
+            rows += counts.rows
+        return rows
+
+    def take_over(self, other: MeterCounts) -> None:
+        """Take, into empty counts, what another one of the same tallies and options has prepared for values of batches.
+
+        What the other one has counted, it still has.
+        """
+        if not other.busy.acquire(False):  # another thread is using it, and goes on to
+            return
+        try:
+            if not any(counts.is_open or counts.recounts is not None for counts in other.by_device.values()):
+                self.by_device, self.current = other.by_device, other.current
+                other.by_device, other.current = {}, None
+        finally:
+            other.busy.release()
 
     def clear(self) -> None:
         """Forget everything."""
@@ -133,13 +150,17 @@ class MeterCounts:
 
     def to_read(self) -> Counted:
         """The sum in a form to compute from, without a copy if all of it was merged, or all are sums of one device."""
-        with self.busy:
+        if not self.busy.acquire(False):  # `with` would call two functions of Python
+            raise self.busy.error()
+        try:
             merged, rows = self.merged, self.rows
             if merged.is_constant and not self.by_device and merged.states is not None:
                 states: Sequence[State] = merged.states
             else:
                 parts = self._parts()
                 states = parts[0] if len(parts) == 1 and self._are_sums else self._sum(parts)
+        finally:
+            self.busy.release()
         return self.settled(states, rows), rows
 
     @keeps_subnormals

@@ -45,6 +45,7 @@ class DeviceCounts:
         self._triton = uses_triton(self._device)
         self._compiled = policy(self._device).compiled.value and not self._triton
         self._on_host = self._device == self._policy.read_on.value
+        self._keeps_samples = any("samples" in tally.fields.values() for tally in tallies)
         is_compiled = self._compiled and library() is not None
         scales = [tally.compiled_chunk_scale if is_compiled else tally.chunk_scale for tally in tallies]
         self._chunk_elements = self._policy.chunk_elements.value * min(scales)
@@ -354,8 +355,9 @@ class DeviceCounts:
     def flushed(self) -> list[State]:
         """The states on the device, with everything that was staged."""
         self._refuse_if_broken()
-        self._open()
-        self._flush()
+        if self._staged or not self.is_open:
+            self._open()
+            self._flush()
         return self._states
 
     def host_states(self) -> list[State]:
@@ -366,7 +368,7 @@ class DeviceCounts:
                 itself counts is not checked.
         """
         states = self.flushed()
-        if self._on_host and not _stores(states):
+        if self._on_host and not self._keeps_samples:
             return [dict(state) for state in states]
         states = _on_host(states)
         if not self._on_host:

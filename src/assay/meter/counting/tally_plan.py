@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import torch
@@ -35,11 +35,16 @@ class TallySource:
     tally: Tally
     places: tuple[int, ...]
 
+    @cached_property
+    def _composite(self) -> CompositeTally | None:
+        return self.tally if isinstance(self.tally, CompositeTally) else None  # an abstract class takes long to ask
+
     def state(self, states: Sequence[State]) -> State:
         """Its state, out of those of all tallies of the plan."""
-        if not isinstance(self.tally, CompositeTally):
+        if self._composite is None:
             return states[self.places[0]]
-        return self.tally.gathered({leaf: states[k] for leaf, k in zip(self.tally.tallies, self.places, strict=True)})
+        leaves = self._composite.tallies
+        return self._composite.gathered({leaf: states[k] for leaf, k in zip(leaves, self.places, strict=True)})
 
 
 class TallyPlan:

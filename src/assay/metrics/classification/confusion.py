@@ -154,10 +154,11 @@ class StatScores(LabelMetric):
             return Stats(*self.sample_term.means(counts))
         of = outcomes(counts.whole_totals(), self.num_classes is not None, self.ignore_index)
         every = (of.tp, of.fp, of.tn, of.fn, of.support)
-        if self.binary:
-            return Stats(*(_counts(each[0, ...], of.unit) for each in every))
-        if self.average is None:
-            return Stats(*(_counts(each, of.unit) for each in every))
+        if self.binary or self.average is None:
+            if not of.unit:  # one tensor of all of them takes less time
+                table = torch.from_numpy(np.array(every, dtype=np.int64))
+                return Stats(*(table[:, 0] if self.binary else table).unbind())
+            return Stats(*(_counts(each[0, ...] if self.binary else each, of.unit) for each in every))
         if self.average == "micro":
             return Stats(*(_counts(each.sum(keepdims=True)[0, ...], of.unit) for each in every))
         weights = of.support.astype(object) if self.average == "weighted" else np.ones(len(of.tp), dtype=object)

@@ -131,7 +131,7 @@ class LabelTally(Tally):
 
     chunk_scale: ClassVar[int] = 8  # the scores are read once, and what follows has one element per row
 
-    @property
+    @cached_property
     def fields(self) -> Mapping[str, Rule]:
         return dict.fromkeys(("counts", "weights", "invalid") if self.weighted else ("counts",), "sum")
 

@@ -80,10 +80,13 @@ class DivergenceOfMean(Divergence):
     def _of_probabilities(self, p: Tensor, q: Tensor) -> Tensor:
         return self._of_masses(shares(p)[0], shares(q)[0])
 
-    def _of_masses(self, p: Tensor, q: Tensor) -> Tensor:
+    def _of_plain_shares(self, p: Tensor, q: Tensor) -> Tensor:
         terms = self._over_mean(p, q) + self._over_mean(q, p)
+        return sum_each_row(terms.mul_(0.5)).clamp(min=0)
+
+    def _of_masses(self, p: Tensor, q: Tensor) -> Tensor:
         defined = ((p >= 0) & (q >= 0)).all(1, keepdim=True)
-        return torch.where(defined, sum_each_row(terms.mul_(0.5)).clamp(min=0), math.nan)
+        return torch.where(defined, self._of_plain_shares(p, q), math.nan)
 
     @staticmethod
     def _over_mean(p: Tensor, q: Tensor) -> Tensor:

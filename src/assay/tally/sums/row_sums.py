@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -168,7 +169,7 @@ class RowSums(Tally):
     def columns(self) -> frozenset[str]:
         return self.term.columns
 
-    @property
+    @cached_property
     def fields(self) -> Mapping[str, Rule]:
         numbered = [f"{name}{k}" for k in range(len(self.term.sums)) for name in ("sum", "special")]
         return dict.fromkeys(["count", "invalid", *numbered, *["weight", "bad_weights"] * self.weighted], "sum")

@@ -103,7 +103,7 @@ class Sums(Tally):
         leaves = {leaf for terms in self._by_order.values() for term in terms for leaf in term.leaves}
         return sorted(leaves, key=repr)
 
-    @property
+    @cached_property
     def fields(self) -> Mapping[str, Rule]:
         always = ["count", "invalid", "special", *(f"sums{order}" for order in self._by_order)]
         optional = ["bad_weights"] * self.weighted + ["left_out"] * (self.nan_policy == "warn")

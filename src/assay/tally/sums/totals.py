@@ -127,9 +127,14 @@ class Totals:
         are not finite.
         """
         inputs, steps = self.layout.program(quotient)
-        if library() is None or not all(self.state[name].is_contiguous() for name, _, _ in inputs):
+        if library() is None:
             return None
-        addresses = [n for name, start, words in inputs for n in (self.state[name].data_ptr() + start, words)]
+        addresses: list[int] = []
+        for name, start, words in inputs:
+            field = self.state[name]
+            if not field.is_contiguous():
+                return None
+            addresses += (field.data_ptr() + start, words)
         result = native.quotients(self.layout.outputs, addresses, steps)
         if not self._has_special:
             return result
