@@ -1,8 +1,14 @@
-"""All classes that `assay.compat.torchmetrics` counts from labels, scores, numbers and texts, beside TorchMetrics'."""
+"""All classes that `assay.compat.torchmetrics` counts from labels, scores, numbers and texts, beside TorchMetrics'.
+
+`--family`, `--size` and `--work` measure a part. What was measured before stays in the table, so that it can be filled
+part by part; `--new` begins another one.
+"""
 
 from __future__ import annotations
 
+import argparse
 import inspect
+import json
 import statistics
 import sys
 import warnings
@@ -14,7 +20,7 @@ import torch
 
 from assay.migrate.table import library
 from benchmarks.compat_functions import FAMILIES, GIVEN, batch
-from benchmarks.harness import Candidate, Cost, Table, measure, save, titled
+from benchmarks.harness import RESULTS, Candidate, Table, measure, save, titled
 
 SIZES = (32, 256, 4_096)
 SLOW = ("CHRFScore", "ExtendedEditDistance", "TranslationEditRate", "ROUGEScore")
@@ -80,51 +86,84 @@ WORK: Mapping[str, Callable[[Any, tuple[Any, ...]], Candidate]] = {
 }
 
 
-def ratios(name: str, kinds: Mapping[str, Any], rows: int, raw: dict[str, Any]) -> dict[str, float] | None:
-    """The cost of each work over TorchMetrics'; None where TorchMetrics refuses the batch."""
+Raw = dict[str, dict[str, list[float]]]
+"""The rounds of both candidates, by class, work and number of samples."""
+
+
+def ratios(name: str, kinds: Mapping[str, Any], rows: int, chosen: argparse.Namespace, raw: Raw) -> bool:
+    """Measure each work of a class; false where TorchMetrics refuses the batch."""
     torch.manual_seed(0)
-    data, found = data_of(name, rows), {}
-    for work, candidate in WORK.items():
+    data = data_of(name, rows)
+    for work in chosen.work:
         try:
             made = {each: kind(**settings(kind)) for each, kind in kinds.items()}
             made["torchmetrics"](*data)
-        except (ImportError, OSError, TypeError, ValueError, RuntimeError):
-            return None
+        except (AttributeError, ImportError, OSError, TypeError, ValueError, RuntimeError):
+            return False
         made["torchmetrics"].reset()
-        candidates = {each: candidate(metric, data) for each, metric in made.items()}
-        costs: dict[str, Cost] = measure(candidates, rounds=3, seconds=0.004)
-        raw[f"{name}, {work} @ {rows}"] = {each: cost.rounds for each, cost in costs.items()}
-        found[work] = costs["assay"].over(costs["torchmetrics"])
-    return found
+        candidates = {each: WORK[work](metric, data) for each, metric in made.items()}
+        costs = measure(candidates, rounds=chosen.rounds, seconds=chosen.seconds)
+        raw[_key(name, work, rows)] = {each: list(cost.rounds) for each, cost in costs.items()}
+    return True
+
+
+def _key(name: str, work: str, rows: int) -> str:
+    return f"{name}, {work} @ {rows}"
+
+
+def _ratio(rounds: Mapping[str, list[float]] | None) -> float | None:
+    if rounds is None:
+        return None
+    return statistics.median(a / b for a, b in zip(rounds["assay"], rounds["torchmetrics"], strict=True))
+
+
+def table(raw: Raw) -> Table:
+    """Every class that was measured, and how many are beyond the goals."""
+    header = ["class", *(f"{work}, {rows:,}" for work in WORK for rows in SIZES)]
+    shown = Table(titled("Classes: assay.compat / TorchMetrics"), header)
+    for name in dict.fromkeys(key.partition(", ")[0] for key in raw):
+        cells = (_ratio(raw.get(_key(name, work, rows))) for work in WORK for rows in SIZES)
+        shown.rows.append([f"`{name}`", *("-" if each is None else f"{each:.2f}" for each in cells)])
+    for work in WORK:
+        for rows in SIZES:
+            found = [
+                ratio for key, each in raw.items() if key.endswith(f", {work} @ {rows}") and (ratio := _ratio(each))
+            ]
+            if found:
+                beyond = sum(each > GOALS[work] for each in found)
+                median = statistics.median(found)
+                note = f"{work} of {rows:,}: median {median:.2f}, {beyond} of {len(found)} above {GOALS[work]}."
+                shown.notes.append(note)
+    return shown
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    families = ("aggregation", *FAMILIES)
+    parser.add_argument("--family", nargs="+", choices=families, default=families)
+    parser.add_argument("--size", nargs="+", type=int, choices=SIZES, default=SIZES, help="samples of a batch")
+    parser.add_argument("--work", nargs="+", choices=tuple(WORK), default=tuple(WORK))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.004, help="of a candidate in a round")
+    parser.add_argument("--new", action="store_true", help="forget what was measured before")
+    return parser.parse_args()
 
 
 def main() -> None:
-    header = ["class", *(f"{work}, {rows:,}" for work in WORK for rows in SIZES)]
-    table, raw, left_out = Table(titled("Classes: assay.compat / TorchMetrics"), header), {}, []
-    every: dict[tuple[str, int], list[float]] = {}
+    chosen, left_out, file = options(), [], RESULTS / "compat_classes.json"
+    raw: Raw = {} if chosen.new or not file.exists() else json.loads(file.read_text("utf-8"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, _, there, here in classes():
-            cells = {}
-            for rows in SIZES[:1] if name in AGGREGATES else SIZES[:2] if name in SLOW else SIZES:
-                found = ratios(name, {"torchmetrics": there, "assay": here}, rows, raw)
-                for work, ratio in (found or {}).items():
-                    cells[work, rows] = ratio
-                    every.setdefault((work, rows), []).append(ratio)
-            if not cells:
-                left_out.append(name)
+        for name, family, there, here in classes():
+            if family not in chosen.family:
                 continue
-            shown = (cells.get((work, rows)) for work in WORK for rows in SIZES)
-            table.rows.append([f"`{name}`", *("-" if each is None else f"{each:.2f}" for each in shown)])
-            print(*table.rows[-1], sep=" | ", flush=True)
-    for (work, rows), found in sorted(every.items()):
-        beyond = sum(each > GOALS[work] for each in found)
-        table.notes.append(
-            f"{work} of {rows:,}: median {statistics.median(found):.2f}, {beyond} of {len(found)} above {GOALS[work]}."
-        )
-    print(*table.notes, sep="\n")
+            sizes = SIZES[:1] if name in AGGREGATES else SIZES[:2] if name in SLOW else SIZES
+            kinds = {"torchmetrics": there, "assay": here}
+            taken = {ratios(name, kinds, rows, chosen, raw) for rows in sizes if rows in chosen.size}
+            left_out += [name] * (False in taken)
+            print(name, flush=True)
     print("left out:", *left_out, file=sys.stderr)
-    save("compat_classes", [table], raw)
+    save("compat_classes", [table(raw)], raw)
 
 
 if __name__ == "__main__":

@@ -38,10 +38,45 @@ def number_of_calls(function):
     return len(entered)
 
 
+VALUES = [
+    ("MaxMetric", {}, (torch.rand(()),), 70),
+    ("SumMetric", {}, (torch.rand(()),), 83),
+    ("classification.BinaryRecall", {}, (torch.rand(32), LABELS % 2), 73),
+    ("classification.BinaryStatScores", {}, (torch.rand(32), LABELS % 2), 85),
+    ("regression.MeanSquaredError", {}, (torch.rand(32), torch.rand(32)), 81),
+    ("text.WordErrorRate", {}, (["a b"], ["a c"]), 115),
+]
+"""A class with its arguments and a batch; the most calls of Python that its `compute` takes after an update."""
+
+
+def metric_of(name, arguments):
+    home, _, name = f"assay.compat.torchmetrics.{name}".rpartition(".")
+    return getattr(import_module(home), name)(**arguments)
+
+
+@pytest.mark.parametrize(("name", "arguments", "batch", "calls"), VALUES)
+def test_a_value_takes_few_calls_and_none_when_it_is_read_again(name, arguments, batch, calls):
+    metric = metric_of(name, arguments)
+    for _ in range(3):
+        metric.update(*batch)
+        metric.compute()
+    metric._computed = None  # as an update leaves it, without the rows that it stages
+    assert number_of_calls(metric.compute) <= calls
+    assert number_of_calls(metric.compute) == 1  # of what was read before
+
+
+@pytest.mark.parametrize(("name", "arguments", "batch", "operators", "calls"), COSTS)
+def test_a_forward_after_a_reset_takes_hardly_more_calls(name, arguments, batch, operators, calls):
+    metric = metric_of(name, arguments)
+    for _ in range(3):
+        metric(*batch)
+    metric.reset()
+    assert number_of_calls(functools.partial(metric, *batch)) <= calls + 40
+
+
 @pytest.mark.parametrize(("name", "arguments", "batch", "operators", "calls"), COSTS)
 def test_a_forward_takes_few_operators_and_calls(name, arguments, batch, operators, calls):
-    home, _, name = f"assay.compat.torchmetrics.{name}".rpartition(".")
-    forward = functools.partial(getattr(import_module(home), name)(**arguments), *batch)
+    forward = functools.partial(metric_of(name, arguments), *batch)
     for _ in range(3):
         forward()  # what is the same for all batches of one layout is known then
     with counted() as counts:

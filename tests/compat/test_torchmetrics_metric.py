@@ -39,6 +39,47 @@ def updated(metric, batches=BATCHES):
     return metric
 
 
+def test_a_value_is_read_once_and_its_reader_may_change_it():
+    metric, expected = (
+        updated(MulticlassAccuracy(num_classes=3)),
+        updated(original.classification.MulticlassAccuracy(3)),
+    )
+    assert metric.compute() is metric.compute()
+    metric.compute().fill_(7)
+    metric.update(*BATCHES[0])
+    expected.update(*BATCHES[0])
+    assert metric.compute() == expected.compute()
+    again = updated(MulticlassAccuracy(num_classes=3, compute_with_cache=False))
+    assert again.compute() == again.compute()
+    assert again.compute() is not again.compute()
+    empty = MulticlassAccuracy(num_classes=3)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="before the ``update`` method"):
+            empty.compute()
+
+
+def test_a_reset_keeps_what_forward_prepared_and_nothing_that_was_counted():
+    metric = MulticlassAccuracy(num_classes=3, average="micro")
+    for batch in BATCHES:
+        metric(*batch)
+    before, value = metric.meter, metric.compute()
+    metric.reset()
+    assert (metric.meter.rows, before.rows) == (0, 48)
+    fresh = MulticlassAccuracy(num_classes=3, average="micro")
+    for batch in reversed(BATCHES[:2]):
+        assert metric(*batch) == fresh(*batch)
+    assert metric.compute() == fresh.compute()
+    assert before.compute()["value"].tp.sum() == round(value.item() * 48)
+    before.update(*BATCHES[0])  # which has given away what it had prepared
+    assert before.rows == 64
+    metric.reset()
+    metric.update(*BATCHES[0])
+    kept, metric_before = metric.meter.states(), metric.meter
+    metric.reset()
+    metric.update(*BATCHES[1])
+    assert all(torch.equal(a[name], b[name]) for a, b in zip(kept, metric_before.states(), strict=True) for name in a)
+
+
 def test_an_import_is_all_that_changes():
     assert torchmetrics.Accuracy is Accuracy
     assert torchmetrics.functional.classification.multiclass_accuracy is multiclass_accuracy
