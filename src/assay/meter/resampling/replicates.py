@@ -91,6 +91,9 @@ def drawn_values(
     Raises:
         ConfigError, StateError, InvalidValuesError: as `bootstrap`.
     """
+    _check_draws(n_resamples)
+    if not groups:
+        return {}
     filled = _alike([group for group in groups if group.rows], groups)
     return CountedGroups.of(groups[0], filled).drawn_values(
         n_resamples, seed, groups[0].metrics if names is None else names, elements
@@ -126,8 +129,7 @@ class CountedGroups:
         self, n_resamples: int, seed: int, names: Collection[str], elements: int | None
     ) -> dict[str, list[float]]:
         """See `drawn_values`."""
-        if n_resamples < LEAST:
-            raise ConfigError(describe("n_resamples", n_resamples, f"{LEAST} or more", "Draw more often; 400 is usual"))
+        _check_draws(n_resamples)
         if self.filled < FEWEST_GROUPS:
             return {}
         draws = np.concatenate([np.ones((1, self.filled), np.int64), poisson_draws(n_resamples, self.filled, seed)])
@@ -204,6 +206,11 @@ def check_confidence_level(confidence_level: float) -> None:
         raise ConfigError(
             describe("confidence_level", repr(confidence_level), "a number between 0 and 1", "Pass 0.95 for 95 %")
         )
+
+
+def _check_draws(n_resamples: int) -> None:
+    if n_resamples < LEAST:
+        raise ConfigError(describe("n_resamples", n_resamples, f"{LEAST} or more", "Draw more often; 400 is usual"))
 
 
 def _alike(filled: Sequence[Meter], groups: Sequence[Meter]) -> Sequence[Meter]:
