@@ -11,6 +11,8 @@ from torch import nn
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
 from assay import Accuracy, evaluate
+from assay.errors import ConfigError
+from assay.evaluation.model.pipelines import PipelineModel
 from ranks import processes
 
 CLASSES = 3
@@ -91,6 +93,21 @@ def failing(folder, bad, rank, size):
     return text, len(list(folder.glob("ended *"))) == size - 1
 
 
+class ScheduleOfTorch26:
+    """What `ScheduleGPipe` has in torch 2.6."""
+
+    _stage, _n_microbatches, _stage_initialized = object(), 2, False
+
+
+def test_a_schedule_that_cannot_run_without_gradients_is_refused():
+    with pytest.raises(ConfigError, match=r"ScheduleOfTorch26 without eval.*Use torch 2\.13"):
+        PipelineModel(ScheduleOfTorch26())
+
+
+needs_eval = pytest.mark.skipif(not hasattr(ScheduleGPipe, "eval"), reason="pipelines of this release have no eval")
+
+
+@needs_eval
 @pytest.mark.parametrize(
     ("size", "bad"),
     [(2, 1), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in ((2, 0), (3, 0), (3, 1), (3, 2)))],
@@ -111,6 +128,7 @@ def asleep(rank, size):
     return evaluated(schedule(rank, size, bad=1, seconds=12.0), batches())
 
 
+@needs_eval
 @pytest.mark.slow
 def test_a_stage_that_stands_still_is_named_with_its_batch(tmp_path):
     first, second, third = processes(asleep, 3, tmp_path)
@@ -123,6 +141,7 @@ def of_shapes(tokens, rank, size):
     return evaluated(schedule(rank, size), batches(tokens))
 
 
+@needs_eval
 def test_batches_of_other_lengths_have_the_value_of_one_process(tmp_path):
     tokens = (3, 5, 5, 2)
     expected = evaluated(Mean(nn.Sequential(*network())), batches(tokens))

@@ -47,8 +47,9 @@ class PipelineModel(nn.Module):
         super().__init__()
         stages = getattr(schedule, "_stages", None) or [getattr(schedule, "_stage", None)]
         count = getattr(schedule, "_n_microbatches", None)
-        if None in stages or not isinstance(count, int) or not any(hasattr(schedule, name) for name in _KNOWS_SHAPES):
-            got = f"{type(schedule).__qualname__} without stages or the number of microbatches"
+        known = hasattr(schedule, "eval") and any(hasattr(schedule, name) for name in _KNOWS_SHAPES)  # 2.6 has no eval
+        if None in stages or not isinstance(count, int) or not known:
+            got = f"{type(schedule).__qualname__} without eval, stages or the number of microbatches"
             do = "Use torch 2.13, or pass a function that calls it, with mesh= and a dimension pp"
             raise ConfigError(describe("model", got, "a schedule of torch.distributed.pipelining", do))
         self.group = stages[0].group or dist.group.WORLD
