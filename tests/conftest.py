@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -56,15 +57,27 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
+@contextmanager
+def skipped_beside_a_real_device() -> Iterator[None]:
     """A test that pretends a device which this build of torch has itself, as builds for CUDA do, is skipped."""
     try:
-        return (yield)
+        yield
     except PretendError as error:
         if not real_devices() or "got a build of torch" not in str(error):
             raise
         pytest.skip(str(error).partition(", expected")[0])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup() -> Iterator[None]:
+    with skipped_beside_a_real_device():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Iterator[None]:
+    with skipped_beside_a_real_device():
+        return (yield)
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,6 @@ python -m benchmarks.calibration.mps_lists
 from __future__ import annotations
 
 import ast
-import importlib.util
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import torch
 
 from benchmarks.calibration import operators, samples, stream
 
+FILE = Path(torch.__file__).parent / "testing" / "_internal" / "common_mps.py"
 UNIMPLEMENTED = "UNIMPLEMENTED_XFAILLIST"
 DOWNSTREAM = "ON_MPS_XFAILLIST"
 GRADIENT = "XFAILLIST_GRAD"
@@ -37,12 +37,8 @@ Listed = dict[str, list[str] | None]
 
 def lists() -> dict[str, Listed]:
     """Every list of expected failures: operator -> the dtypes that fail, or ``None`` for all."""
-    spec = importlib.util.find_spec("torch")
-    assert spec is not None
-    assert spec.origin is not None
-    file = Path(spec.origin).parent / "testing" / "_internal" / "common_mps.py"
     found: dict[str, Listed] = {}
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+    for node in ast.walk(ast.parse(FILE.read_text("utf-8"))):
         target, value = _assigned(node)
         if isinstance(value, ast.Dict) and "XFAILLIST" in target:
             found.setdefault(target, _entries(value))

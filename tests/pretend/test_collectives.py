@@ -8,6 +8,7 @@ import torch.distributed as dist
 
 from assay.pretend import pretend
 from assay.pretend.native_engine.build import why_not
+from assay.pretend.torch_patches import refuse_real
 from ranks import processes
 
 CALLS = ("all_reduce", "reduce_scatter", "gather_lists", "in_the_background", "ddp", "fsdp")
@@ -84,6 +85,7 @@ def test_kinds_without_a_backend_or_without_collectives_say_so(tmp_path):
 
 
 def test_the_python_engine_refuses_what_would_end_the_process(tmp_path):
+    refuse_real("cuda")
     for all_reduced, gathered, ddp in processes(python_cuda, 2, tmp_path):
         assert (all_reduced, gathered) == ("[3.0, 3.0]", "[1.0, 1.0, 2.0, 2.0]")
         assert ddp.startswith("PretendError: DistributedDataParallel: got a tensor on cuda:0")

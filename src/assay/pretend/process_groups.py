@@ -70,6 +70,7 @@ def _group_of(kind: str, recorder: Recorder) -> type[dist.ProcessGroup]:
             self.gloo = dist.ProcessGroupGloo(store, rank, size, timeout)
             for place, of in ((host, kinds.GLOO), (device, kinds.CUSTOM)):
                 self._register_backend(place, of, self.gloo)
+            self._set_default_backend(kinds.CUSTOM)  # torch 2.15 asks for it
 
     def refuse(call: str, tensor: Tensor, why: str) -> None:
         recorder.record("operator", f"c10d::{call}", str(tensor.device), why)

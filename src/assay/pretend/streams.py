@@ -106,6 +106,24 @@ def stream_methods(streams: Streams) -> dict[str, object]:
     }
 
 
+def mps_stream_methods(streams: Streams) -> dict[str, object]:
+    """What ``torch._C._MPSStreamBase`` has on a real build, from torch 2.15 on (torch/mps/streams.py)."""
+
+    def new(cls: type, stream_id: int | None = None) -> Any:
+        stream: Any = object.__new__(cls)
+        stream.number = next(streams.ids) if stream_id is None else stream_id
+        return stream
+
+    return {
+        "__new__": new,
+        "__init__": lambda stream, *_, **__: None,
+        "__eq__": lambda stream, other: stream.number == other.number,
+        "stream_id": property(lambda stream: stream.number),
+        "query": lambda stream: True,
+        "synchronize": lambda stream: streams.waited("torch.mps.Stream.synchronize", 0),
+    }
+
+
 def event_methods(streams: Streams) -> dict[str, object]:
     """What ``torch._C._CudaEventBase`` and ``_XpuEventBase`` have on a real build; see :func:`stream_methods`."""
 

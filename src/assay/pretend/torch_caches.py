@@ -24,7 +24,7 @@ _CACHED: dict[Any, tuple[str, ...]] = {
         "is_available", "is_macos_or_newer", "is_macos13_or_newer", "get_name", "get_core_count",
     ),
     torch.cuda: ("_check_bf16_tensor_supported",),
-    torch.xpu: ("get_device_capability",),
+    torch.xpu: ("device_count", "get_device_capability"),
     torch.accelerator: ("get_device_capability",),
 }  # fmt: skip
 

@@ -17,7 +17,7 @@ from assay.pretend import adapters
 from assay.pretend.device_copies import COMMUNICATION
 from assay.pretend.device_state import DeviceState, memory
 from assay.pretend.errors import PretendError, refuse
-from assay.pretend.streams import NumberedEvents, event_methods, stream_methods
+from assay.pretend.streams import NumberedEvents, event_methods, mps_stream_methods, stream_methods
 
 KEPT: Any = object()
 """Torch's own code changes it (initialisation, queues of seeds), and it is put back."""
@@ -190,6 +190,8 @@ def _mps(machine: DeviceState) -> dict[str, dict[str, Any]]:
         "_mps_queryEvent": lambda number: True,
         "_mps_synchronizeEvent": events.synchronize,
         "_mps_elapsedTimeOfEvents": events.elapsed,
+        "_mps_getCurrentStream": lambda: torch.mps.Stream(stream_id=machine.streams.current()[0]),
+        "_mps_setStream": lambda stream: machine.streams.choose(stream.stream_id, 0, machine.streams.number),
     }
     refused = {
         "_mps_profilerStartTrace": "torch.mps.profiler",
@@ -206,6 +208,7 @@ def _mps(machine: DeviceState) -> dict[str, dict[str, Any]]:
     table = _dlpack(machine)
     table["torch.Tensor"]["pin_memory"] = _pinning(machine)
     return table | {
+        "torch._C._MPSStreamBase": mps_stream_methods(machine.streams),
         "torch._C": _accelerator(machine) | answers | {name: refuse(what) for name, what in refused.items()},
         "platform": {"processor": lambda: "arm"},  # by which Lightning knows a Mac with an Apple GPU
         "torch.mps": {"_default_mps_generator": None, "_is_in_bad_fork": machine.forked},

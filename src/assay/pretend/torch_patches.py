@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from types import FunctionType
 from typing import Any
 
@@ -45,18 +45,17 @@ def patch_torch(
     ``None`` for generators of the CPU that stand in for them.
     """
     machine = DeviceState(device, count, get, set, recorder, generators or (lambda index: torch.Generator()))
-    with Patches() as patches:
-        try:
-            for path, names in replacements(machine).items():
-                for name, value in names.items() if (owner := _owner_if_there(path)) is not None else ():
-                    patches.put(owner, name, value)
-            empty_answer_caches()
-            with adapter(machine) if KINDS[device].adapter else nullcontext():
-                machine.begin()
-                yield
-        finally:
-            machine.end()
-    empty_answer_caches()
+    with ExitStack() as stack:
+        stack.callback(empty_answer_caches)  # the last of all, after an error, too
+        patches = stack.enter_context(Patches())
+        stack.callback(machine.end)
+        for path, names in replacements(machine).items():
+            for name, value in names.items() if (owner := _owner_if_there(path)) is not None else ():
+                patches.put(owner, name, value)
+        empty_answer_caches()
+        with adapter(machine) if KINDS[device].adapter else nullcontext():
+            machine.begin()
+            yield
 
 
 class Patches:
@@ -74,11 +73,12 @@ class Patches:
     def put(self, owner: Any, name: str, value: Any) -> None:
         """Set an attribute; with :data:`KEPT` only remember it, and what a list holds."""
         old = vars(owner).get(name, _ABSENT)
-        self._undo.append((owner, name, old, list(old) if isinstance(old, list) else None))
+        items = list(old) if isinstance(old, list) else None
         if value is not KEPT:
             exclude_from_compilation(value)
             _take_attributes(value, old)
             setattr(owner, name, value)
+        self._undo.append((owner, name, old, items))  # what could not be set is not put back
 
     def restore(self) -> None:
         """Put everything back as it was."""

@@ -158,6 +158,8 @@ class PythonEngine:
                     library.impl(name, kernel, where)
             if KINDS[self.kind].adapter:  # torch has nothing there; torch.autocast is refused
                 every.fallback(torch.library.fallthrough_kernel, f"Autocast{key}")
+                if not _C._dispatch_has_backend_fallback(getattr(_C.DispatchKey, f"Autograd{key}")):  # torch 2.6
+                    every.fallback(torch.library.fallthrough_kernel, f"Autograd{key}")
             for name in _with_gradients():
                 library.impl(name, torch.library.fallthrough_kernel, f"Autograd{key}")
 
