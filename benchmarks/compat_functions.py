@@ -91,7 +91,7 @@ def costs(there: Callable[..., Any], here: Callable[..., Any], name: str) -> dic
     data = batch(name)
     try:
         there(*data, **given)
-    except (ImportError, OSError, TypeError, ValueError, RuntimeError):
+    except (AttributeError, ImportError, OSError, TypeError, ValueError, RuntimeError):
         return None
     calls = {"torchmetrics": there, "assay": here}
 

@@ -56,13 +56,16 @@ def original_value(value: Any, metric: Any, average: object) -> Any:
         return value.long() if metric.reduction == "sum" else value
     if name in _EMPTY and metric.nan_policy != "propagate":
         return value.nan_to_num(_EMPTY[name], torch.inf, -torch.inf)
-    if name in _ZERO and not (_is_finite_number(value) or _absent_is_left_out(metric)):
+    if name in _ZERO and not (_is_without_nan(value) or _absent_is_left_out(metric)):
         value = value.nan_to_num(_without_data(metric), torch.inf, -torch.inf)
     return value.nanmean() if name in _REDUCED_LATER and average == "macro" and value.ndim else value
 
 
-def _is_finite_number(value: Any) -> bool:
-    return isinstance(value, Tensor) and not value.ndim and math.isfinite(value.item())
+def _is_without_nan(value: Any) -> bool:
+    """Whether that is known at once: of counts, and of one number."""
+    if not isinstance(value, Tensor) or not value.is_floating_point():
+        return isinstance(value, Tensor)
+    return not value.ndim and math.isfinite(value.item())
 
 
 def _without_data(metric: Any) -> float:
