@@ -179,8 +179,9 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
                 raise StateError(describe(f"compute of {self.meter!r}", got, "updates of its own", do))
             if not self._update_count or self._is_synced:
                 return computed(*args, **kwargs)
-            if self._computed is not None:
-                return self._computed
+            found: Any = self._computed
+            if found is not None:
+                return found
             if self.distributed_available_fn():
                 return computed(*args, **kwargs)
             value = _copied(squeezed(compute(*args, **kwargs)))  # nothing to warn of, and no process to ask

@@ -21,7 +21,7 @@ from assay.errors import StateError, describe
 if TYPE_CHECKING:
     from assay.meter.meter import Meter
 
-TRACED_SINCE = (2, 10)
+TRACED_SINCE = "2.10"
 """The first release of torch whose `torch.compile` was seen to trace an update.
 
 In 2.6.0 it takes no frozen dataclass as a key of a dictionary: see `is_hashable` in its `_dynamo/variables/dicts.py`.

@@ -270,11 +270,12 @@ def averages(
     undefined: float = 0.0,
     unweighted: float = 0.0,
 ) -> list[float]:
-    """What `averaged` gives of each of many samples: the outcomes have a dimension of them before that of the classes."""
+    """What `averaged` gives of each of many samples, which are the first dimension of the outcomes."""
     if average == "micro":
         of = of.pooled()
-    rows = zip(*(each.tolist() for each in (*ratio(of), of.present, of.support)), strict=True)
-    return [_average(*row, average, undefined, unweighted) for row in rows]
+    above, below = ratio(of)
+    rows = zip(*(each.tolist() for each in (above, below, of.present, of.support)), strict=True)
+    return [_average(a, b, present, support, average, undefined, unweighted) for a, b, present, support in rows]
 
 
 def _average(

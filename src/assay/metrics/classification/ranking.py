@@ -377,5 +377,6 @@ def _precision_recall(ranking: Ranking) -> tuple[Array, Array, Array]:
     recall = curves.ratios(ranking.hits[points], ranking.num_positives)
     last = 0.0 if ranking.num_positives else math.nan
     precision = curves.precisions(ranking)[points]
-    reversed_curves = _behind(1.0, precision)[::-1], _behind(last, recall)[::-1]
-    return *(each.copy() for each in reversed_curves), ranking.thresholds[points][::-1].copy()
+    curve = _behind(1.0, precision), _behind(last, recall), ranking.thresholds[points]
+    first, second, thresholds = (each[::-1].copy() for each in curve)
+    return first, second, thresholds
