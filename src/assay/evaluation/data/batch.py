@@ -73,6 +73,10 @@ class Reader:
         self._aside = set(aside) - (self._names or set())
         self._inputs_by_count: dict[int, list[int]] = {}
         self._plain = inputs is None and target is None and not self._aside
+        self.has_columns = bool(self._columns)
+        """Whether batches bring named columns."""
+        self.notes_parts = bool(self._slices) or bool(self._shown) or cluster is not None or raw
+        """Whether more is read of a batch than its ids and what is counted."""
 
     @property
     def weighted(self) -> bool:

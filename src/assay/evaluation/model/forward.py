@@ -38,7 +38,10 @@ class Predicted(NamedTuple):
     @property
     def rows(self) -> int:
         """How many samples there are."""
-        return 1 if isinstance(self.preds, Tensor) and not self.preds.ndim else len(self.preds)
+        if not isinstance(self.preds, Tensor):
+            return len(self.preds)
+        shape = self.preds.shape
+        return shape[0] if shape else 1
 
 
 class Forward:
@@ -104,10 +107,15 @@ class Forward:
         home = "cpu" if self._reader.raw else preds.device
         if weights is not None:
             weights = move(as_column(weights, "weights"), home)
+        return Predicted(preds, target, weights, self._columns(batch, home) if self._reader.has_columns else {})
+
+    def _columns(self, batch: Any, home: str | torch.device) -> Mapping[str, Tensor]:
+        """The named columns of a batch, on the device of the predictions."""
         columns = self._reader.columns(batch)
         if not self._reader.raw:  # else a function may take lists
             columns = {name: as_column(column, name) for name, column in columns.items()}
-        return Predicted(preds, target, weights, move(columns, home))
+        moved: Mapping[str, Tensor] = move(columns, home)
+        return moved
 
     def note_sample(self, ids: Sequence[int | str]) -> None:
         """Note the last batch, which was counted, where some of the samples are predicted again."""
@@ -134,6 +142,8 @@ class Forward:
         return outputs
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._dtype is None and not self.guarded:
+            return self._model(*args, **kwargs)
         guard, self.guarded = _guard() if self.guarded else nullcontext(), False
         if self._dtype is None:
             with guard:

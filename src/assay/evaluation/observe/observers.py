@@ -142,6 +142,9 @@ class RowMetadata:
     clusters: Any = None
 
 
+_NOTHING = RowMetadata(None, None, {})
+
+
 class Observer(Protocol):
     """What counts or keeps something of the samples. Parts of the samples may be counted apart, and are then joined.
 
@@ -211,6 +214,8 @@ class Observers:
             ConfigError: the batch has no such part.
             ShapeError: a part has not one value for each sample.
         """
+        if not self._reader.notes_parts:
+            return _NOTHING if index is None and ids is None else RowMetadata(index, ids, {})
         parts = self._reader.slices(batch)
         if not self._was_shown:  # a name that is wrong is an error now, and not when all is counted
             self._reader.shown(batch)
@@ -231,7 +236,7 @@ class Observers:
         """Take the rows of a batch that was counted; its tensors may be overwritten afterwards."""
         if not batch.preds.ndim:
             batch = batch.map(lambda tensor: tensor.reshape(1))
-        rows = len(batch.preds)
+        rows = batch.preds.shape[0]
         if not rows:
             return
         layout = layout_of(batch)
@@ -246,9 +251,10 @@ class Observers:
         if rows > self._capacity:
             self._hand_over(batch)
             return
+        stop = self._staged + rows
         for into, tensor in zip(self._buffers, _present(batch), strict=True):
-            into.narrow(0, self._staged, rows).copy_(tensor)
-        self._staged += rows
+            into[self._staged : stop] = tensor
+        self._staged = stop
         if self._staged >= self._limit:
             self.flush()
 
