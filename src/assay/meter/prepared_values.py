@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay.devices.subnormals import keeps_subnormals
 from assay.meter.counting.flat_states import FlatStates
 from assay.meter.counting.prepared_adds import is_as_read, prepared_adds
-from assay.meter.inputs.arguments import Arguments
+from assay.meter.inputs.arguments import Arguments, layout_of
 from assay.meter.meter import Meter
 from assay.metrics.output_metrics import prepared_quotient
 from assay.tally.base import Batch, State
@@ -39,9 +40,12 @@ class PreparedValue:
 
     @classmethod
     def of(cls, meter: Meter, preds: Tensor, target: Tensor | None) -> PreparedValue | None:
-        """None where a meter must measure such batches: several chunks, columns, or another device than the CPU."""
+        """None where a meter must measure such batches: columns, several chunks, other shapes than those that it counts,
+        or another device than the CPU."""
         counts, batch = meter.counts.current, Arguments((preds, target, None))
-        if counts is None or meter.columns or meter.plan.encoders or not counts.is_one_chunk(batch):
+        if counts is None or meter.columns or meter.plan.encoders or counts.layout != layout_of(batch):
+            return None
+        if not counts.is_one_chunk(batch):
             return None
         return cls(meter, batch)
 
@@ -50,6 +54,7 @@ class PreparedValue:
         """Whether the value is a quotient of sums, of which a metric has nothing to warn."""
         return self._read is not None
 
+    @keeps_subnormals
     def __call__(self, preds: Tensor, target: Tensor | None) -> Any:
         """The value of a batch of this layout, as `Meter.values_of` has it; None where the meter must be asked."""
         if torch.is_autocast_enabled("cpu") or not (is_as_read(preds) and (target is None or is_as_read(target))):

@@ -92,7 +92,7 @@ class PreparedCall:
 
     def __init__(self, metric: CompatibleMetric, value: PreparedValue, keeps_data: bool) -> None:
         self._metric, self._prepared, self._keeps_data = metric, value, keeps_data
-        self._has_float64, self._name = metric._has_float64, metric._name
+        self._has_float64, self._name, self._counted = metric._has_float64, metric._name, metric._metric
         kind = type(metric)
         converts_itself = (
             kind._converted is not CompatibleMetric._converted
@@ -114,6 +114,8 @@ class PreparedCall:
     def value(self, batch: Sequence[Tensor]) -> Any:
         """The value, as `CompatibleMetric.value_of` has it; None where that must be asked."""
         metric = self._metric
+        if metric._metric is not self._counted and metric._metric != self._counted:
+            return None  # it has measured another number of outputs meanwhile
         given = batch if self._keeps_data else metric._format(*batch).values()
         if self._is_quotient:  # which is neither warned of nor changed
             value = self._prepared(*given)
