@@ -43,6 +43,7 @@ def share_differences(
         confidence_level: between 0 and 1.
 
     Example:
+        >>> import numpy as np
         >>> found = share_differences((np.array([8]), np.array([1])), (np.array([10]), np.array([6])), 0.95)
         >>> found.p.round(4), found.lower.round(3), found.upper.round(3)
         (array([0.07]), array([-0.843]), array([-0.107]))
@@ -77,6 +78,7 @@ def mean_differences(
         confidence_level: between 0 and 1.
 
     Example:
+        >>> import numpy as np
         >>> twenty = np.array([20])
         >>> of = (np.array([0.5]), np.array([0.6])), (np.array([0.1]), np.array([0.1])), (twenty, twenty)
         >>> found = mean_differences(*of, 0.95)
