@@ -46,7 +46,7 @@ def share_differences(
         >>> import numpy as np
         >>> found = share_differences((np.array([8]), np.array([1])), (np.array([10]), np.array([6])), 0.95)
         >>> found.p.round(4), found.lower.round(3), found.upper.round(3)
-        (array([0.07]), array([-0.843]), array([-0.107]))
+        (array([0.049]), array([-0.831]), array([-0.13]))
 
     Source: R. A. Fisher 1935, JRSS 98:39; Newcombe 1998, Statistics in Medicine 17:873, method 10.
     """
@@ -83,7 +83,7 @@ def mean_differences(
         >>> of = (np.array([0.5]), np.array([0.6])), (np.array([0.1]), np.array([0.1])), (twenty, twenty)
         >>> found = mean_differences(*of, 0.95)
         >>> found.p.round(4), found.lower.round(3), found.upper.round(3)
-        (array([0.0032]), array([0.036]), array([0.164]))
+        (array([0.0031]), array([0.036]), array([0.164]))
 
     Source: B. L. Welch 1947, Biometrika 34:28.
     """
