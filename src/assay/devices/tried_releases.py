@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from assay._cache import cache_folder
 
 TRIED = {
-    "torch": ("2.6", "2.8", "2.9", "2.13", "2.14", "2.15"),
+    "torch": ("2.6", "2.8", "2.9", "2.10", "2.13", "2.14", "2.15"),
     "Python": ("3.11", "3.12", "3.13", "3.14"),
 }
 """Releases with which ``make test-torch`` passed, and those of Python; CONTRIBUTING.md says on which builds."""
