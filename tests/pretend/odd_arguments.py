@@ -1,6 +1,7 @@
 """Calls operators with odd arguments on a device, and says on a line of its own which one comes next.
 
-``odd_arguments.py DEVICE ENGINE < names.json``; the device ``cpu`` is not pretended.
+``odd_arguments.py DEVICE ENGINE < names.json``; the device ``cpu`` is not pretended. An operator that takes more than
+``CPU_S`` seconds of the processor, or waits for ``WAIT_S`` seconds, ends the process as a crash does.
 """
 
 from __future__ import annotations
@@ -8,12 +9,16 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import resource
+import signal
 import sys
 import warnings
 
 import torch
 
 DRAWS = 4
+CPU_S = 30
+WAIT_S = 1800
 SHAPES = ((), (0,), (1,), (3,), (2, 3), (0, 2), (2, 1, 3), (1, 2, 2, 3))
 DTYPES = (torch.float32, torch.float32, torch.int64, torch.bool, torch.float16, torch.complex64, torch.uint8)
 NUMBERS = (0, 1, -1, 2, 3, 0.5)
@@ -62,6 +67,14 @@ def call(name: str, device: torch.device) -> None:
             op(**arguments)
 
 
+def limit() -> None:
+    """From here on the process has ``CPU_S`` seconds of the processor, and ``WAIT_S`` seconds on the clock."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    until = int(used.ru_utime + used.ru_stime) + CPU_S
+    resource.setrlimit(resource.RLIMIT_CPU, (until, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    signal.alarm(WAIT_S)
+
+
 def main(kind: str, engine: str) -> None:
     from assay.pretend import pretend
 
@@ -71,6 +84,7 @@ def main(kind: str, engine: str) -> None:
     with contextlib.nullcontext() if kind == "cpu" else pretend(kind, engine=engine):
         for name in names:
             print(name, flush=True)
+            limit()
             call(name, torch.device(kind))
 
 
