@@ -10,12 +10,14 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.coverage import decisions, labels, moments, samples, scores
+from benchmarks.coverage import decisions, detections, labels, moments, samples, scores
 from benchmarks.coverage.rows import SIZES, measured
 from benchmarks.harness import RESULTS
 
 PAGE = Path("docs/coverage.md")
 PARTS = {"labels": labels.rows, "scores": scores.rows, "samples": samples.rows, "moments": moments.rows}
+OTHERS = {"detections": detections.table, "decisions": decisions.table}
+"""Parts whose tables have other columns."""
 
 
 def table(part: str, share: float) -> Iterator[str]:
@@ -36,7 +38,7 @@ def table(part: str, share: float) -> Iterator[str]:
 def write_page() -> None:
     """Put the parts that were run into the page, between their comments."""
     text = PAGE.read_text("utf-8")
-    for part in (*PARTS, "decisions"):
+    for part in (*PARTS, *OTHERS):
         file, start, end = RESULTS / f"coverage_{part}.md", f"<!-- {part} -->\n\n", f"\n<!-- /{part} -->"
         if file.exists():
             before, after = text.split(start)[0], text.split(end)[1]
@@ -47,8 +49,8 @@ def write_page() -> None:
 def main(parts: list[str], share: float) -> None:
     """Measure parts, and write the page."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    for part in parts or (*PARTS, "decisions"):
-        lines = decisions.table(share) if part == "decisions" else table(part, share)
+    for part in parts or (*PARTS, *OTHERS):
+        lines = OTHERS[part](share) if part in OTHERS else table(part, share)
         with open(RESULTS / f"coverage_{part}.md", "w", encoding="utf-8") as file:
             for line in lines:
                 print(line, file=file, flush=True)
@@ -57,6 +59,6 @@ def main(parts: list[str], share: float) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", help="labels, scores, samples, moments, decisions; all by default")
+    parser.add_argument("parts", nargs="*", help=f"{', '.join((*PARTS, *OTHERS))}; all by default")
     parser.add_argument("--share", type=float, default=1.0)
     main(**vars(parser.parse_args()))

@@ -148,7 +148,7 @@ def test_the_page_and_the_terminal_show_the_groups(compared):
     for text in (str(compared), compared.to_markdown(), compared.to_document().title + compared.to_json()):
         assert "u0" in text
     shown = str(compared).replace("\n  ", " ")
-    assert "1 worse and 0 better beyond chance, of 30 groups in both" in shown
+    assert "accuracy by user: 1 worse, 0 better of 30 groups" in shown
     assert "accuracy by user: 1 worse and 0 better of 30 groups." in shown.partition("test ─")[0], "above the tables"
     same = compare(*[report(title, metric(BEFORE, SIZES)) for title in ("main", "new")])
     assert "by user:" not in str(same).partition("test ─")[0]

@@ -103,6 +103,7 @@ class Metric(metaclass=MetricType):
         higher_is_better: whether higher values are better; None where neither is, or where it gives no single number.
         value_range: the least and the largest number that a value can have; intervals end there.
         part_ranges: the same of parts of a value that has several, by their names, where it is another one.
+        biased_upwards: few samples give higher values on average; gates then take a lower end that is further out.
         exact_terms: the value is that of exact arithmetic, rounded once. Otherwise each sample's term is rounded,
         terms_in_float64: to float64 for samples of any dtype, instead of to float32 or their own.
         inputs: what samples it takes, as `samples` draws them; empty for metrics of metrics.
@@ -117,6 +118,7 @@ class Metric(metaclass=MetricType):
     higher_is_better: ClassVar[bool | None] = None
     value_range: ClassVar[tuple[float, float]] = ANY_NUMBER
     part_ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    biased_upwards: ClassVar[bool] = False
     exact_terms: ClassVar[bool] = True
     terms_in_float64: ClassVar[bool] = False
     inputs: ClassVar[str] = ""

@@ -151,3 +151,15 @@ def _is_readable(char: str) -> bool:
     )  # Cc: control. Cs: half of a surrogate pair. Cf: format; scripts need the joiners.
     allowed = category not in ("Cc", "Cs") and (category != "Cf" or char in "\u200c\u200d")
     return allowed and ord(char) & 0xFFFE != 0xFFFE  # XML and HTML have no U+FFFE and U+FFFF
+
+
+def p_value(p: float | None) -> str:
+    """A p-value as a reader wants it.
+
+    Example:
+        >>> p_value(0.0372), p_value(2e-9), p_value(None)
+        ('0.0372', '< 0.0001', '–')
+    """
+    if p is None or math.isnan(p):
+        return UNDEFINED
+    return "< 0.0001" if p < 1e-4 else f"{p:.4f}"

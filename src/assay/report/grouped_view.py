@@ -45,8 +45,10 @@ def _spread(metric: GroupedMetric) -> GridRow:
     known = values[~np.isnan(values)]
     ends = np.quantile(known, (0, 0.5, 1)).tolist() if len(known) else [math.nan] * 3
     spread = metric.spread
-    differs = [math.nan] * 3 if spread is None else [spread.i2, spread.deviation, spread.p]
+    differs = [math.nan] * 2 if spread is None else [spread.i2, spread.deviation]
     numbers = [GridCell(text.number(each), each) for each in (metric.value, *ends, *differs)]
+    p = math.nan if spread is None else spread.p
+    numbers.append(GridCell(text.p_value(p), p))
     worse = int(metric.is_worse.sum())
     is_known = not np.isnan(metric.tails).all()
     cell = GridCell(f"{worse:,}", worse) if is_known else GridCell(text.UNDEFINED, math.nan)

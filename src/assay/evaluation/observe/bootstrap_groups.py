@@ -18,7 +18,14 @@ from assay.evaluation.observe.partition import Label, Partition
 from assay.evaluation.observe.per_sample import PerSampleRecorder
 from assay.meter import Meter
 from assay.meter.cells import STAGE_BYTES
-from assay.meter.resampling.intervals import GROUPS, group_count, needing_bootstrap, scale_of, state_bytes
+from assay.meter.resampling.intervals import (
+    GROUPS,
+    group_count,
+    is_biased,
+    needing_bootstrap,
+    scale_of,
+    state_bytes,
+)
 from assay.meter.resampling.replicates import FEWEST_GROUPS, ConfidenceInterval, CountedGroups, replicate_interval
 from assay.report.per_sample.resampling import Resampling
 from assay.stats.bootstrap import LEAST
@@ -223,7 +230,12 @@ class BootstrapGroups:
         values = groups.drawn_values(n_resamples, self._seed, names, elements)
         found = {
             name: replicate_interval(
-                value, replicates, confidence_level, groups.filled, scale_of(name, self._like.metrics)
+                value,
+                replicates,
+                confidence_level,
+                groups.filled,
+                scale_of(name, self._like.metrics),
+                biased_upwards=is_biased(name, self._like.metrics),
             )
             for name, (value, *replicates) in values.items()
         }

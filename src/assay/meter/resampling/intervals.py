@@ -337,7 +337,10 @@ def bootstrap(
     filled = sum(group.rows > 0 for group in groups)
     intervals = {}
     for name, (value, *others) in drawn_values(groups, n_resamples, seed).items():
-        interval = replicate_interval(value, others, confidence_level, filled, scale_of(name, groups[0].metrics))
+        metrics = groups[0].metrics
+        interval = replicate_interval(
+            value, others, confidence_level, filled, scale_of(name, metrics), biased_upwards=is_biased(name, metrics)
+        )
         if isinstance(interval, ConfidenceInterval):
             intervals[name] = interval.within(range_of(name, groups[0].metrics))
     return intervals
@@ -347,10 +350,20 @@ def range_of(name: str, metrics: Mapping[str, Metric]) -> tuple[float, float]:
     """The range of a number by its name: that of a metric, or of a part of its value, `"name part"`."""
     if name in metrics:
         return metrics[name].value_range
+    whole = _metric_of(name, metrics)
+    return ANY_NUMBER if whole is None else whole[1].part_ranges.get(whole[0], whole[1].value_range)
+
+
+def is_biased(name: str, metrics: Mapping[str, Metric]) -> bool:
+    """Whether few samples give higher values of a number on average, by its name."""
+    found = (name, metrics[name]) if name in metrics else _metric_of(name, metrics)
+    return found is not None and found[1].biased_upwards
+
+
+def _metric_of(name: str, metrics: Mapping[str, Metric]) -> tuple[str, Metric] | None:
+    """The part and the metric of a number `"name part"`."""
     whole = next((each for each in metrics if name.startswith(f"{each} ")), None)
-    if whole is None:
-        return ANY_NUMBER
-    return metrics[whole].part_ranges.get(name.removeprefix(f"{whole} "), metrics[whole].value_range)
+    return None if whole is None else (name.removeprefix(f"{whole} "), metrics[whole])
 
 
 def scale_of(name: str, metrics: Mapping[str, Metric]) -> str:

@@ -31,6 +31,9 @@ from assay.tally.base import InvalidValues, State
 FEWEST_GROUPS = 10
 """Groups with samples, below which nothing is drawn."""
 FEW_DRAWS = 200
+BIAS = 2
+"""Standard errors by which a gate moves the lower end of values that are biased upwards."""
+BIASED_UPWARDS = "few samples give higher values: the lower end may miss more often"
 FEWEST_BEYOND = 4
 """Replicates beyond an end: with fewer of them, or fewer than `FEW_DRAWS`, percentiles are too uncertain."""
 
@@ -137,7 +140,13 @@ class CountedGroups:
 
 
 def replicate_interval(
-    value: float, others: Sequence[float], confidence_level: float, groups: int, scale: str = ""
+    value: float,
+    others: Sequence[float],
+    confidence_level: float,
+    groups: int,
+    scale: str = "",
+    *,
+    biased_upwards: bool = False,
 ) -> ConfidenceInterval | str:
     """The interval of a value from its replicates, see `bootstrap`; where they say nothing, why not.
 
@@ -147,6 +156,8 @@ def replicate_interval(
         confidence_level: between 0 and 1.
         groups: how many groups have samples.
         scale: the function of a mean that the values are, see `assay.stats.scales`: the interval is that of the mean.
+        biased_upwards: few samples give higher values, so a gate takes a lower end that is `BIAS` standard errors
+            further out. docs/coverage.md shows how often the one that is shown misses.
     """
     if scale:
         values = np.array([value, *others], np.float64)
@@ -174,7 +185,12 @@ def replicate_interval(
     method += f": {len(others)} draws of {groups} groups"
     method = f"{method}, {undefined} undefined" if undefined else method
     risky = risky_end_of_skewness(replicate_skewness(known), groups)
-    return ConfidenceInterval(lower, upper, confidence_level, method, _safe(lower, upper, risky), caution_of_end(risky))
+    safe, caution = _safe(lower, upper, risky), caution_of_end(risky)
+    if biased_upwards:
+        ends = safe or (lower, upper)
+        safe = ends[0] - BIAS * replicate_error(known, groups)[0], ends[1]
+        caution = caution or BIASED_UPWARDS
+    return ConfidenceInterval(lower, upper, confidence_level, method, safe, caution)
 
 
 def _safe(lower: float, upper: float, risky: str) -> Ends | None:

@@ -83,6 +83,7 @@ class MeanAveragePrecision(BoxMetric):
     value_range = SHARE
 
     scored: ClassVar[bool] = True
+    biased_upwards: ClassVar[bool] = True
     higher_is_better: ClassVar[bool | None] = None
     defined_for: ClassVar[str] = ""
     examples: ClassVar[Examples] = (

@@ -109,7 +109,7 @@ def _chapter(comparison: Comparison, run: str, section: str, deltas: list[Delta]
         blocks += _slices(comparison, names, slices)
     for found in comparison.groups:
         if (found.run, found.section) == (run, section):
-            blocks.append(_group_grid(found, names, 1 - comparison.confidence_level))
+            blocks.append(_group_grid(found, names, comparison))
     return Chapter(_title(comparison, run, section), tuple(blocks))
 
 
@@ -134,8 +134,8 @@ def _cells(delta: Delta) -> tuple[GridCell, ...]:
         *(GridCell(text.number(value), value) for value in (delta.baseline, delta.value)),
         GridCell(Span(signed(delta.difference), "strong"), delta.difference),
         GridCell(Span(interval(delta), "faint"), span=ends),
-        GridCell(p_value(delta.corrected), delta.corrected),
-        GridCell(p_value(delta.p), delta.p),
+        GridCell(text.p_value(delta.corrected), delta.corrected),
+        GridCell(text.p_value(delta.p), delta.p),
         GridCell(counts(delta), delta.counts[0] if delta.counts else None),
     )
 
@@ -185,9 +185,10 @@ def _largest(deltas: Iterable[Delta]) -> dict[str, float]:
     return {metric: size or 1.0 for metric, size in largest.items()}
 
 
-def _group_grid(changes: GroupChanges, names: Sequence[str], level: float) -> DataGrid:
+def _group_grid(changes: GroupChanges, names: Sequence[str], comparison: Comparison) -> DataGrid:
     """The groups that changed most: those that are worse beyond chance, those that are better, and then the surest."""
     words = ("differs", "differs") if changes.higher_is_better is None else ("worse", "better")
+    level = 1 - comparison.confidence_level
     sides = [(group, word) for word, side in zip(words, (changes.worst, changes.best), strict=True) for group in side]
     found = [pair for pair in sides if pair[0].corrected < level]
     others = sorted((pair for pair in sides if pair[0].corrected >= level), key=lambda pair: pair[0].p)
@@ -195,12 +196,12 @@ def _group_grid(changes: GroupChanges, names: Sequence[str], level: float) -> Da
     rows += [_group_row(group, "no evidence", is_folded=True) for group, _ in others]
     columns = GridColumn(changes.column), *_columns(names, "wide")
     low, high = ("lower", "higher") if changes.higher_is_better is None else ("worse", "better")
-    heading = (
-        f"{changes.metric} by {changes.column}: {changes.worse:,} {low} and {changes.better:,} {high} beyond chance, "
-        f"of {plural(changes.groups, 'group')} in both"
-    )
+    of = plural(changes.groups, "group")
+    heading = f"{changes.metric} by {changes.column}: {changes.worse:,} {low}, {changes.better:,} {high} of {of}"
     tested = f"{plural(changes.tested, 'group')} could be tested"
-    notes = [f"{changes.method}; {tested}. p is corrected for all groups and metrics of the table."]
+    of_table = "" if comparison.correction == "none" else " for all groups and metrics of the table"
+    corrected = f"p is corrected {_CORRECTIONS[comparison.correction]}{of_table}"
+    notes = [f"{changes.method}; {tested}. {corrected}."]
     if changes.missing or changes.new:
         notes.append(f"{plural(changes.missing, 'group')} in {names[0]} only, {changes.new:,} in {names[1]} only.")
     shown = min(len(rows), max(_SLICES, min(_REGRESSIONS, len(found))))
@@ -216,8 +217,8 @@ def _group_row(group: ChangedGroup, verdict: str, *, is_folded: bool = False) ->
         *(GridCell(text.number(value), value) for value in (group.baseline, group.value)),
         GridCell(Span(signed(group.difference), "strong"), group.difference),
         GridCell(Span(_ends(ends), "faint"), span=None if ends is None else (*ends, group.difference)),
-        GridCell(p_value(group.corrected), group.corrected),
-        GridCell(p_value(group.p), group.p),
+        GridCell(text.p_value(group.corrected), group.corrected),
+        GridCell(text.p_value(group.p), group.p),
         GridCell(" and ".join(f"{count:,}" for count in group.counts), group.counts[0]),
     )
     return GridRow(cells, is_folded=is_folded)
@@ -257,18 +258,6 @@ def _ends(ends: tuple[float, float] | None) -> str:
         return ""
     shown = zip(ends, text.column(list(ends)), strict=True)
     return f"[{', '.join(('+' if end > 0 else '') + written for end, written in shown)}]"
-
-
-def p_value(p: float | None) -> str:
-    """A p-value as a reader wants it.
-
-    Example:
-        >>> p_value(0.0372), p_value(2e-9), p_value(None)
-        ('0.0372', '< 0.0001', '–')
-    """
-    if p is None or math.isnan(p):
-        return text.UNDEFINED
-    return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
 def effect(delta: Delta) -> str:

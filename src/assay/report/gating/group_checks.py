@@ -18,7 +18,7 @@ SHARES_ONLY = (
     "by the numbers alone with --point"
 )
 DEPENDENT = "no interval of a group: samples in clusters, or judged at any number of looks"
-UNDECIDED = "the bound is within the interval, or beyond all of it as may happen by chance in one of many groups"
+UNDECIDED = "the bound is within the interval, or so near that one of many groups is beyond it by chance"
 OUTCOMES = ("fail", "not enough evidence", "pass")
 
 
