@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from assay.meter.resampling.replicates import CountedGroups, values_of_draws
 from assay.meter.resampling.resample import combined
 from assay.metrics import FBetaScore, JaccardIndex, Precision, Recall
 from assay.metrics.base import named_numbers
+from assay.metrics.classification.ratio import Ratio
+from assay.metrics.classification.ratio_metric import RatioMetric
 from assay.stats import bootstrap
 from assay.stats.bootstrap import poisson_draws
 from laws import CASES, value
@@ -154,9 +157,27 @@ def test_averages_are_not_computed_draw_by_draw(monkeypatch):
         labels = torch.randint(3, (2, 20), generator=torch.Generator().manual_seed(seed))
         groups.append(Meter(value=F1Score(num_classes=3)))
         groups[-1].update(*labels)
-    calls = []
-    compute = F1Score.compute
-    monkeypatch.setattr(F1Score, "compute", lambda self, counts: calls.append(1) or compute(self, counts))
     draws = poisson_draws(50, 10, 0)
-    assert len(values_of_draws(groups_of(groups), draws, groups[0].metrics, None)["value"]) == 50
-    assert not calls
+    expected = values_of_draws(groups_of(groups), draws, groups[0].metrics, None)
+    monkeypatch.setattr(resample.GroupStates, "readings", None)
+    assert values_of_draws(groups_of(groups), draws, groups[0].metrics, None) == expected
+    assert len(expected["value"]) == 50
+
+
+def test_a_value_of_ones_own_is_computed_of_each_draw():
+    @dataclass(frozen=True, kw_only=True)
+    class Halved(RatioMetric):
+        """Half of the precision."""
+
+        ratio = Ratio("tp", "tp + fp")
+
+        def compute(self, counts):
+            return super().compute(counts) / 2
+
+    groups = []
+    for seed in range(10):
+        labels = torch.randint(3, (2, 20), generator=torch.Generator().manual_seed(seed))
+        groups.append(Meter(value=Halved(num_classes=3), whole=Precision(num_classes=3)))
+        groups[-1].update(*labels)
+    found = values_of_draws(groups_of(groups), poisson_draws(9, 10, 0), groups[0].metrics, None)
+    assert found["value"] == [each / 2 for each in found["whole"]]

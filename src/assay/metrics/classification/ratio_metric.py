@@ -240,7 +240,8 @@ class RatioMetric(LabelMetric):
 
     def _exact_replicates(self, groups: GroupCounts, draws: NDArray[np.int64]) -> NDArray[np.float64] | None:
         average = "micro" if self.binary else self.average
-        tables = None if average is None or self.multidim_average != "global" else groups.tables_of_draws(draws)
+        is_own = type(self).compute is RatioMetric.compute and self.multidim_average == "global"
+        tables = groups.tables_of_draws(draws) if is_own and average is not None else None
         if average is None or tables is None:
             return None
         weights, found = self.outcome_weights, []
