@@ -91,11 +91,11 @@ Raw = dict[str, dict[str, list[float]]]
 
 
 def ratios(name: str, kinds: Mapping[str, Any], rows: int, chosen: argparse.Namespace, raw: Raw) -> bool:
-    """Measure each work of a class; false where TorchMetrics refuses the batch."""
-    torch.manual_seed(0)
-    data = data_of(name, rows)
+    """Measure each work of a class; false where there is no batch that TorchMetrics takes."""
     for work in chosen.work:
+        torch.manual_seed(0)
         try:
+            data = data_of(name, rows)
             made = {each: kind(**settings(kind)) for each, kind in kinds.items()}
             made["torchmetrics"](*data)
         except (AttributeError, ImportError, OSError, TypeError, ValueError, RuntimeError):

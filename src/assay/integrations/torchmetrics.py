@@ -24,11 +24,8 @@ from assay.meter.file import ABOUT
 from assay.metrics.base import Metric
 
 torchmetrics: Any = import_package("torchmetrics", "metrics that it takes for its own")
-
 gather_all_tensors: Any = import_package("torchmetrics.utilities.distributed", "metrics").gather_all_tensors
-
 squeeze: Any = import_package("torchmetrics.utilities.data", "metrics")._squeeze_if_scalar
-
 apply_to_collection: Any = import_package("lightning_utilities", "metrics").apply_to_collection
 
 _VALUE = "value"
@@ -177,14 +174,13 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
                 got = f"{self._update_count} updates of a compute group and {self._updates_seen} of its own"
                 do = "Leave it out of compute_groups=, or use as_torchmetrics, which counts once for all metrics"
                 raise StateError(describe(f"compute of {self.meter!r}", got, "updates of its own", do))
-            if not self._update_count or self._is_synced:
-                return computed(*args, **kwargs)
+            is_usual = self._update_count and not self._is_synced
             found: Any = self._computed
-            if found is not None:
+            if is_usual and found is not None:
                 return found
-            if self.distributed_available_fn():
+            if not is_usual or self.distributed_available_fn():  # there is something to warn of, or to ask processes
                 return computed(*args, **kwargs)
-            value = _copied(squeezed(compute(*args, **kwargs)))  # nothing to warn of, and no process to ask
+            value = apply_to_collection(squeezed(compute(*args, **kwargs)), Tensor, Tensor.clone)
             if self.compute_with_cache:
                 self.__dict__["_computed"] = value  # setattr of a module is slow
             return value
@@ -319,11 +315,6 @@ def squeezed(value: Any) -> Any:
     if type(value) is tuple:
         return tuple(map(squeezed, value))
     return value if isinstance(value, Tensor) and (not value.ndim or value.numel() != 1) else squeeze(value)
-
-
-def _copied(value: Any) -> Any:
-    """A value that its reader may change in place."""
-    return value.clone() if isinstance(value, Tensor) else apply_to_collection(value, Tensor, Tensor.clone)
 
 
 def placed(value: Any, dtype: torch.dtype, device: torch.device) -> Any:
