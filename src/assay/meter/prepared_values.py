@@ -40,8 +40,7 @@ class PreparedValue:
 
     @classmethod
     def of(cls, meter: Meter, preds: Tensor, target: Tensor | None) -> PreparedValue | None:
-        """None where a meter must measure such batches: columns, several chunks, other shapes than those that it counts,
-        or another device than the CPU."""
+        """None where a meter must measure such batches: columns, several chunks, other shapes or another device."""
         counts, batch = meter.counts.current, Arguments((preds, target, None))
         if counts is None or meter.columns or meter.plan.encoders or counts.layout != layout_of(batch):
             return None

@@ -10,12 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.compat.for_torchmetrics.batches import keeps
 from assay.compat.for_torchmetrics.metric import CompatibleMetric
+from assay.devices.placement import can_read
 from assay.errors import InputError
-from assay.integrations.torchmetrics import squeezed
 from assay.meter.batch_values import Reused, is_plain
-from assay.meter.prepared_values import PreparedValue
 
 REUSED: Reused[str, CompatibleMetric] = Reused()
 """The metrics that functions of each thread make, of which none has counted anything."""
@@ -74,82 +72,24 @@ class Calls:
         if prepared is None:
             return None if key is None else _measured(key, batch, layout)
         try:
-            found = prepared.value(batch)
+            found = prepared(batch)
         except InputError:  # it is raised again, by the meter
             found = None
         _PREPARED.put(layout, prepared)
         return _measured(self._keys[call], batch) if found is None and call in self._keys else found
 
 
-class PreparedCall:
-    """A call with data of one layout, in host memory.
-
-    Args:
-        metric: it has just measured a batch of this layout.
-        value: counts the batches, as the metric takes them.
-        keeps_data: whether the metric takes the data of a call as they are, for all values of this layout.
-    """
-
-    def __init__(self, metric: CompatibleMetric, value: PreparedValue, keeps_data: bool) -> None:
-        self._metric, self._prepared, self._keeps_data = metric, value, keeps_data
-        self._has_float64, self._name, self._counted = metric._has_float64, metric._name, metric._metric
-        kind = type(metric)
-        converts_itself = (
-            kind._converted is not CompatibleMetric._converted
-            or kind._reported_as_there is not CompatibleMetric._reported_as_there
-        )
-        self._is_quotient = value.is_quotient and not converts_itself
-
-    @classmethod
-    def of(cls, metric: CompatibleMetric, batch: Sequence[Tensor]) -> PreparedCall | None:
-        """That of a metric which has just measured such a batch; None where it must measure them itself."""
-        given = metric._format(*batch)
-        if given.keys() != {"preds", "target"}:
-            return None
-        value = PreparedValue.of(metric.meter, given["preds"], given["target"])
-        is_same = len(batch) == 2 and given["preds"] is batch[0] and given["target"] is batch[1]
-        keeps_data = is_same and (keeps(metric._format) or not any(each.is_floating_point() for each in batch))
-        return None if value is None else cls(metric, value, keeps_data)
-
-    def value(self, batch: Sequence[Tensor]) -> Any:
-        """The value, as `CompatibleMetric.value_of` has it; None where that must be asked."""
-        metric = self._metric
-        if metric._metric is not self._counted and metric._metric != self._counted:
-            return None  # it has measured another number of outputs meanwhile
-        given = batch if self._keeps_data else metric._format(*batch).values()
-        if self._is_quotient:  # which is neither warned of nor changed
-            value = self._prepared(*given)
-            return None if value is None else value.to(metric._dtype)
-        metric.__dict__["_has_float64"] = self._has_float64  # of the last batch; setattr of a module is slow
-        preds, target = given
-        try:
-            found = metric._reported_as_there(self._values, preds=preds, target=target)
-        except _NotPreparedError:
-            return None
-        return squeezed(metric._converted(found[self._name]))
-
-    def _values(self, preds: Tensor, target: Tensor) -> dict[str, Any]:
-        value = self._prepared(preds, target)
-        if value is None:
-            raise _NotPreparedError
-        return {self._name: value}
-
-
-class _NotPreparedError(Exception):
-    """A batch that a meter must measure."""
-
-
-_PREPARED: Reused[Hashable, PreparedCall] = Reused(_MOST_CALLS)
+_PREPARED: Reused[Hashable, Callable[[Sequence[Tensor]], Any]] = Reused(_MOST_CALLS)
+"""What gives the values of calls with data of one layout, in host memory."""
 
 
 def _is_on_host(each: Any) -> bool:
     """Whether what is given is a plain tensor in host memory, without a gradient, all of which is there."""
-    is_plain_tensor = type(each) is Tensor and each.is_cpu and not each.requires_grad
-    return is_plain_tensor and bool(each.untyped_storage().nbytes() >= each.nbytes)
+    return can_read(each) and each.untyped_storage().nbytes() >= each.nbytes
 
 
 def _measured(key: str, batch: Sequence[Any], layout: Hashable = None) -> Any:
-    """The value by the metric of this key; None where there is none. A layout is prepared for the calls to come."""
+    """The value by the metric of this key; None where it is lent or gone. A layout is prepared for the calls to come."""
     if any(isinstance(each, Tensor) and each.requires_grad for each in batch):
         return None
     metric = REUSED.take(key)
@@ -157,7 +97,7 @@ def _measured(key: str, batch: Sequence[Any], layout: Hashable = None) -> Any:
         return None
     try:
         found = metric.value_of(*batch)
-        prepared = None if layout is None else PreparedCall.of(metric, batch)
+        prepared = None if layout is None else metric.prepared_value_of(batch)
     except InputError:
         return None  # it is raised again, with the text of TorchMetrics
     if prepared is not None:

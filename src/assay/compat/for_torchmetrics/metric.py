@@ -13,7 +13,7 @@ from torch import Tensor
 
 from assay.compat.counterparts import counterpart
 from assay.compat.errors_of_others import error_as_there
-from assay.compat.for_torchmetrics.batches import batch_format, sample_stats
+from assay.compat.for_torchmetrics.batches import batch_format, keeps, sample_stats
 from assay.compat.for_torchmetrics.rates import rate, rate_of
 from assay.compat.for_torchmetrics.subclasses import CompatibleType, itself
 from assay.compat.for_torchmetrics.values import has_thresholds, operating_points, original_value, placed, reduced_later
@@ -34,6 +34,7 @@ from assay.errors import (
 from assay.integrations.torchmetrics import AssayMetric, squeezed, torchmetrics
 from assay.meter import Meter
 from assay.meter.file import described
+from assay.meter.prepared_values import PreparedValue
 from assay.metrics.base import Metric
 from assay.metrics.classification.confusion import StatScores
 from assay.metrics.classification.ranking import ROC
@@ -44,6 +45,7 @@ from assay.tally.base import NAN_LEFT_OUT
 TABLE = library("torchmetrics")
 
 _VALUE = "value"
+_DATA = {"preds", "target"}
 
 _DECLARED_OTHERWISE = ("ContinuousRankedProbabilityScore",)
 """Classes whose values have a gradient although their `is_differentiable` is False."""
@@ -211,6 +213,43 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
         batch = self._batch(*args)
         value = self._reported_as_there(self.meter.values_of, **batch)[self._name]
         return squeezed(self._converted(value)) if _has_samples(batch["preds"]) else None
+
+    def prepared_value_of(self, batch: Sequence[Tensor]) -> Callable[[Sequence[Tensor]], Any] | None:
+        """What gives `value_of` of batches of the layout of one that was just measured; None where nothing is faster.
+
+        It gives None for batches that `value_of` must measure.
+        """
+        data = self._format(*batch)
+        value = PreparedValue.of(self.meter, data["preds"], data["target"]) if data.keys() == _DATA else None
+        if value is None:
+            return None
+        counted, name, has_float64, kind = self._metric, self._name, self._has_float64, type(self)
+        is_same = len(batch) == 2 and data["preds"] is batch[0] and data["target"] is batch[1]
+        keeps_data = is_same and (keeps(self._format) or not any(each.is_floating_point() for each in batch))
+        reports = kind._reported_as_there is not CompatibleMetric._reported_as_there
+        is_quotient = value.is_quotient and not reports and kind._converted is CompatibleMetric._converted
+
+        def values(preds: Tensor, target: Tensor) -> dict[str, Any]:
+            found = value(preds, target)
+            if found is None:
+                raise _NotPreparedError
+            return {name: found}
+
+        def value_of(batch: Sequence[Tensor]) -> Any:
+            if self._metric is not counted and self._metric != counted:
+                return None  # it has measured another number of outputs meanwhile
+            preds, target = batch if keeps_data else self._format(*batch).values()
+            if is_quotient:  # which is neither warned of nor changed
+                found = value(preds, target)
+                return None if found is None else found.to(self._dtype)
+            self.__dict__["_has_float64"] = has_float64  # of the last batch; setattr of a module is slow
+            try:
+                found = self._reported_as_there(values, preds=preds, target=target)
+            except _NotPreparedError:
+                return None
+            return squeezed(self._converted(found[name]))
+
+        return value_of
 
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -500,6 +539,10 @@ def _other_states(names: Sequence[str]) -> str:
     do = "Save metric_state or state_dict of the compatible metric; or leave these keys out, and count the data again"
     got = f"states of TorchMetrics' own class ({', '.join(names)})"
     return describe("state", got, "counts of assay, which are exact and cannot be made from rounded sums", do)
+
+
+class _NotPreparedError(Exception):
+    """A batch that a meter must measure."""
 
 
 class MergeError(StateError, ValueError):

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.devices.placement import can_read
 from assay.meter.batch_values import is_plain
 from assay.tally.sums.row_sums import sum_each_row
 
@@ -138,13 +139,13 @@ def number_of_query(name: str, preds: Any, target: Any, options: Mapping[str, An
 
 def _ranked_relevance(preds: Any, target: Any, is_graded: bool) -> Array | None:
     """The relevances from the highest score to the lowest; None unless all scores differ and all is in host memory."""
-    if type(preds) is not Tensor or type(target) is not Tensor or not (preds.is_cpu and target.is_cpu):
+    if not (can_read(preds) and can_read(target)):
         return None
     if preds.dtype != torch.float32 or target.dtype not in _WHOLE or preds.shape != target.shape or not is_plain():
         return None
     if not 0 < preds.numel() <= _MOST_DOCUMENTS or preds.is_neg():
         return None
-    scores, relevance = preds.detach().numpy().reshape(-1), target.numpy().reshape(-1).astype(np.int64)
+    scores, relevance = preds.numpy().reshape(-1), target.numpy().reshape(-1).astype(np.int64)
     if relevance.min() < 0 if is_graded else np.count_nonzero(relevance >> 1):
         return None
     order = np.argsort(-scores)
