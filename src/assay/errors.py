@@ -30,7 +30,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from types import FrameType
 
@@ -230,7 +230,7 @@ def calling_frame() -> FrameType:
 _TAKEN: ContextVar[tuple[type[Warning], list[tuple[str, type[Warning]]]] | None] = ContextVar("taken", default=None)
 
 
-class taken_warnings:  # noqa: N801 - a function for those who use it; a generator takes several times as long
+def taken_warnings(category: type[Warning]) -> AbstractContextManager[list[tuple[str, type[Warning]]]]:
     """Inside, what assay warns of in this thread is put into a list, and nobody else sees it.
 
     Unlike `warnings.catch_warnings` this takes little time, and changes nothing for other threads.
@@ -244,7 +244,10 @@ class taken_warnings:  # noqa: N801 - a function for those who use it; a generat
         >>> [message for message, _ in taken]
         ['no samples']
     """
+    return _Taken(category)
 
+
+class _Taken:  # a generator takes several times as long
     def __init__(self, category: type[Warning]) -> None:
         self._category = category
 

@@ -132,6 +132,11 @@ def plain(tensor: Tensor) -> Tensor:
     return tensor.resolve_conj().resolve_neg()
 
 
+def is_same_kind(one: torch.device, other: torch.device) -> bool:
+    """Whether two devices are of one kind; their indices may differ."""
+    return one.type == other.type
+
+
 def move(tree: Any, device: str | torch.device) -> Any:
     """Move every tensor of a tree to a device and leave the rest unchanged.
 

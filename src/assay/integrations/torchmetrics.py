@@ -175,8 +175,7 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
                 do = "Leave it out of compute_groups=, or use as_torchmetrics, which counts once for all metrics"
                 raise StateError(describe(f"compute of {self.meter!r}", got, "updates of its own", do))
             is_usual = self._update_count and not self._is_synced
-            found: Any = self._computed
-            if is_usual and found is not None:
+            if is_usual and (found := self.__dict__["_computed"]) is not None:
                 return found
             if not is_usual or self.distributed_available_fn():  # there is something to warn of, or to ask processes
                 return computed(*args, **kwargs)
