@@ -379,6 +379,24 @@ def test_attention(there):
     close(here, F.scaled_dot_product_attention(q, q, q, is_causal=True))
 
 
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.enable_grad])
+def test_attention_with_a_boolean_mask(there, mode):
+    """In inference mode torch's own choice of a kernel is asked: a CPU build has none for xpu, and failed."""
+    q, mask = torch.rand(2, 3, 4, 8), torch.ones(4, 4, dtype=torch.bool).tril()
+    with mode():
+        here = F.scaled_dot_product_attention(*[q.to(there.device)] * 3, attn_mask=mask.to(there.device))
+        close(here, F.scaled_dot_product_attention(q, q, q, attn_mask=mask))
+
+
+def test_an_lstm_with_projections_has_no_kernel_on_mps(mps):
+    here = nn.LSTM(3, 4, proj_size=2).to("mps")
+    for mode in (torch.enable_grad, torch.inference_mode):
+        with mode(), pytest.raises(RuntimeError, match="LSTM with projections is not currently supported with MPS"):
+            here(torch.rand(5, 2, 3, device="mps"))
+        with mode():
+            assert nn.LSTM(3, 4).to("mps")(torch.rand(5, 2, 3, device="mps"))[0].shape == (5, 2, 4)
+
+
 def test_data_parallel_gives_the_values_of_one_device(cuda):
     torch.manual_seed(0)
     here = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)).eval()

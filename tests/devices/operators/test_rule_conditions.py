@@ -79,6 +79,8 @@ def test_every_fact_names_operators_of_torch_a_condition_and_a_source(device):
         ("reduce is sum or mean", {"reduce": "amax"}, False),
         ("mode is max", {"mode": 2}, True),
         ("mode is max", {"mode": 0}, False),
+        ("projections", {"hx": [torch.zeros(1, 2, 3), torch.zeros(1, 2, 4)]}, True),
+        ("projections", {"hx": [torch.zeros(1, 2, 4), torch.zeros(1, 2, 4)]}, False),
     ],
 )
 def test_conditions(condition, arguments, expected):

@@ -77,10 +77,18 @@ def _without_range(arguments: Arguments) -> bool:
     return not given and bool(arguments.get("min", 0) == arguments.get("max", 0))
 
 
+def _projections(arguments: Arguments) -> bool:
+    """Hidden states of an LSTM that are smaller than its cells: ``torch.nn.LSTM(..., proj_size=...)``."""
+    hidden, cells = arguments["hx"]
+    return bool(hidden.shape[-1] != cells.shape[-1])
+
+
 def _reduces_by(*reductions: str) -> Callable[[Arguments], bool]:
     return lambda arguments: arguments.get("reduce") in reductions
 
 
+OF_DTYPES = ("alpha and a wider float",)
+"""Conditions on dtypes: where one refuses a call, the dtype is what the device lacks (``check_refused`` in C++)."""
 CONDITIONS: dict[str, Callable[[Arguments], bool]] = {
     "always": lambda arguments: True,
     "boolean index": _boolean_index,
@@ -100,5 +108,6 @@ CONDITIONS: dict[str, Callable[[Arguments], bool]] = {
     "reduce is sum or mean": _reduces_by("sum", "mean"),
     "reduce is prod": _reduces_by("prod"),
     "alpha and a wider float": _alpha_and_wider,
+    "projections": _projections,
     "mode is max": lambda arguments: arguments.get("mode") == 2,
 }

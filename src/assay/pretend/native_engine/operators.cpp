@@ -9,10 +9,12 @@
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/copy.h>
 #include <ATen/ops/_scaled_dot_product_attention_math.h>
+#include <ATen/ops/zeros_like.h>
 #include <ATen/TracerMode.h>
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>
 
+#include <limits>
 #include <map>
 #include <set>
 
@@ -463,7 +465,12 @@ void softmax_backward(const c10::OperatorHandle& op, Stack* stack) {
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      const std::optional<at::Tensor>& mask, double dropout, bool causal, std::optional<double> scale,
                      bool grouped) {
-  return std::get<0>(at::_scaled_dot_product_attention_math(query, key, value, mask, dropout, causal, std::nullopt,
+  auto added = mask; // torch makes numbers of a boolean mask before it chooses a kernel
+  if (mask && mask->scalar_type() == at::kBool) {
+    added = at::zeros_like(*mask, query.scalar_type());
+    added->masked_fill_(mask->logical_not(), -std::numeric_limits<double>::infinity());
+  }
+  return std::get<0>(at::_scaled_dot_product_attention_math(query, key, value, added, dropout, causal, std::nullopt,
                                                             scale, grouped));
 }
 
@@ -489,12 +496,13 @@ void to_copy(const c10::OperatorHandle& op, Stack* stack) {
   op.redispatchBoxed(c10::DispatchKeySet(K::CompositeExplicitAutograd), stack);
 }
 
-// An operator that torch makes of others, of which an adapter has a kernel of its own that lacks dtypes.
+// An operator that torch makes of others, of which the device has a kernel of its own that lacks dtypes or cases.
 void checked_composite(const c10::OperatorHandle& op, Stack* stack) {
   const auto operands = operands_of(op, *stack);
   const auto device = result_device(operands, op, *stack);
   if (session() && device) {
     check_operand_dtypes(op, rule_of(op), operands, *device);
+    check_refused(op, rule_of(op), *device, *stack);
   }
   op.redispatchBoxed(c10::DispatchKeySet(K::CompositeImplicitAutograd), stack);
 }
@@ -574,7 +582,6 @@ std::set<std::string> install_special(torch::Library& aten, Libraries& kept, c10
     taken.insert(name);
   }
   if (type == c10::kMPS) {
-    aten.impl("scaled_dot_product_attention", attention);
     for (const auto* whole : {"linalg_svd", "linalg_svd.U", "upsample_nearest3d.vec"}) {
       // Made of others everywhere else: aten/src/ATen/mps/MPSFallback.mm sends them to the CPU before they come apart.
       aten.impl(whole, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
@@ -588,14 +595,18 @@ std::set<std::string> install_special(torch::Library& aten, Libraries& kept, c10
       taken.insert(name);
     }
   }
+  auto& following_gradients = library(kept, "aten", key_of(type, K::AutogradFunctionality));
+  std::vector<const char*> composites;
   if (type == c10::kPrivateUse1) {
     aten.impl("_to_copy", torch::CppFunction::makeFromBoxedFunction<&to_copy>());
     taken.insert("_to_copy");
-    auto& following_gradients = library(kept, "aten", key_of(type, K::AutogradFunctionality));
-    for (const char* name : {"repeat_interleave.self_int", "repeat_interleave.self_Tensor"}) {
-      aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&checked_composite>());
-      following_gradients.impl(name, torch::CppFunction::makeFromBoxedFunction<&checked_composite>());
-    }
+    composites = {"repeat_interleave.self_int", "repeat_interleave.self_Tensor"};
+  } else if (type == c10::kMPS) {
+    composites = {"lstm.input"};
+  }
+  for (const char* name : composites) {
+    aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&checked_composite>());
+    following_gradients.impl(name, torch::CppFunction::makeFromBoxedFunction<&checked_composite>());
   }
   if (type == c10::kCUDA) {
     aten.impl("_use_cudnn_ctc_loss", no_library_for_lengths);
@@ -603,7 +614,8 @@ std::set<std::string> install_special(torch::Library& aten, Libraries& kept, c10
     aten.impl("_use_miopen_ctc_loss.Tensor", no_library);
     aten.impl("_use_miopen_ctc_loss", no_library_for_lengths);
   } else { // how they choose a kernel of attention is not in a CPU build of torch
-    library(kept, "aten", key_of(type, K::AutogradFunctionality)).impl("scaled_dot_product_attention", attention);
+    aten.impl("scaled_dot_product_attention", attention); // in torch.inference_mode()
+    following_gradients.impl("scaled_dot_product_attention", attention);
   }
   return taken;
 }

@@ -263,6 +263,11 @@ bool applies(const std::string& when, const c10::OperatorHandle& op, const torch
   if (when == "alpha and a wider float") {
     return alpha_and_wider(get("self"), get("other"), get("alpha"));
   }
+  if (when == "projections") {
+    const auto* states = get("hx");
+    const auto of = states ? states->toTensorVector() : std::vector<at::Tensor>();
+    return of.size() == 2 && of[0].dim() == 3 && of[1].dim() == 3 && of[0].size(2) != of[1].size(2);
+  }
   TORCH_CHECK(false, "assay: a rule of ", name_of(op), " has an unknown condition: ", when);
 }
 
@@ -372,7 +377,8 @@ bool is_among(const std::vector<std::string>& dtypes, c10::ScalarType dtype) {
 void check_refused(const c10::OperatorHandle& op, const Rule& rule, c10::Device device,
                    const torch::jit::Stack& stack) {
   if (applies(rule.refused_when, op, stack)) {
-    record("dtype", name_of(op), str(device), rule.refusal);
+    const bool of_dtypes = rule.refused_when == "alpha and a wider float";
+    record(of_dtypes ? "dtype" : "operator", name_of(op), str(device), rule.refusal);
     TORCH_CHECK(false, rule.refusal);
   }
 }

@@ -224,6 +224,7 @@ class PythonEngine:
                     why = f"Input and hidden tensors are not at the same device, found input tensor at {first} " \
                           f"and hidden tensor at {tensor.device}"  # fmt: skip
                     self.operators.refuse("devices", f"aten::{name}", first, why, RuntimeError)
+            self.operators.check_refused(func, args)
             return self.operators.run_on_cpu(func, args, {})
 
         return run
@@ -256,6 +257,8 @@ def _absent(kind: str) -> Any:
 def _attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
                is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False) -> Tensor:  # fmt: skip
     """Attention by plain matrix products: torch chooses a fused kernel by tables that have no row for the device."""
+    if attn_mask is not None and attn_mask.dtype == torch.bool:  # torch makes numbers of it before it chooses a kernel
+        attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill_(~attn_mask, float("-inf"))
     plain = aten._scaled_dot_product_attention_math.default
     result = plain._op_dk(
         _COMPOSITE, query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa

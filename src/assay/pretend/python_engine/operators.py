@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
 from assay.devices.kinds import KINDS
-from assay.devices.operators.conditions import is_filled
+from assay.devices.operators.conditions import OF_DTYPES, is_filled
 from assay.devices.operators.overloads import overloads
 from assay.errors import describe
 from assay.pretend import operand_checks
@@ -222,8 +222,7 @@ class OperatorRunner:
         if plan.name.startswith("aten::convolution"):
             self._same_type(plan, there, args)
         arguments = dict(zip(plan.arguments, args, strict=False)) | kwargs if plan.judged else {}
-        if plan.rule.refused_when and (why := operand_checks.refusal(plan.rule, arguments)):
-            self.refuse("dtype", plan.name, there, why, RuntimeError)
+        self._has_a_kernel(plan, there, arguments)
         if plan.rule.nondeterminism:
             self._deterministic(plan, there, arguments)
         if not plan.borrowed:
@@ -235,6 +234,16 @@ class OperatorRunner:
         """Refuse tensors of a dtype of which the device has no kernel of an operator."""
         tensors = [each for each in args if isinstance(each, PretendTensor)]
         self._has_dtypes(self._plans.get(func) or self._plan(func), tensors[0].device, tensors)
+
+    def check_refused(self, func: Any, args: tuple[Any, ...]) -> None:
+        """Refuse arguments for which the device has no kernel of an operator."""
+        plan = self._plans.get(func) or self._plan(func)
+        self._has_a_kernel(plan, args[0].device, dict(zip(plan.arguments, args, strict=False)))
+
+    def _has_a_kernel(self, plan: OperatorPlan, there: torch.device, arguments: dict[str, Any]) -> None:
+        if plan.rule.refused_when and (why := operand_checks.refusal(plan.rule, arguments)):
+            kind = "dtype" if plan.rule.refused_when in OF_DTYPES else "operator"
+            self.refuse(kind, plan.name, there, why, RuntimeError)
 
     def _has_dtypes(self, plan: OperatorPlan, there: torch.device, tensors: Sequence[Tensor]) -> None:
         if plan.rule.missing_dtypes:
