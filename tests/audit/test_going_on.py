@@ -220,6 +220,53 @@ def test_collectives_of_the_device_run_and_those_that_it_refuses_are_found(tmp_p
     assert [part for part in result.unrun if not part.known] == []
 
 
+INFERENCE = """
+import torch
+x = torch.eye(3, device="mps")
+with torch.inference_mode():
+    values = torch.linalg.eigvals(x)
+    total = torch.zeros(3, device="mps")
+    total.put_(torch.tensor([1], device="mps"), torch.tensor([5.0], device="mps"))
+    assert total.tolist() == [0.0, 5.0, 0.0]
+    print((total + torch.ones(3)).sum().item())
+"""
+
+
+@pytest.mark.exhaustive
+def test_a_program_goes_on_in_inference_mode(tmp_path):
+    """Tensors that are made there have no version, by which writing in place is seen elsewhere."""
+    script = tmp_path / "inference.py"
+    script.write_text(INFERENCE)
+    result = audit(str(script), ["mps"])
+    found = [each for each in rules_and_lines(result) if each[0] != "device-sync"]
+    assert found == [("operator-missing", 5), ("operator-missing", 7), ("mixed-devices", 9)]
+    assert [part for part in result.unrun if not part.known] == []
+
+
+REFUSED = """
+import torch
+import torch.distributed as dist
+dist.init_process_group("hccl", init_method="file://{store}", rank=0, world_size=1)
+device = torch.accelerator.current_accelerator()
+total = torch.ones(3, device=device)
+dist.all_reduce(torch.ones(3, dtype=torch.float64, device=device))
+dist.all_reduce(torch.ones(3))
+places = [torch.zeros(3)]
+dist.all_gather(places, total + 1)
+assert places[0].tolist() == [2.0, 2.0, 2.0]
+print((total + torch.ones(3)).sum().item())
+"""
+
+
+@pytest.mark.exhaustive
+def test_a_program_goes_on_after_collectives_that_the_backend_of_an_adapter_refuses(tmp_path):
+    script = tmp_path / "refused.py"
+    script.write_text(REFUSED.format(store=tmp_path / "store"))
+    result = audit(str(script), ["npu"])
+    assert {7, 8, 10, 12} == {line for rule, line in rules_and_lines(result) if rule != "device-sync"}
+    assert [part for part in result.unrun if not part.known] == []
+
+
 def test_a_further_run_that_ends_its_process_is_reported(tmp_path):
     script = tmp_path / "killed.py"
     script.write_text(

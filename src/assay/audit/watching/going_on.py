@@ -54,6 +54,7 @@ class GoingOn(TorchFunctionMode):
         self._device, self._recorder, self._explain = pretended.device, pretended.recorder, explain
         self._report, self._generators = report, _GeneratorsThere()
         self._patches = Patches()
+        self._over_gloo: dict[Any, Any] = {}  # by the default group: one that takes tensors of the CPU
 
     def __enter__(self) -> GoingOn:
         for name in COLLECTIVES if torch.distributed.is_available() else ():
@@ -88,7 +89,10 @@ class GoingOn(TorchFunctionMode):
                 raise
             error = _with_callers(fault, caller)
             kind = self._explain(error)
-            for fix in self._fixes(kind):
+            collective = (
+                getattr(func, "__name__", "") in COLLECTIVES
+            )  # writes into operands
+            for fix in (self._on_cpu,) if collective else self._fixes(kind):
                 with suppress(*FAULTS), self._recorder.quiet():
                     result = fix(func, args, kwargs)
                     break
@@ -158,24 +162,33 @@ class GoingOn(TorchFunctionMode):
         if getattr(func, "__name__", "") == "pin_memory":
             return args[0]
         place = self._place(args, kwargs)
-        copies: list[tuple[Tensor, Tensor, int]] = []
+        copies: list[tuple[Tensor, Tensor, int | None]] = []
 
         def copied(tensor: Tensor) -> Tensor:
             copy = tensor.cpu()
-            copies.append((tensor, copy, copy._version))
+            copies.append((tensor, copy, None if copy.is_inference() else copy._version))
             return copy
 
         args, kwargs = tree_map_only(Tensor, copied, (args, kwargs))
         args, kwargs = tree_map_only(torch.device, lambda _: torch.device("cpu"), (args, kwargs))
-        result = func(*args, **kwargs)
         collective = getattr(func, "__name__", "") in COLLECTIVES
+        result = func(*args, **kwargs, **self._group_for(kwargs) if collective else {})
         if collective and hasattr(result, "wait"):
             result.wait()
         for tensor, copy, version in copies:
-            if collective or copy._version != version:  # written to in place
+            if collective or _is_written(tensor, copy, version):
                 tensor.copy_(copy)
         written = {id(copy): tensor for tensor, copy, _ in copies}
         return tree_map_only(Tensor, lambda x: written.get(id(x), x.to(place)), result)
+
+    def _group_for(self, kwargs: Any) -> dict[str, Any]:
+        """The group of a collective on the CPU: the backend of a device refuses its tensors."""
+        world = torch.distributed.group.WORLD
+        if "group" in kwargs or world is None:
+            return {}
+        if world not in self._over_gloo:
+            self._over_gloo[world] = torch.distributed.new_group(backend="gloo")
+        return {"group": self._over_gloo[world]}
 
 
 class _GeneratorsThere:
@@ -194,6 +207,11 @@ class _GeneratorsThere:
             there.manual_seed(generator.initial_seed())
             self._made[key] = generator, there
         return self._made[key][1]
+
+
+def _is_written(tensor: Tensor, copy: Tensor, version: int | None) -> bool:
+    """Whether a call wrote to a copy of a tensor in place; what is made in inference mode has no version."""
+    return not torch.equal(tensor.cpu(), copy) if version is None else copy._version != version
 
 
 def _with_callers(error: BaseException, frame: FrameType | None) -> BaseException:
