@@ -3,7 +3,8 @@
 Ten classes, two columns to slice by and both crossed: 63 cells, 79 slices. CPU seconds of one run of each, without
 intervals. `--rows` sets how many rows. Two options measure ten times as many instead, and print the peak memory:
 `--memory` rows that are made while they are read, and `--folder` Parquet files, which are written first where there
-are none. `--defaults` measures what a plain `assay score` costs, with no option set. `--workers 2` measures 300,000
+are none. `--defaults` measures what a plain `assay score` costs, with no option set; `--classes 3 --sizes 5 4` of so
+many classes, and of columns with so many values: 5 + 4 + 20 slices. `--workers 2` measures 300,000
 rows of Parquet with slices and intervals, counted by one process and by two.
 """
 
@@ -11,10 +12,11 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import resource
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,25 +43,25 @@ OPTIONS: dict[str, Any] = {
 BATCH = 1 << 17
 
 
-def rows(count: int, seed: int) -> pa.RecordBatch:
-    """Scores of ten classes, labels, and two columns with a dictionary."""
+def rows(count: int, seed: int, classes: int = 10, sizes: Sequence[int] = (9, 7)) -> pa.RecordBatch:
+    """Scores of some classes, labels, and two columns with a dictionary."""
     random = np.random.default_rng(seed)
-    y = random.integers(0, 10, count)
-    scores = random.random((10, count), dtype=np.float32)
+    y = random.integers(0, classes, count)
+    scores = random.random((classes, count), dtype=np.float32)
     scores[y, np.arange(count)] += 0.5
     scores /= scores.sum(0)
     parts = {
         name: pa.DictionaryArray.from_arrays(
             pa.array(random.integers(0, size, count), pa.int32()), [f"{name}{k}" for k in range(size)]
         )
-        for name, size in (("a", 9), ("b", 7))
+        for name, size in zip("ab", sizes, strict=True)
     }
     return pa.RecordBatch.from_pydict({**{f"p{k}": each for k, each in enumerate(scores)}, "y": y, **parts})
 
 
-def batches(count: int) -> Iterator[pa.RecordBatch]:
+def batches(count: int, classes: int = 10, sizes: Sequence[int] = (9, 7)) -> Iterator[pa.RecordBatch]:
     for seed, start in enumerate(range(0, count, BATCH)):
-        yield rows(min(BATCH, count - start), seed)
+        yield rows(min(BATCH, count - start), seed, classes, sizes)
 
 
 def regression(count: int) -> pa.Table:
@@ -150,12 +152,14 @@ def by_workers(workers: int, count: int = 300_000) -> None:
     save("score_workers", [Table(f"{count:,} rows, 16 slices, intervals", names, listed)], found)
 
 
-def by_default(count: int) -> None:
+def by_default(count: int, classes: int, sizes: Sequence[int]) -> None:
     """What a plain `assay score` costs: intervals, per-sample values and details, as no option turns them off."""
-    table = pa.Table.from_batches(batches(count))
-    plain = {name: OPTIONS[name] for name in ("preds", "target", "slices", "progress")}
-    took = seconds(lambda: score(table, RANKED, **plain))
-    print(f"{count:,} rows, 79 slices, accuracy, macro F1, AUROC, default options: {took:.1f} CPU s")
+    table = pa.Table.from_batches(batches(count, classes, sizes))
+    plain = {name: OPTIONS[name] for name in ("target", "slices", "progress")}
+    took = seconds(lambda: score(table, RANKED, preds=f"p0..p{classes - 1}", **plain))
+    slices = sum(sizes) + math.prod(sizes)
+    what = f"{count:,} rows, {classes} classes, {slices} slices, accuracy, macro F1, AUROC, default options"
+    print(f"{what}: {took:.1f} CPU s")
 
 
 def main() -> None:
@@ -165,12 +169,14 @@ def main() -> None:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--defaults", action="store_true")
+    parser.add_argument("--classes", type=int, default=10)
+    parser.add_argument("--sizes", type=int, nargs=2, default=(9, 7))
     parser.add_argument("--others", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args()
     torch.set_num_threads(1)
     score(pa.Table.from_batches([rows(1000, 0)]), RANKED, **OPTIONS)
     if options.defaults:
-        by_default(options.rows)
+        by_default(options.rows, options.classes, options.sizes)
         return
     if options.workers > 1:
         by_workers(options.workers)

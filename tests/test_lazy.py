@@ -113,3 +113,12 @@ def test_modules_that_no_package_lists_are_imported():
     from assay import tally
 
     assert tally.__name__ == "assay.tally"
+
+
+def test_scoring_a_table_imports_no_loop_and_no_comparison():
+    code = "import sys; from assay.scoring import score; print(*sys.modules)"
+    new = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "assay.evaluation.results.report_section" in new
+    unused = ("evaluation.evaluate_model", "evaluation.loop", "evaluation.model.forward", "evaluation.resume")
+    unused += ("report.comparing", "report.gating", "report.many_reports", "report.planning")
+    assert not [name for name in new if name.startswith(tuple(f"assay.{each}" for each in unused))]

@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from assay._atomic import Location, prepare_folder
 from assay.cli.options import ReportCommand, ReportOutput
 from assay.cli.output import write_report, write_then_show
 from assay.cli.recorded import command_line
 from assay.errors import AssayWarning
-from assay.evaluation import VariantComparison
 from assay.evaluation.processes.ranks import process_group
 from assay.report import Report
+
+if TYPE_CHECKING:
+    from assay.evaluation import VariantComparison
 
 
 def measure_and_show(measure: Callable[[], Report | VariantComparison], options: ReportOutput) -> None:

@@ -350,6 +350,13 @@ class Meter:
 
         Raises:
             StateError: parts of a `DTensor` were counted, which are not added up yet.
+
+        Example:
+            >>> from assay import Mean, Meter
+            >>> meter = Meter(loss=Mean())
+            >>> meter.update([1.0, 2.0])
+            >>> meter.readings().values(["loss"])
+            {'loss': tensor(1.5000, dtype=torch.float64)}
         """
         if len(self.shared_by) > 1:
             got = f"a part of the samples of ranks {', '.join(map(str, sorted(self.shared_by)))}"

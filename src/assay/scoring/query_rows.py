@@ -14,7 +14,7 @@ from assay.data.tables.content_digests import changed_files
 from assay.data.tables.table_source import Fragment, TableSource, open_table
 from assay.evaluation.observe.query_recorder import QueryRecorder
 from assay.evaluation.observe.worst_queries import ChosenQueries, DocumentList, numbered_queries, ranking_metric
-from assay.evaluation.results.final_report import CountedSamples
+from assay.evaluation.results.counted_samples import CountedSamples
 from assay.metrics.retrieval.base import QueryMean
 from assay.report import Section
 from assay.scoring.row_selection import RowSelection

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from assay.errors import describe
 from assay.evaluation.data.coverage import Coverage
-from assay.evaluation.results.final_report import CountedSamples, section_of
+from assay.evaluation.results.counted_samples import CountedSamples, section_of
 from assay.report import Report, Table
 from assay.scoring.bad_rows import BadRowsError
 from assay.scoring.query_rows import RowsOfQueries, with_worst_queries

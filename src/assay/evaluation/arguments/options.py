@@ -15,7 +15,7 @@ import torch
 from assay._atomic import location
 from assay.errors import ConfigError, describe
 from assay.evaluation.data.batch import Selector, Shown, parse_shown
-from assay.evaluation.model.repredictions import DTYPES
+from assay.evaluation.model.dtypes import DTYPES
 from assay.evaluation.observe.clusters import is_selector
 from assay.evaluation.observe.slices import Slices, SliceSpec, parse_slices
 from assay.evaluation.processes.ranks import TIMEOUT_S
@@ -24,7 +24,6 @@ from assay.meter import Meter
 from assay.meter.meter_options import Recount, check_recount
 from assay.metrics.base import Metric
 from assay.report import Report
-from assay.report.gating.stopping import StopWhen
 from assay.report.per_sample.samples import MOST_SAMPLES
 from assay.stats.bootstrap import LEAST
 
@@ -149,6 +148,8 @@ class EvaluateOptions(ReportOptions):
             raise ConfigError(describe("run_id", repr(self.run_id), "a name", do))
 
     def _check_stop_when(self) -> None:
+        from assay.report.gating.stopping import StopWhen  # here, as few evaluations end early
+
         StopWhen.of(self.stop_when)
         if is_selector(self.cluster):
             got = f"with cluster={self.cluster!r}, a part of each batch"

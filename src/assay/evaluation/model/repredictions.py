@@ -14,6 +14,7 @@ from assay.devices.memory import free_host_bytes
 from assay.devices.placement import has_values, to_host
 from assay.evaluation.data.batch import Arguments
 from assay.evaluation.model.decision_traces import EvaluatedModel, TracedSample, first_operator
+from assay.evaluation.model.dtypes import DTYPES
 from assay.evaluation.model.prediction_sample import PredictionSample, SampledPrediction, has_classes, in_one_line
 from assay.evaluation.nested_batch import mapped
 from assay.report.value import Value
@@ -22,7 +23,6 @@ _ROWS = 7
 """Samples a batch when they are predicted again: another size than usual, so that sums have another order."""
 _MOST_TRACED = 8
 """Decisions for which the first operator that differs is looked for: each takes three calls of the model."""
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
@@ -25,7 +25,6 @@ from assay._atomic import link_or_copy
 from assay.devices.placement import to_host
 from assay.errors import ShapeError, describe
 from assay.evaluation.data.batch import Reader
-from assay.evaluation.model.forward import Predicted
 from assay.evaluation.nested_batch import structure
 from assay.evaluation.observe.clusters import ClustersByIndex, cluster_numbers
 from assay.evaluation.processes.ranks import Ranks
@@ -34,6 +33,9 @@ from assay.metrics.base import Metric
 from assay.metrics.per_sample import SampleTerms, row_values
 from assay.stats.sampling import numbers_of, row_numbers
 from assay.tally.base import Batch
+
+if TYPE_CHECKING:  # tables of predictions need no forward
+    from assay.evaluation.model.forward import Predicted
 
 Array: TypeAlias = NDArray[Any]
 Tensors: TypeAlias = Mapping[str, Tensor]

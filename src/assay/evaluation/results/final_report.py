@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,22 +12,20 @@ import torch
 
 from assay.devices.assign import DeviceAssignment
 from assay.devices.processor import device_name
-from assay.errors import warn
-from assay.evaluation.arguments.options import EvaluateOptions, ReportOptions
+from assay.evaluation.arguments.options import EvaluateOptions
 from assay.evaluation.data.batch import only_entry, parse_shown
 from assay.evaluation.data.coverage import Coverage
 from assay.evaluation.data.data_source import DataSource
 from assay.evaluation.data.pictures import draw, find_image
 from assay.evaluation.loop.loop import Loop
 from assay.evaluation.model.forward import Forward
-from assay.evaluation.observe.per_sample import PerSampleRecorder, PerSampleValues
+from assay.evaluation.observe.per_sample import PerSampleValues
 from assay.evaluation.observe.query_recorder import QueryRecorder
 from assay.evaluation.observe.worst_queries import ChosenQueries, numbered_queries, ranking_metric
+from assay.evaluation.results.counted_samples import CountedSamples, section_of
 from assay.evaluation.results.diagnostics import Diagnostics
-from assay.evaluation.results.report_section import build_section
 from assay.meter import Meter
 from assay.meter.checks.recounts import RecountSummary
-from assay.meter.resampling.intervals import readings_of
 from assay.metrics.base import Metric
 from assay.render.pictures import Picture
 from assay.report import Report, Section, Table
@@ -136,56 +133,6 @@ def _report(
     origin = evaluation.origin()
     report = Report(options.title, (section,), device=device, notes=tuple(notes), duration_s=duration, origin=origin)
     return report, _wanted_pictures(section, per_sample, evaluation, summaries), _chosen_queries(counted)
-
-
-@dataclass(frozen=True)
-class CountedSamples:
-    """What was counted of all samples.
-
-    Attributes:
-        total: the meter of all metrics and diagnostics.
-        metrics: those that were asked for.
-        diagnostics: what else is shown.
-        observed: what observed the samples, by name.
-    """
-
-    total: Meter
-    metrics: Mapping[str, Metric]
-    diagnostics: Diagnostics
-    observed: Mapping[str, Any]
-
-
-def section_of(
-    counted: CountedSamples, options: ReportOptions, tables: Sequence[Table]
-) -> tuple[Section, PerSampleValues, list[str]]:
-    """The section of what was counted, what each sample contributed, and what a reader must know.
-
-    Args:
-        counted: what was counted.
-        options: what the report says.
-        tables: tables that come last.
-    """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        readings = readings_of(counted.total, with_intervals=options.confidence_level is not None)
-        values = readings.values(name for name in counted.total.metrics if name in counted.metrics)
-    recorder: PerSampleRecorder | None = counted.observed.get("samples")
-    named = counted.diagnostics.named
-    per_sample = PerSampleValues() if recorder is None else recorder.result(counted.total.rows, named)
-    section, notes = build_section(
-        counted.total,
-        readings,
-        values,
-        counted.metrics,
-        counted.diagnostics,
-        counted.observed,
-        per_sample,
-        options,
-        tables,
-    )
-    for each in caught:
-        warn(str(each.message), each.category)
-    return section, per_sample, [*(str(each.message) for each in caught), *notes]
 
 
 def _wanted_pictures(
