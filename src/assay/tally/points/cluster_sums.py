@@ -68,7 +68,8 @@ class ClusterTotals:
             for row, w in zip(self.sums, self.weights, strict=True)
         )
         each = Fraction(above, below) * scale
-        mean = _squared([sum(column) for column in zip(*self.sums, strict=True)]) / sum(self.weights) * scale
+        total = Fraction(_squared([sum(column) for column in zip(*self.sums, strict=True)]))
+        mean = total / sum(self.weights) * scale
         return each - mean, self.squares - each
 
 

@@ -94,8 +94,10 @@ def _numbered(labels: np.ndarray) -> np.ndarray:
     """For each of these integers the number of smaller ones that are among them."""
     if len(labels) and labels.dtype == np.int64 and labels.min() >= 0 and labels.max() < len(labels):
         present = np.bincount(labels) > 0  # no sorting
-        return (np.cumsum(present) - 1)[labels]
-    return np.unique(labels, return_inverse=True)[1]
+        numbers: np.ndarray = (np.cumsum(present) - 1)[labels]
+    else:
+        numbers = np.unique(labels, return_inverse=True)[1]
+    return numbers
 
 
 def _count_infinite(columns: Sequence[Tensor]) -> int:
