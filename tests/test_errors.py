@@ -10,7 +10,8 @@ from assay import errors
 
 
 def tree():
-    return [item for item in vars(errors).values() if inspect.isclass(item) and item.__module__ == "assay.errors"]
+    classes = [item for item in vars(errors).values() if inspect.isclass(item) and item.__module__ == "assay.errors"]
+    return [item for item in classes if not item.__name__.startswith("_")]
 
 
 def test_every_public_name_is_listed_in_order():

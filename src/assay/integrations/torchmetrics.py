@@ -299,14 +299,12 @@ def _check_torchmetrics_options(options: Mapping[str, Any]) -> None:
     """Raise for options of `torchmetrics.Metric` that a meter cannot follow."""
     _check_dist_sync_fn(options.get("dist_sync_fn"))
     if options.get("compute_on_cpu"):
-        do = "Leave it out: values are computed on the CPU, and scores take bounded memory"
-        raise ConfigError(describe("compute_on_cpu", True, "False", do))
+        raise ConfigError(describe("compute_on_cpu", True, "False", "Leave it out: values are computed on the CPU"))
 
 
-def _check_dist_sync_fn(function: object) -> None:
-    if function is not None:
-        do = "Leave it out: the meter sums counts over the process group"
-        raise ConfigError(describe("dist_sync_fn", repr(function), "nothing", do))
+def _check_dist_sync_fn(own: object) -> None:
+    if own is not None:
+        raise ConfigError(describe("dist_sync_fn", repr(own), "nothing", "Leave it out: the meter sums over the group"))
 
 
 def squeezed(value: Any) -> Any:

@@ -89,9 +89,7 @@ class GoingOn(TorchFunctionMode):
                 raise
             error = _with_callers(fault, caller)
             kind = self._explain(error)
-            collective = (
-                getattr(func, "__name__", "") in COLLECTIVES
-            )  # writes into operands
+            collective = getattr(func, "__name__", "") in COLLECTIVES  # writes into operands
             for fix in (self._on_cpu,) if collective else self._fixes(kind):
                 with suppress(*FAULTS), self._recorder.quiet():
                     result = fix(func, args, kwargs)

@@ -152,7 +152,7 @@ def _ranked_relevance(preds: Any, target: Any, is_graded: bool) -> Array | None:
     falling = scores[order]
     if falling[-1] != falling[-1] or np.count_nonzero(falling[1:] == falling[:-1]):  # NaN is the last, or two are equal
         return None
-    return relevance[order]
+    return np.asarray(relevance[order])
 
 
 def _curve(query: _Query) -> tuple[Tensor, Tensor, Tensor]:
