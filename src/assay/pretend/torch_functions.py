@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -166,7 +167,6 @@ def _xpu(machine: DeviceState) -> dict[str, dict[str, Any]]:
 
 
 def _mps(machine: DeviceState) -> dict[str, dict[str, Any]]:
-    module: Any = torch.mps  # which has streams since 2.15
     events = NumberedEvents(machine.streams)
     answers = {
         "_has_mps": True,
@@ -191,7 +191,7 @@ def _mps(machine: DeviceState) -> dict[str, dict[str, Any]]:
         "_mps_queryEvent": lambda number: True,
         "_mps_synchronizeEvent": events.synchronize,
         "_mps_elapsedTimeOfEvents": events.elapsed,
-        "_mps_getCurrentStream": lambda: module.Stream(stream_id=machine.streams.current()[0]),
+        "_mps_getCurrentStream": lambda: SimpleNamespace(stream_id=machine.streams.current()[0]),
         "_mps_setStream": lambda stream: machine.streams.choose(stream.stream_id, 0, machine.streams.number),
     }
     refused = {
