@@ -75,6 +75,16 @@ def to_host(tensor: Tensor) -> Tensor:
     return tensor if tensor.device.type == "cpu" else tensor.contiguous().to("cpu")
 
 
+def same_kind(one: torch.device, other: torch.device) -> bool:
+    """Whether two devices are of one kind, such as the first and the second GPU.
+
+    Example:
+        >>> same_kind(torch.device("cuda:0"), torch.device("cuda:1"))
+        True
+    """
+    return one.type == other.type
+
+
 def constants(numbers: Sequence[float], like: Tensor) -> Tensor:
     """A vector of numbers in the dtype and on the device of a tensor, without synchronizing with the device.
 
@@ -130,11 +140,6 @@ def plain(tensor: Tensor) -> Tensor:
     if not is_compiling() and tensor._is_zerotensor():
         tensor = tensor.clone()
     return tensor.resolve_conj().resolve_neg()
-
-
-def is_same_kind(one: torch.device, other: torch.device) -> bool:
-    """Whether two devices are of one kind; their indices may differ."""
-    return one.type == other.type
 
 
 def move(tree: Any, device: str | torch.device) -> Any:

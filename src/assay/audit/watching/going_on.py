@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map_only, tree_u
 
 from assay.audit.watching.hard_coded import is_program
 from assay.audit.watching.replaced_devices import COLLECTIVES
-from assay.devices.placement import is_same_kind
+from assay.devices.placement import same_kind
 from assay.pretend.session import PretendDevice
 from assay.pretend.torch_patches import Patches
 
@@ -109,10 +109,10 @@ class GoingOn(TorchFunctionMode):
     def _place(self, args: Any, kwargs: Any) -> torch.device:
         """Where a fixed call computes: on the device, or on another of its kind if the call is only about that."""
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        there = [tensor.device for tensor in tensors if is_same_kind(tensor.device, self._device)]
+        there = [tensor.device for tensor in tensors if same_kind(tensor.device, self._device)]
         if not there and isinstance(named := kwargs.get("device"), str | torch.device):
             made = torch.empty(0, device=named).device
-            there = [made] if is_same_kind(made, self._device) else []
+            there = [made] if same_kind(made, self._device) else []
         return there[0] if there and self._device not in there else self._device
 
     def _moved(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -136,7 +136,7 @@ class GoingOn(TorchFunctionMode):
         """The call with one of its tensors on the CPU, such as the lengths of packed sequences."""
         leaves, form = tree_flatten((args, kwargs))
         for place, leaf in enumerate(leaves):
-            if isinstance(leaf, Tensor) and is_same_kind(leaf.device, self._device):
+            if isinstance(leaf, Tensor) and same_kind(leaf.device, self._device):
                 there = [*leaves[:place], leaf.cpu(), *leaves[place + 1 :]]
                 with suppress(*FAULTS):
                     args, kwargs = tree_unflatten(there, form)
