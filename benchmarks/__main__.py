@@ -68,6 +68,7 @@ RUNS = (
     Run("audio"),
     Run("score"),
     Run("large"),
+    Run("one_batch"),
     Run("sync"),
     Run("loop"),
     Run("evaluate_cost"),

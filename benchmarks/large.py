@@ -57,7 +57,6 @@ def rows_of(size: int) -> dict[str, Calls]:
     labels = torch.from_numpy(random.integers(0, 10, size))
     decided = torch.where(torch.from_numpy(random.random(size) < 0.7), labels, (labels + 1) % 10)
     some, some_target = preds[: size // 2], target[: size // 2]
-    points, cluster = torch.from_numpy(random.standard_normal((5000, 16)).astype(np.float32)), labels[:5000] % 5
     calls: dict[str, dict[str, Callable[[], Any]]] = {
         "MSE": {"assay": of(MeanSquaredError(), p, t), "torch": lambda: F.mse_loss(p, t)},
         "MSE, float64": {
@@ -83,22 +82,33 @@ def rows_of(size: int) -> dict[str, Calls]:
         "median": {"assay": of(Quantile(0.5), p), "numpy": lambda: np.median(preds), "torch": p.median},
         "Spearman, half": {"assay": of(SpearmanCorrCoef(), p[: size // 2], t[: size // 2])},
         "Kendall, half": {"assay": of(KendallRankCorrCoef(), p[: size // 2], t[: size // 2])},
-        "Calinski-Harabasz, 5,000 x 16": {
-            "assay": of(CalinskiHarabaszScore(num_features=16, num_classes=5), points, cluster)
-        },
-        "Davies-Bouldin, 5,000 x 16": {"assay": of(DaviesBouldinScore(num_features=16), points, cluster)},
     }
     if importlib.util.find_spec("scipy"):
         from scipy import stats
 
         calls["Spearman, half"]["scipy"] = lambda: stats.spearmanr(some, some_target)
         calls["Kendall, half"]["scipy"] = lambda: stats.kendalltau(some, some_target)
+    return {
+        "reading two columns": {"torch": lambda: torch.dot(p, t)},
+        **calls,
+        **_of_clusters(5000),
+        **_of_clusters(50_000),
+    }
+
+
+def _of_clusters(size: int) -> dict[str, Calls]:
+    random = np.random.default_rng(0)
+    points = torch.from_numpy(random.standard_normal((size, 16)).astype(np.float32))
+    cluster = torch.from_numpy(random.integers(0, 5, size))
+    spread: dict[str, Callable[[], Any]]
+    spread = {"assay": of(CalinskiHarabaszScore(num_features=16, num_classes=5), points, cluster)}
+    width = {"assay": of(DaviesBouldinScore(num_features=16), points, cluster)}
     if importlib.util.find_spec("torchmetrics"):
         import torchmetrics.functional.clustering as tm
 
-        calls["Calinski-Harabasz, 5,000 x 16"]["torchmetrics"] = lambda: tm.calinski_harabasz_score(points, cluster)
-        calls["Davies-Bouldin, 5,000 x 16"]["torchmetrics"] = lambda: tm.davies_bouldin_score(points, cluster)
-    return {"reading two columns": {"torch": lambda: torch.dot(p, t)}, **calls}
+        spread["torchmetrics"] = lambda: tm.calinski_harabasz_score(points, cluster)
+        width["torchmetrics"] = lambda: tm.davies_bouldin_score(points, cluster)
+    return {f"Calinski-Harabasz, {size:,} x 16": spread, f"Davies-Bouldin, {size:,} x 16": width}
 
 
 def _f1(scores: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
