@@ -89,7 +89,7 @@ def _is_on_host(each: Any) -> bool:
 
 
 def _measured(key: str, batch: Sequence[Any], layout: Hashable = None) -> Any:
-    """The value by the metric of this key; None where it is lent or gone. Its layout is prepared for the next calls."""
+    """The value by the metric of this key; None where it is lent or gone. Later calls of the layout are prepared."""
     if any(isinstance(each, Tensor) and each.requires_grad for each in batch):
         return None
     metric = REUSED.take(key)
