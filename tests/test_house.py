@@ -105,6 +105,15 @@ def nothing_collected() -> Iterator[None]:
     gc.enable()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """What was parsed is let go at the end: DuckDB tells of objects that are still there then."""
+    yield
+    for found in (trees, nodes, classes_by_name, imports, import_graph):
+        found.cache_clear()
+    gc.unfreeze()
+
+
 @functools.cache
 def imports() -> dict[Path, Imports]:
     """What every module imports."""

@@ -13,7 +13,7 @@ from zlib import crc32
 import pytest
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-EXAMPLES = 10
+EXAMPLES = 8
 """How many examples of a property `make test` draws; `make test-all` draws 40."""
 TURNS = 3
 """How many laws it takes on average until each kind was tried."""
