@@ -54,6 +54,7 @@ def pytest_collection_finish() -> None:
     """What collects garbage, as some tests do, need not look at all cases each time."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000)  # 700 is for programs that run for long
     gc.enable()
 
 
