@@ -23,3 +23,16 @@ def test_a_class_that_is_predicted_only_counts_as_in_torchmetrics(name, average)
     here.update(preds[:5], target[:5])
     assert here.compute().dtype == torch.float64
     torch.testing.assert_close(here.compute().float(), there.compute())
+
+
+@pytest.mark.parametrize("zero_division", [0, 1])
+@pytest.mark.parametrize("name", ["Precision", "Recall", "F1Score"])
+def test_a_rate_of_nothing_is_what_zero_division_says_as_in_torchmetrics(name, zero_division):
+    nothing = torch.zeros(4, dtype=torch.int64)
+    there, here = (
+        getattr(import_module(f"{package}.classification"), f"Binary{name}")(zero_division=zero_division)
+        for package in ("torchmetrics", "assay.compat.torchmetrics")
+    )
+    for metric in (there, here):
+        metric.update(nothing, nothing)
+    assert float(here.compute()) == float(there.compute()) == zero_division
