@@ -149,7 +149,11 @@ def test_the_page_and_the_terminal_show_the_groups(compared):
         assert "u0" in text
     shown = str(compared).replace("\n  ", " ")
     assert "accuracy by user: 1 worse, 0 better of 30 groups" in shown
-    assert "accuracy by user: 1 worse and 0 better of 30 groups." in shown.partition("test ─")[0], "above the tables"
+    assert "accuracy by user: 1 worse, 0 better of 30 groups." in shown.partition("test ─")[0], "above the tables"
+    undirected = [
+        report(title, metric(hits, SIZES, higher_is_better=None)) for title, hits in (("main", BEFORE), ("new", AFTER))
+    ]
+    assert "accuracy by user: 1 lower, 0 higher of 30 groups." in str(compare(*undirected)).partition("test ─")[0]
     same = compare(*[report(title, metric(BEFORE, SIZES)) for title in ("main", "new")])
     assert "by user:" not in str(same).partition("test ─")[0]
 

@@ -80,11 +80,14 @@ def comparison_document(comparison: Comparison) -> Document:
 def _verdicts_by(comparison: Comparison, run: str, section: str) -> str:
     """How many groups of a table got worse and better, where some did."""
     changed = [each for each in comparison.groups if (each.run, each.section) == (run, section)]
-    return "".join(
-        f" {each.metric} by {each.column}: {each.worse:,} worse and {each.better:,} better of {each.groups:,} groups."
-        for each in changed
-        if each.worse or each.better
-    )
+    return "".join(f" {_changed(each)}." for each in changed if each.worse or each.better)
+
+
+def _changed(changes: GroupChanges) -> str:
+    """How many groups got worse and better beyond chance; lower and higher, where no direction is known."""
+    low, high = ("lower", "higher") if changes.higher_is_better is None else ("worse", "better")
+    of = plural(changes.groups, "group")
+    return f"{changes.metric} by {changes.column}: {changes.worse:,} {low}, {changes.better:,} {high} of {of}"
 
 
 def _title(comparison: Comparison, run: str, section: str) -> str:
@@ -195,9 +198,6 @@ def _group_grid(changes: GroupChanges, names: Sequence[str], comparison: Compari
     rows = [_group_row(group, word) for group, word in found]
     rows += [_group_row(group, "no evidence", is_folded=True) for group, _ in others]
     columns = GridColumn(changes.column), *_columns(names, "wide")
-    low, high = ("lower", "higher") if changes.higher_is_better is None else ("worse", "better")
-    of = plural(changes.groups, "group")
-    heading = f"{changes.metric} by {changes.column}: {changes.worse:,} {low}, {changes.better:,} {high} of {of}"
     tested = f"{plural(changes.tested, 'group')} could be tested"
     of_table = "" if comparison.correction == "none" else " for all groups and metrics of the table"
     corrected = f"p is corrected {_CORRECTIONS[comparison.correction]}{of_table}"
@@ -206,7 +206,7 @@ def _group_grid(changes: GroupChanges, names: Sequence[str], comparison: Compari
         notes.append(f"{plural(changes.missing, 'group')} in {names[0]} only, {changes.new:,} in {names[1]} only.")
     shown = min(len(rows), max(_SLICES, min(_REGRESSIONS, len(found))))
     more, folded = f"{len(rows) - shown:,} more, which the page shows", "without a difference beyond chance"
-    return DataGrid(columns, tuple(rows), heading, tuple(notes), shown, more, folded=folded)
+    return DataGrid(columns, tuple(rows), _changed(changes), tuple(notes), shown, more, folded=folded)
 
 
 def _group_row(group: ChangedGroup, verdict: str, *, is_folded: bool = False) -> GridRow:
