@@ -61,13 +61,22 @@ def update_by_one_operator(meter: Meter, arguments: Mapping[str, Any]) -> None:
     torch.ops.assay.update_meter(_TICKET, meter.number, list(given.values()), ",".join(given))
 
 
-@torch.library.custom_op("assay::update_meter", mutates_args=("ticket",))
-def update_meter(ticket: Tensor, meter: int, tensors: Sequence[Tensor], names: str) -> None:
-    """Update a meter with these arguments."""
+def _update_meter(_ticket: Tensor, meter: int, tensors: Sequence[Tensor], names: str) -> None:
+    """Update a meter with these arguments, unseen by torch.compile."""
+    torch.compiler.disable(_update)(meter, tensors, names)
+
+
+def _update(meter: int, tensors: Sequence[Tensor], names: str) -> None:
     found: Any = _METERS[meter]
     found.update(**{name: each.detach() for name, each in zip(names.split(","), tensors, strict=True)})
 
 
-@update_meter.register_fake
-def _(ticket: Tensor, meter: int, tensors: Sequence[Tensor], names: str) -> None:
+def _update_nothing(_ticket: Tensor, _meter: int, _tensors: Sequence[Tensor], _names: str) -> None:
     """Nothing, while torch traces."""
+
+
+# Not torch.library.custom_op: it looks for the source of its function in every module, half of the time of importing assay.
+_OPERATORS = torch.library.Library("assay", "FRAGMENT")
+_OPERATORS.define("update_meter(Tensor(a!) ticket, int meter, Tensor[] tensors, str names) -> ()")
+_OPERATORS.impl("update_meter", _update_meter, "CompositeExplicitAutograd")
+_OPERATORS.impl("update_meter", _update_nothing, "Meta")
