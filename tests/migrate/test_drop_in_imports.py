@@ -6,7 +6,7 @@ import pytest
 import torch
 import torchmetrics
 
-from assay.migrate.rewrite import rewrite
+from assay.migrate.rewriting import rewrite
 
 VARIABLES = """import torchmetrics as tm
 from torchmetrics import Accuracy as Acc, MetricCollection

@@ -6,6 +6,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, get_args
 
 SECTIONS = ("Args", "Shapes", "Rounding", "Returns", "Raises", "Example", "Source")
@@ -66,9 +67,11 @@ def docstring(
 
 
 def _args(arguments: Mapping[str, str]) -> str:
-    lines = [
-        textwrap.fill(f"{name}: {text}", 120, initial_indent="    ", subsequent_indent="        ")
-        for name, text in arguments.items()
-        if text
-    ]
+    lines = [_argument(name, text) for name, text in arguments.items() if text]
     return "\n".join(["Args:", *lines]) if lines else ""
+
+
+@cache
+def _argument(name: str, text: str) -> str:
+    """An argument that many metrics share is wrapped once, as this takes longer than making their classes."""
+    return textwrap.fill(f"{name}: {text}", 120, initial_indent="    ", subsequent_indent="        ")

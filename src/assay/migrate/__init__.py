@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from assay.migrate.files import FileMigration, migrate, write
-from assay.migrate.rewrite import Note, RewriteResult, rewrite
-from assay.migrate.table import LIBRARIES, LibraryTable, library
+from typing import TYPE_CHECKING
+
+from assay._lazy import attach
+
+if TYPE_CHECKING:
+    from assay.migrate.files import FileMigration, migrate, write
+    from assay.migrate.rewriting import Note, RewriteResult, rewrite
+    from assay.migrate.table import LIBRARIES, LibraryTable, library
 
 __all__ = [
     "LIBRARIES",
@@ -17,3 +22,10 @@ __all__ = [
     "rewrite",
     "write",
 ]
+
+_HOMES = {
+    **dict.fromkeys(("FileMigration", "migrate", "write"), "assay.migrate.files"),
+    **dict.fromkeys(("Note", "RewriteResult", "rewrite"), "assay.migrate.rewriting"),
+    **dict.fromkeys(("LIBRARIES", "LibraryTable", "library"), "assay.migrate.table"),
+}
+__getattr__, __dir__ = attach(__name__, _HOMES)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from assay._atomic import write_whole
 from assay.errors import ConfigError, describe
-from assay.migrate.rewrite import RewriteResult, rewrite
+from assay.migrate.rewriting import RewriteResult, rewrite
 
 _NOT_OURS = ("__pycache__", "node_modules", "site-packages", "build", "dist")
 

@@ -38,7 +38,6 @@ from assay.meter.prepared_values import PreparedValue
 from assay.metrics.base import Metric
 from assay.metrics.classification.confusion import StatScores
 from assay.metrics.classification.ranking import ROC
-from assay.metrics.text.translation import CHRFScore
 from assay.migrate.table import Counterpart, library
 from assay.tally.base import NAN_LEFT_OUT
 
@@ -103,7 +102,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
         if cls.entry.name.startswith("Multiclass") and arguments.get("num_classes") is None:
             raise ConfigError(describe("num_classes", None, "the number of classes", "Pass num_classes"))
         metric: Any = counterpart(cls.entry, arguments)
-        if isinstance(metric, CHRFScore):
+        if cls.entry.assay == "CHRFScore":
             metric = replace(metric, eps_smoothing=True)  # the mean of the F-scores of the orders, as there
         samplewise = getattr(metric, "multidim_average", "global") != "global"
         if samplewise and not issubclass(cls, CompatibleRate):

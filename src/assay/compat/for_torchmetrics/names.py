@@ -30,7 +30,6 @@ from assay.compat.for_torchmetrics.metric import (
     has_gradient,
     require_gradient,
 )
-from assay.compat.for_torchmetrics.retrieval import CompatibleRetrieval
 from assay.compat.for_torchmetrics.single_queries import number_of_query
 from assay.compat.modules import SignatureOfOwner
 from assay.errors import InputError
@@ -90,7 +89,7 @@ def compatible_class(original: Any) -> type:
     if "nan_strategy" in entry.defaults() and issubclass(original, _aggregation.BaseAggregator):
         base = CompatibleAggregate
     if entry.name.startswith("Retrieval"):
-        base = CompatibleRetrieval
+        base = import_module("assay.compat.for_torchmetrics.retrieval").CompatibleRetrieval
     if family is not None:
         base = CompatibleFamily
         body |= {"family": family, "size_field": family.by_shape}
