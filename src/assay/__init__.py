@@ -13,133 +13,47 @@ from assay._lazy import attach
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from assay.evaluation import evaluate
-    from assay.meter import Meter
-    from assay.metrics import (
-        AUROC,
-        Accuracy,
-        AveragePrecision,
-        BalancedAccuracy,
-        BLEUScore,
-        BrierScore,
-        CalibrationError,
-        CohenKappa,
-        ConcordanceCorrCoef,
-        ConfusionMatrix,
-        CosineSimilarity,
-        F1Score,
-        JaccardIndex,
-        KLDivergence,
-        LogLoss,
-        MatthewsCorrCoef,
-        Mean,
-        MeanAbsoluteError,
-        MeanAbsolutePercentageError,
-        MeanAveragePrecision,
-        MeanSquaredError,
-        PeakSignalNoiseRatio,
-        PearsonCorrCoef,
-        Perplexity,
-        Precision,
-        R2Score,
-        Recall,
-        RetrievalNormalizedDCG,
-        ROUGEScore,
-        SpearmanCorrCoef,
-        Specificity,
-        StructuralSimilarityIndexMeasure,
-        Sum,
-        WordErrorRate,
-    )
-    from assay.report import Report, compare, gate, history
-    from assay.scoring import score
-
-__all__ = [
-    "AUROC",
-    "Accuracy",
-    "AveragePrecision",
-    "BLEUScore",
-    "BalancedAccuracy",
-    "BrierScore",
-    "CalibrationError",
-    "CohenKappa",
-    "ConcordanceCorrCoef",
-    "ConfusionMatrix",
-    "CosineSimilarity",
-    "F1Score",
-    "JaccardIndex",
-    "KLDivergence",
-    "LogLoss",
-    "MatthewsCorrCoef",
-    "Mean",
-    "MeanAbsoluteError",
-    "MeanAbsolutePercentageError",
-    "MeanAveragePrecision",
-    "MeanSquaredError",
-    "Meter",
-    "PeakSignalNoiseRatio",
-    "PearsonCorrCoef",
-    "Perplexity",
-    "Precision",
-    "R2Score",
-    "ROUGEScore",
-    "Recall",
-    "Report",
-    "RetrievalNormalizedDCG",
-    "SpearmanCorrCoef",
-    "Specificity",
-    "StructuralSimilarityIndexMeasure",
-    "Sum",
-    "WordErrorRate",
-    "compare",
-    "evaluate",
-    "gate",
-    "history",
-    "score",
-]
-
-_HOMES = {
-    "evaluation": ("evaluate",),
-    "meter": ("Meter",),
-    "metrics": (
-        "AUROC",
-        "Accuracy",
-        "AveragePrecision",
-        "BLEUScore",
-        "BalancedAccuracy",
-        "BrierScore",
-        "CalibrationError",
-        "CohenKappa",
-        "ConcordanceCorrCoef",
-        "ConfusionMatrix",
-        "CosineSimilarity",
-        "F1Score",
-        "JaccardIndex",
-        "KLDivergence",
-        "LogLoss",
-        "MatthewsCorrCoef",
-        "Mean",
-        "MeanAbsoluteError",
-        "MeanAbsolutePercentageError",
-        "MeanAveragePrecision",
-        "MeanSquaredError",
-        "PeakSignalNoiseRatio",
-        "PearsonCorrCoef",
-        "Perplexity",
-        "Precision",
-        "R2Score",
-        "ROUGEScore",
-        "Recall",
-        "RetrievalNormalizedDCG",
-        "SpearmanCorrCoef",
-        "Specificity",
-        "StructuralSimilarityIndexMeasure",
-        "Sum",
-        "WordErrorRate",
-    ),
-    "report": ("Report", "compare", "gate", "history"),
-    "scoring": ("score",),
-}
+    from assay.evaluation import evaluate as evaluate
+    from assay.meter import Meter as Meter
+    from assay.metrics import AUROC as AUROC
+    from assay.metrics import Accuracy as Accuracy
+    from assay.metrics import AveragePrecision as AveragePrecision
+    from assay.metrics import BalancedAccuracy as BalancedAccuracy
+    from assay.metrics import BLEUScore as BLEUScore
+    from assay.metrics import BrierScore as BrierScore
+    from assay.metrics import CalibrationError as CalibrationError
+    from assay.metrics import CohenKappa as CohenKappa
+    from assay.metrics import ConcordanceCorrCoef as ConcordanceCorrCoef
+    from assay.metrics import ConfusionMatrix as ConfusionMatrix
+    from assay.metrics import CosineSimilarity as CosineSimilarity
+    from assay.metrics import F1Score as F1Score
+    from assay.metrics import JaccardIndex as JaccardIndex
+    from assay.metrics import KLDivergence as KLDivergence
+    from assay.metrics import LogLoss as LogLoss
+    from assay.metrics import MatthewsCorrCoef as MatthewsCorrCoef
+    from assay.metrics import Mean as Mean
+    from assay.metrics import MeanAbsoluteError as MeanAbsoluteError
+    from assay.metrics import MeanAbsolutePercentageError as MeanAbsolutePercentageError
+    from assay.metrics import MeanAveragePrecision as MeanAveragePrecision
+    from assay.metrics import MeanSquaredError as MeanSquaredError
+    from assay.metrics import PeakSignalNoiseRatio as PeakSignalNoiseRatio
+    from assay.metrics import PearsonCorrCoef as PearsonCorrCoef
+    from assay.metrics import Perplexity as Perplexity
+    from assay.metrics import Precision as Precision
+    from assay.metrics import R2Score as R2Score
+    from assay.metrics import Recall as Recall
+    from assay.metrics import RetrievalNormalizedDCG as RetrievalNormalizedDCG
+    from assay.metrics import ROUGEScore as ROUGEScore
+    from assay.metrics import SpearmanCorrCoef as SpearmanCorrCoef
+    from assay.metrics import Specificity as Specificity
+    from assay.metrics import StructuralSimilarityIndexMeasure as StructuralSimilarityIndexMeasure
+    from assay.metrics import Sum as Sum
+    from assay.metrics import WordErrorRate as WordErrorRate
+    from assay.report import Report as Report
+    from assay.report import compare as compare
+    from assay.report import gate as gate
+    from assay.report import history as history
+    from assay.scoring import score as score
 
 _PACKAGES = (
     *(
@@ -157,9 +71,4 @@ _PACKAGES = (
     *("report", "stats", "wrappers"),
 )
 
-__getattr__, __dir__ = attach(
-    __name__,
-    {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names},
-    _PACKAGES,
-    "assay.migrate.suggestions",
-)
+__all__, __getattr__, __dir__ = attach(__name__, _PACKAGES, "assay.migrate.suggestions")

@@ -6,28 +6,33 @@ import ast
 import difflib
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
-from pkgutil import get_data, iter_modules
+from pkgutil import get_data
 from types import FrameType
+
+_IMPORT = re.compile(r"^    from ([\w.]+) import (?:(\w+) as \2|\*)$", re.MULTILINE)
+_ALL = re.compile(r"^__all__ = (\[.*?\])", re.MULTILINE | re.DOTALL)
 
 
 def attach(
-    package: str, homes: Mapping[str, str], modules: Sequence[str] = (), hints: str = ""
-) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Make the ``__getattr__`` and ``__dir__`` of a package whose names live in other modules.
+    package: str, modules: Sequence[str] = (), hints: str = ""
+) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
+    """Make ``__all__``, ``__getattr__`` and ``__dir__`` of a package whose names live in other modules.
+
+    Its public names are those that it imports for type checkers, one a line: ``from module import name as name``, or
+    ``from module import *`` for what the ``__all__`` of that module lists. No module is imported.
 
     Args:
         package: the package's ``__name__``.
-        homes: public name -> the module that defines it.
         modules: its modules and packages that are imported when they are first used, too.
         hints: the module whose `hint(package, name)` says what to write instead of a name that there is not.
 
     Returns:
-        The two functions, to be bound at the package's top level.
+        The sorted public names and the two functions, to be bound at the package's top level.
     """
+    homes = homes_of(package)
 
     def hint(name: str) -> str:
         if name.startswith("_"):
@@ -52,7 +57,7 @@ def attach(
         dunder = [name for name in vars(sys.modules[package]) if name.startswith("__")]
         return sorted({*dunder, *homes, *modules})
 
-    return get, names
+    return sorted(homes), get, names
 
 
 def _imports_names(frame: FrameType) -> bool:
@@ -61,27 +66,23 @@ def _imports_names(frame: FrameType) -> bool:
     return code.co_name == "_handle_fromlist" and code.co_filename.startswith("<frozen importlib")
 
 
-def homes(package: str, path: Iterable[str]) -> dict[str, str]:
-    """The public names of a package whose modules, in folders of it too, list theirs in `__all__`.
+def homes_of(package: str) -> dict[str, str]:
+    """Public name -> the module that defines it, as the source of a package says, see `attach`."""
+    homes: dict[str, str] = {}
+    for module, name in _IMPORT.findall(_source(package, "__init__.py")):
+        names = [name] if name else _listed(package, module)
+        homes |= dict.fromkeys(names, module)
+    return homes
 
-    No module is imported.
 
-    Args:
-        package: the package's ``__name__``.
-        path: the package's ``__path__``.
+def _listed(package: str, module: str) -> list[str]:
+    """The `__all__` of a module in a package."""
+    listed = _ALL.search(_source(package, f"{module.removeprefix(f'{package}.').replace('.', '/')}.py"))
+    return ast.literal_eval(listed[1]) if listed else []
 
-    Returns:
-        Public name -> the module that defines it.
-    """
-    modules: dict[str, str] = {}
-    for folder in ("", *(module.name for module in iter_modules(path) if module.ispkg)):
-        for module in iter_modules([str(Path(each, folder)) for each in path]):
-            if not module.ispkg:
-                name = f"{folder}.{module.name}".lstrip(".")
-                source = (get_data(package, f"{name.replace('.', '/')}.py") or b"").decode("utf-8")
-                if listed := re.search(r"^__all__ = (\[.*?\])", source, re.MULTILINE | re.DOTALL):
-                    modules |= dict.fromkeys(ast.literal_eval(listed[1]), f"{package}.{name}")
-    return modules
+
+def _source(package: str, file: str) -> str:
+    return (get_data(package, file) or b"").decode("utf-8")
 
 
 class LateAttributeError(AttributeError):

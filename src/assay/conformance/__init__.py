@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING
 from assay._lazy import attach
 
 if TYPE_CHECKING:
-    from assay.conformance.outcomes import CheckOutcome
-    from assay.conformance.result import DeviceCheck
-    from assay.conformance.running import check_device
+    from assay.conformance.outcomes import CheckOutcome as CheckOutcome
+    from assay.conformance.result import DeviceCheck as DeviceCheck
+    from assay.conformance.running import check_device as check_device
 
-__all__ = ["CheckOutcome", "DeviceCheck", "check_device"]
-
-_HOMES = {"outcomes": ("CheckOutcome",), "result": ("DeviceCheck",), "running": ("check_device",)}
-
-__getattr__, __dir__ = attach(
-    __name__, {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
-)
+__all__, __getattr__, __dir__ = attach(__name__)

@@ -11,34 +11,18 @@ from typing import TYPE_CHECKING
 from assay._lazy import attach
 
 if TYPE_CHECKING:
-    from assay.devices.capabilities import Fact, facts, supports
-    from assay.devices.placement import bring_together, move, to_host
-    from assay.devices.policies import Policy, PolicyDecision, available, default_device, policy
-    from assay.devices.selftest import SelfTest, self_test
+    from assay.devices.capabilities import Fact as Fact
+    from assay.devices.capabilities import facts as facts
+    from assay.devices.capabilities import supports as supports
+    from assay.devices.placement import bring_together as bring_together
+    from assay.devices.placement import move as move
+    from assay.devices.placement import to_host as to_host
+    from assay.devices.policies import Policy as Policy
+    from assay.devices.policies import PolicyDecision as PolicyDecision
+    from assay.devices.policies import available as available
+    from assay.devices.policies import default_device as default_device
+    from assay.devices.policies import policy as policy
+    from assay.devices.selftest import SelfTest as SelfTest
+    from assay.devices.selftest import self_test as self_test
 
-__all__ = [
-    "Fact",
-    "Policy",
-    "PolicyDecision",
-    "SelfTest",
-    "available",
-    "bring_together",
-    "default_device",
-    "facts",
-    "move",
-    "policy",
-    "self_test",
-    "supports",
-    "to_host",
-]
-
-_HOMES = {
-    "capabilities": ("Fact", "facts", "supports"),
-    "placement": ("bring_together", "move", "to_host"),
-    "policies": ("PolicyDecision", "Policy", "available", "default_device", "policy"),
-    "selftest": ("SelfTest", "self_test"),
-}
-
-__getattr__, __dir__ = attach(
-    __name__, {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
-)
+__all__, __getattr__, __dir__ = attach(__name__)

@@ -7,32 +7,12 @@ from typing import TYPE_CHECKING
 from assay._lazy import attach
 
 if TYPE_CHECKING:
-    from assay.evaluation.errors import BatchError, RankError
-    from assay.evaluation.evaluate_model import evaluate
-    from assay.evaluation.variants import OutputDifference, Variant, VariantComparison, compare_variants
+    from assay.evaluation.errors import BatchError as BatchError
+    from assay.evaluation.errors import RankError as RankError
+    from assay.evaluation.evaluate_model import evaluate as evaluate
+    from assay.evaluation.variants import OutputDifference as OutputDifference
+    from assay.evaluation.variants import Variant as Variant
+    from assay.evaluation.variants import VariantComparison as VariantComparison
+    from assay.evaluation.variants import compare_variants as compare_variants
 
-__all__ = [
-    "BatchError",
-    "OutputDifference",
-    "RankError",
-    "Variant",
-    "VariantComparison",
-    "compare_variants",
-    "evaluate",
-]
-
-_HOMES = {
-    "assay.evaluation.errors": (
-        "BatchError",
-        "RankError",
-    ),
-    "assay.evaluation.evaluate_model": ("evaluate",),
-    "assay.evaluation.variants": (
-        "OutputDifference",
-        "Variant",
-        "VariantComparison",
-        "compare_variants",
-    ),
-}
-
-__getattr__, __dir__ = attach(__name__, {name: home for home, names in _HOMES.items() for name in names})
+__all__, __getattr__, __dir__ = attach(__name__)

@@ -44,29 +44,4 @@ if TYPE_CHECKING:
     from assay.integrations.transformers import compute_metrics as compute_metrics
     from assay.integrations.wandb import log_to_wandb as log_to_wandb
 
-_HOMES = {
-    "composer": ("as_composer", "as_evaluator"),
-    "foreign_metrics": ("Foreign", "from_torchmetrics"),
-    "ignite": ("IgniteMetric", "as_ignite", "attach"),
-    "image_networks": ("clip_image_quality", "clip_score", "lpips"),
-    "inspect_logs": ("read_inspect",),
-    "keras": ("KerasMetric", "as_keras"),
-    "lighteval": ("read_lighteval",),
-    "lightning": ("CountOnce",),
-    "lm_eval.logged_results": ("read_lm_eval",),
-    "lm_eval.model": ("LmEvalModel",),
-    "lm_eval.run": ("run_lm_eval",),
-    "mlflow": ("log_to_mlflow",),
-    "ray": ("ray_aggregate", "score_on_ray"),
-    "scikit_learn": ("Scorer", "scorer"),
-    "tensorboard": ("log_to_tensorboard",),
-    "text_networks": ("bert_score", "infolm"),
-    "torchmetrics": ("AssayCollection", "AssayMetric", "as_torchmetric", "as_torchmetrics"),
-    "transformers": ("ComputeMetrics", "compute_metrics"),
-    "wandb": ("log_to_wandb",),
-}
-
-__all__ = [name for names in _HOMES.values() for name in names]
-__getattr__, __dir__ = _lazy.attach(
-    __name__, {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
-)
+__all__, __getattr__, __dir__ = _lazy.attach(__name__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay._lazy import attach, homes
+from assay._lazy import attach
 
 if TYPE_CHECKING:
     from assay.metrics.aggregation.geometric_mean import *
@@ -73,6 +73,4 @@ if TYPE_CHECKING:
     from assay.metrics.text.summaries import *
     from assay.metrics.text.translation import *
 
-_HOMES = homes(__name__, __path__)
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = attach(__name__, _HOMES, hints="assay.migrate.suggestions")
+__all__, __getattr__, __dir__ = attach(__name__, hints="assay.migrate.suggestions")

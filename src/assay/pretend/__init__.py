@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING
 from assay._lazy import attach
 
 if TYPE_CHECKING:
-    from assay.pretend.errors import PretendError
-    from assay.pretend.events import KINDS, Event, Frame, Recorder
-    from assay.pretend.session import PretendDevice, current, pretend
+    from assay.pretend.errors import PretendError as PretendError
+    from assay.pretend.events import KINDS as KINDS
+    from assay.pretend.events import Event as Event
+    from assay.pretend.events import Frame as Frame
+    from assay.pretend.events import Recorder as Recorder
+    from assay.pretend.session import PretendDevice as PretendDevice
+    from assay.pretend.session import current as current
+    from assay.pretend.session import pretend as pretend
 
-__all__ = ["KINDS", "Event", "Frame", "PretendDevice", "PretendError", "Recorder", "current", "pretend"]
-
-_HOMES = {
-    "errors": ("PretendError",),
-    "events": ("KINDS", "Event", "Frame", "Recorder"),
-    "session": ("PretendDevice", "current", "pretend"),
-}
-
-__getattr__, __dir__ = attach(
-    __name__, {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
-)
+__all__, __getattr__, __dir__ = attach(__name__)

@@ -7,20 +7,10 @@ from typing import TYPE_CHECKING
 from assay._lazy import attach
 
 if TYPE_CHECKING:
-    from assay.wrappers.bootstrap import Bootstrap
-    from assay.wrappers.multitask import Multitask
-    from assay.wrappers.running import Running
-    from assay.wrappers.tracker import Best, Tracker
+    from assay.wrappers.bootstrap import Bootstrap as Bootstrap
+    from assay.wrappers.multitask import Multitask as Multitask
+    from assay.wrappers.running import Running as Running
+    from assay.wrappers.tracker import Best as Best
+    from assay.wrappers.tracker import Tracker as Tracker
 
-__all__ = ["Best", "Bootstrap", "Multitask", "Running", "Tracker"]
-
-_HOMES = {
-    "bootstrap": ("Bootstrap",),
-    "multitask": ("Multitask",),
-    "tracker": ("Best", "Tracker"),
-    "running": ("Running",),
-}
-
-__getattr__, __dir__ = attach(
-    __name__, {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
-)
+__all__, __getattr__, __dir__ = attach(__name__)

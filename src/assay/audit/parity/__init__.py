@@ -7,33 +7,15 @@ from typing import TYPE_CHECKING
 from assay._lazy import attach
 
 if TYPE_CHECKING:
-    from assay.audit.parity.closeness import Tolerance, ValueDifference, tolerances
-    from assay.audit.parity.command import ParityAudit, run
-    from assay.audit.parity.replay import OperatorDivergence
-    from assay.audit.parity.runs import ParityResult, compare, compare_runs
-    from assay.audit.parity.steps import CallSite
+    from assay.audit.parity.closeness import Tolerance as Tolerance
+    from assay.audit.parity.closeness import ValueDifference as ValueDifference
+    from assay.audit.parity.closeness import tolerances as tolerances
+    from assay.audit.parity.command import ParityAudit as ParityAudit
+    from assay.audit.parity.command import run as run
+    from assay.audit.parity.replay import OperatorDivergence as OperatorDivergence
+    from assay.audit.parity.runs import ParityResult as ParityResult
+    from assay.audit.parity.runs import compare as compare
+    from assay.audit.parity.runs import compare_runs as compare_runs
+    from assay.audit.parity.steps import CallSite as CallSite
 
-__all__ = [
-    "CallSite",
-    "OperatorDivergence",
-    "ParityAudit",
-    "ParityResult",
-    "Tolerance",
-    "ValueDifference",
-    "compare",
-    "compare_runs",
-    "run",
-    "tolerances",
-]
-
-_HOMES = {
-    "closeness": ("ValueDifference", "Tolerance", "tolerances"),
-    "command": ("ParityAudit", "run"),
-    "replay": ("OperatorDivergence",),
-    "runs": ("ParityResult", "compare", "compare_runs"),
-    "steps": ("CallSite",),
-}
-
-__getattr__, __dir__ = attach(
-    __name__, {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
-)
+__all__, __getattr__, __dir__ = attach(__name__)
