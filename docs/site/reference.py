@@ -183,7 +183,7 @@ def formula(text: str) -> str:
 def _lists_names(module: str) -> bool:
     path = SRC.joinpath(*module.split(".")[1:])
     source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    return re.search(r"^__all__ = ", source.read_text("utf-8"), re.MULTILINE) is not None
+    return re.search(r"^__all__(?: =|, )", source.read_text("utf-8"), re.MULTILINE) is not None
 
 
 def _purpose(module: str) -> str:

@@ -13,7 +13,7 @@ from assay._lazy import attach
 if TYPE_CHECKING:
     from assay.cli.commands import app as app
 
-__all__, __getattr__, __dir__ = attach(__name__)
+_, __getattr__, __dir__ = attach(__name__)
 
 
 def main() -> None:
