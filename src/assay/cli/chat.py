@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay.cli.declaration import same_named
 from assay.cli.language_shown import readable
 from assay.cli.loaders.models import model_of
 from assay.cli.loaders.texts import tokenizer_of
@@ -41,11 +42,11 @@ def _answer(
     if positions is not None and len(ids) >= positions:
         _note(f"{len(ids)} tokens are more than the model can continue, which holds {positions}: {CLEAR} forgets them.")
         return
-    how = {"temperature": options.temperature, "top_k": options.top_k, "seed": options.seed, "device": options.device}
     count = count if positions is None else min(count, positions - len(ids))
     answer = Answer()
+    how = same_named(generate, options, max_new_tokens=count, tokenizer=tokenizer, watch=answer.show)
     try:
-        answer.finish(generate(model, ids, count, tokenizer=tokenizer, watch=answer.show, **how).text)  # type: ignore[arg-type]
+        answer.finish(generate(model, ids, **how).text)
     except KeyboardInterrupt:
         answer.is_stopped = True
     print(flush=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -116,6 +118,14 @@ class Option:
             number = "a number" if self.kind is float else "an integer"
             raise ConfigError(describe(where, value, f"{number}, {expected}", f"Write {self.label} {least}"))
         return value
+
+
+def same_named(function: Callable[..., Any], options: object, **more: Any) -> dict[str, Any]:
+    """The arguments of a function: the options of their names, and more of them; None and "" keep its defaults."""
+    parameters = inspect.signature(function).parameters.values()
+    names = [each.name for each in parameters if each.default is not each.empty and hasattr(options, each.name)]
+    arguments = {name: getattr(options, name) for name in names} | more
+    return {name: value for name, value in arguments.items() if value is not None and value != ""}
 
 
 def options_of(command: type) -> dict[str, Option]:

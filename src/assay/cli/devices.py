@@ -11,7 +11,7 @@ import torch
 import typer
 
 from assay.cli.options import DevicesCommand
-from assay.cli.output import write_then_show
+from assay.cli.output import write_and_print
 from assay.conformance import check_device
 from assay.devices import available, facts, policy, self_test
 from assay.devices.capabilities import FEATURES, Fact, kind
@@ -50,10 +50,7 @@ def check(options: DevicesCommand) -> None:
         raise ConfigError(describe("--pretend and --out", "no --check", "the device to be checked", do))
     with pretend(options.check) if options.pretend else nullcontext():
         found = check_device(options.check)
-        write_then_show(
-            lambda: [found.save(options.out)] if options.out else (),
-            lambda: print(found.to_json(), end="") if options.json else found.show(),
-        )
+        write_and_print(found, options)
     raise typer.Exit(found.exit_code)
 
 

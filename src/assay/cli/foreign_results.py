@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.cli.options import ImportCommand
-from assay.cli.output import write_then_show
+from assay.cli.output import write_and_print
 from assay.errors import ConfigError, describe
 
 TOOLS = ("inspect", "lighteval", "lm-eval")
@@ -21,7 +21,4 @@ def run(options: ImportCommand) -> None:
         "lm-eval": integrations.read_lm_eval,
     }
     report = readers[options.tool](options.path, options.title)
-    write_then_show(
-        lambda: [] if options.out is None else [report.save(options.out)],
-        lambda: print(report.to_json(), end="") if options.json else report.show(),
-    )
+    write_and_print(report, options)

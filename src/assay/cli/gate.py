@@ -9,9 +9,9 @@ from dataclasses import replace
 import typer
 
 from assay.cli.config import read_config
-from assay.cli.declaration import options_of
+from assay.cli.declaration import options_of, same_named
 from assay.cli.options import GateCommand
-from assay.cli.output import check_output, print_as
+from assay.cli.output import print_as
 from assay.errors import ConfigError, describe
 from assay.report import gate
 from assay.report.gating.gate_result import KINDS, GateRule
@@ -19,19 +19,9 @@ from assay.report.gating.gate_result import KINDS, GateRule
 
 def run(options: GateCommand) -> None:
     """Judge a report, print the checks, and exit with 0 (pass), 1 (fail) or 2 (cannot say)."""
-    check_output(options)
     options, digest = _locked(options)
-    result = gate(
-        options.report,
-        rules_of(options),
-        options.baseline,
-        confidence_level=options.confidence_level,
-        point=bool(options.point),
-        min_slice_size=options.min_slice_size,
-        cluster=options.cluster or None,
-        sequential=bool(options.sequential),
-        ranges=dict(map(parse_range, options.range)),
-    )
+    ranges = dict(map(parse_range, options.range))
+    result = gate(options.report, rules_of(options), **same_named(gate, options, ranges=ranges))
     print_as(replace(result, rules_sha256=digest), options)
     raise typer.Exit(result.exit_code)
 

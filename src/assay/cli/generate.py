@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import nn
 
+from assay.cli.declaration import same_named
 from assay.cli.loaders.models import model_of
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.quantized_models import is_scheme, quantize_model
@@ -27,17 +28,8 @@ def run(options: GenerateCommand) -> None:
     with beside() as screen:
         for name in (options.model, *options.variant):
             model, tokenizer = _open(name, options)
-            generations[name] = generate(
-                model,
-                options.prompt,
-                options.max_new_tokens,
-                tokenizer=tokenizer,
-                temperature=options.temperature,
-                top_k=options.top_k,
-                seed=options.seed,
-                device=options.device,
-                watch=screen.watcher(name, options.prompt),
-            )
+            more = {"tokenizer": tokenizer, "watch": screen.watcher(name, options.prompt)}
+            generations[name] = generate(model, options.prompt, **same_named(generate, options, **more))
     if options.json:
         print(to_json(generations))
     else:

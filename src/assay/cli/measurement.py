@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 import warnings
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from assay._atomic import Location, prepare_folder
+from assay.cli.declaration import same_named
 from assay.cli.options import ReportCommand, ReportOutput
 from assay.cli.output import write_report, write_then_show
 from assay.cli.recorded import command_line
@@ -74,10 +74,8 @@ def _show(result: Report | VariantComparison, options: ReportOutput) -> None:
 
 
 def arguments_of(function: Callable[..., Any], options: ReportCommand, **more: Any) -> dict[str, Any]:
-    """The arguments of the function that measures: the options of their names; None and "" keep its defaults."""
-    names = [each.name for each in inspect.signature(function).parameters.values() if each.default is not each.empty]
-    arguments = {name: getattr(options, name) for name in names if hasattr(options, name)}
-    known = {name: value for name, value in (arguments | more).items() if value is not None and value != ""}
+    """The arguments of the function that measures, see `same_named`."""
+    known = same_named(function, options, **more)
     if options.confidence_level is not None:
         known["confidence_level"] = options.confidence_level or None  # 0 is for no intervals
     return known

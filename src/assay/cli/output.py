@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
 from assay._atomic import Location
-from assay.cli.options import OutputOptions
-from assay.errors import ConfigError, describe
+from assay.cli.options import JsonOptions, OutputOptions
 
 if TYPE_CHECKING:
     from assay.report import Report
@@ -69,17 +68,23 @@ def write_report(report: Report, folder: Location | None) -> list[Location]:
     return [] if folder is None else [report.save(folder / "report.json"), report.to_html(folder / "report.html")]
 
 
-def check_output(options: OutputOptions) -> None:
-    """Raise where two outputs are asked for."""
-    if options.json and options.markdown:
-        raise ConfigError(describe("output", "--json and --markdown", "one of the two", "Leave one out"))
+def write_and_print(result: Any, options: JsonOptions) -> None:
+    """Write a result to the files that `--html` and `--out` name, and print it."""
+
+    def written() -> Iterator[Location]:
+        if (page := getattr(options, "html", None)) is not None:
+            yield result.to_html(page)
+        if (file := getattr(options, "out", None)) is not None:
+            yield result.save(file)
+
+    write_then_show(written, lambda: print_as(result, options))
 
 
-def print_as(printable: Any, options: OutputOptions) -> None:
+def print_as(printable: Any, options: JsonOptions) -> None:
     """Print a report, a comparison, a gate or a plan as JSON, as Markdown, or for people."""
     if options.json:
         print(printable.to_json(), end="")
-    elif options.markdown:
+    elif isinstance(options, OutputOptions) and options.markdown:
         print(printable.to_markdown(), end="")
     else:
         printable.show()

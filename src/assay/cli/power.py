@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+from assay.cli.declaration import same_named
 from assay.cli.gate import metric_and_number
 from assay.cli.options import PowerCommand
-from assay.cli.output import check_output, print_as
+from assay.cli.output import print_as
 from assay.errors import ConfigError, describe
 from assay.report import power
 
 
 def run(options: PowerCommand) -> None:
     """Say how many samples find the effects, and what some numbers of samples find."""
-    check_output(options)
     do = "Write --effect accuracy=0.01"
     if not options.effect:
         raise ConfigError(describe("--effect", "none", "one or more, metric=number", do))
-    found = power(
-        options.baseline,
-        dict(metric_and_number("--effect", written, do) for written in options.effect),
-        options.run,
-        counts=[_count(each) for each in options.n],
-        power=options.power,
-        confidence_level=options.confidence_level,
-        cluster=options.cluster or None,
-    )
-    print_as(found, options)
+    effects = dict(metric_and_number("--effect", written, do) for written in options.effect)
+    counts = [_count(each) for each in options.n]
+    print_as(power(options.baseline, effects, **same_named(power, options, counts=counts)), options)
 
 
 def _count(number: float) -> int:

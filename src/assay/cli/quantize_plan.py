@@ -6,6 +6,7 @@ from pathlib import Path
 
 from torch import nn
 
+from assay.cli.declaration import same_named
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.texts import read_text, tokenizer_of
 from assay.cli.options import QuantizeCommand
@@ -29,17 +30,7 @@ def make_plan(model: nn.Module, options: QuantizeCommand) -> Plan:
             got = f"--apply with {', '.join(f'--{name}' for name in conflicting)}"
             raise ConfigError(describe("assay quantize", got, "the plan without other options", do))
         return Plan.from_json(options.apply.read_text("utf-8"), str(options.apply))
-    return plan(
-        model,
-        options.scheme or None,
-        options.device,
-        recipe=options.recipe or None,
-        dtype=options.dtype or None,
-        include=options.include,
-        exclude=options.exclude,
-        method=options.method or None,
-        release=options.release or None,
-    )
+    return plan(model, **same_named(plan, options))
 
 
 def module_of(model: Model) -> nn.Module:

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 import typer
 
-from assay._atomic import Location
+from assay.cli.declaration import same_named
 from assay.cli.loaders.batch_parts import parse_part, parse_parts
 from assay.cli.loaders.datasets import open_data
 from assay.cli.loaders.models import model_of
 from assay.cli.loaders.onnx_programs import OnnxProgram
 from assay.cli.options import EvaluateCommand, StableCommand
-from assay.cli.output import check_output, print_as, write_then_show
+from assay.cli.output import write_and_print
 from assay.errors import ConfigError, describe
 from assay.stability import Stability, check_stability, compare_predictions
 
 
 def run(options: StableCommand) -> None:
     """Check a model or two files, print the result, and exit with 0 (stable), 1 (depends) or 2 (not known)."""
-    check_output(options)
     result = _of_model(options) if options.data else _of_files(options)
-    write_then_show(lambda: _written(result, options), lambda: print_as(result, options))
+    write_and_print(result, options)
     raise typer.Exit(result.exit_code)
-
-
-def _written(result: Stability, options: StableCommand) -> Iterator[Location]:
-    if options.out is not None:
-        yield result.save(options.out)
-    if options.html is not None:
-        yield result.to_html(options.html)
 
 
 def _of_files(options: StableCommand) -> Stability:
@@ -49,20 +41,17 @@ def _of_model(options: StableCommand) -> Stability:
     model = model_of(options)
     same = {name: getattr(options, name) for name in ("model", "data", "inputs", "target", "text", "seed")}
     data = open_data(EvaluateCommand(**same, metrics=(), batch_size=options.samples), model, {}, needs_target=False)
-    return check_stability(
-        model.model,
-        data,
-        samples=options.samples,
-        device=options.device,
+    arguments = same_named(
+        check_stability,
+        options,
         mode="as is" if options.as_is else "eval",
         inputs=parse_parts(options.inputs),
         target=parse_part(options.target),
         preds=parse_part(options.preds),
-        padding=options.padding,
-        compile=options.compile,
         against={Path(named).name: _other(options, named) for named in options.against},
         title=model.name,
     )
+    return check_stability(model.model, data, **arguments)
 
 
 def _other(options: StableCommand, named: str) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ from assay.cli.evaluate import arguments
 from assay.cli.loaders.datasets import open_data
 from assay.cli.loaders.models import model_of
 from assay.cli.options import EvaluateCommand, VerifyCommand
-from assay.cli.output import check_output, print_as, write_then_show
+from assay.cli.output import print_as, write_then_show
 from assay.cli.recorded import EVALUATE, NAMED_BY_THE_CALLER
 from assay.errors import ConfigError, describe
 from assay.evaluation import evaluate
@@ -30,7 +30,6 @@ _OF_CODE = ("inputs", "target", "preds", "weights", "ids", "column", "cluster", 
 
 def run(options: VerifyCommand) -> None:
     """Verify a report, print the checks, and exit with 0 (verified), 1 (contradicted) or 2 (not enough evidence)."""
-    check_output(options)
     result = _of_device(options) if is_device_file(options.report) else _of_report(options)
     raise typer.Exit(result.exit_code)
 

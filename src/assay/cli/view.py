@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from assay.cli.declaration import same_named
 from assay.cli.options import ViewCommand
 from assay.cli.output import print_path
 from assay.report.many_reports.collection import collect
@@ -11,13 +12,7 @@ from assay.report.many_reports.collection import collect
 
 def run(options: ViewCommand) -> None:
     """Read reports, and write one page of all of them."""
-    found = collect(
-        options.reports,
-        comparisons=options.comparisons,
-        slices=options.slices,
-        confidence_level=options.confidence_level,
-        seed=options.seed,
-    )
+    found = collect(options.reports, **same_named(collect, options))
     path = found.to_html(options.html)
     for line in found.history.not_read:
         print(f"not read: {line}", file=sys.stderr)

@@ -9,6 +9,7 @@ from typing import Any
 
 from assay._atomic import Location
 from assay.cli.declaration import DATA, MEASURED, MODEL, RUN, argument, flag, option, several, string
+from assay.errors import ConfigError, describe
 
 LARGEST_SEED = 2**63 - 1
 
@@ -40,6 +41,11 @@ class OutputOptions(JsonOptions):
     """The options of a command that prints one of three outputs."""
 
     markdown: bool = flag("Print Markdown for a pull request.")
+
+    def __post_init__(self) -> None:
+        """Raise where two outputs are asked for."""
+        if self.json and self.markdown:
+            raise ConfigError(describe("output", "--json and --markdown", "one of the two", "Leave one out"))
 
 
 @dataclass(frozen=True)
