@@ -109,7 +109,7 @@ def _section(of: LibraryTable) -> str:
 
 def _names(of: LibraryTable, notes: _Notes) -> list[str]:
     rows: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for each in of.entries.values():
+    for each in sorted(of.entries.values(), key=lambda entry: entry.assay):
         written = ", ".join(f"{name}={value}" for name, value in each.writes.items())
         target = "by `task=`" if each.tasks else _code(each.assay)
         checks = notes.cite(*(check.text for check in each.checks))

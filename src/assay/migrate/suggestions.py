@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import assay.metrics
 from assay.metrics.parsing import class_named
-from assay.migrate.table import LIBRARIES, library
-
-_TASKS = {"Binary": "", "Multiclass": "num_classes=...", "Multilabel": "num_labels=..."}
-"""What names of TorchMetrics begin with, and the argument that says the same."""
+from assay.migrate.table import LIBRARIES, TASKS, library
 
 _OTHERS = {
     "MetricCollection": "Meter(...)",
@@ -50,20 +47,23 @@ def hint(package: str, name: str) -> str:
 
 def _task(name: str) -> str:
     """The task that a class of TorchMetrics is named after, where assay has its metric; else empty."""
-    return next((task for task in _TASKS if name.startswith(task) and name[len(task) :] in assay.metrics.__all__), "")
+    return next((task for task in TASKS if name.startswith(task) and name[len(task) :] in assay.metrics.__all__), "")
 
 
 def _here(name: str, there: str) -> str:
     """What stands for a name here, as it is called; empty where nothing is known of it."""
     if task := _task(name):
-        return f"{name[len(task) :]}({_TASKS[task]})"
+        return f"{name[len(task) :]}({_given(TASKS[task])})"
     if name in _OTHERS:
         return _OTHERS[name]
     found = class_named(name)
     if found is None and there and name in (entries := library(there).entries):
-        needs = f"{entries[name].needs}=..." if entries[name].needs else ""
-        return f"{entries[name].assay}({needs})" if entries[name].assay else ""
+        return f"{entries[name].assay}({_given(entries[name].needs)})"
     if found is None:
         return ""
     cls, arguments = found
     return f"{cls}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
+
+
+def _given(argument: str) -> str:
+    return f"{argument}=..." if argument else ""

@@ -11,6 +11,8 @@ from importlib.resources import files
 from typing import Any
 
 LIBRARIES = ("torchmetrics", "ignite", "torcheval")
+TASKS = {"Binary": "", "Multiclass": "num_classes", "Multilabel": "num_labels"}
+"""What names of one task begin with, and the argument that says the same."""
 
 
 @dataclass(frozen=True)
@@ -89,22 +91,28 @@ def library(name: str) -> LibraryTable:
     """The table of one of `LIBRARIES`."""
     raw = tomllib.loads((files(__package__) / f"{name}.toml").read_text("utf-8"))
     without = {each: group["instead"] for group in raw["without"] for each in group["names"]}
-    entries = {each: _entry(each, about, raw) for each, about in raw["metrics"].items()}
+    facts = {each: group for group in raw["metrics"] for each in group["takes"]}
+    classes = {each.lower(): each for each in facts if each[0].isupper()}
+    entries = {each: _entry(each, facts, classes, raw) for each in facts}
     return LibraryTable(raw["library"], raw["title"], raw["version"], entries, without)
 
 
-def _entry(name: str, about: Mapping[str, Any], raw: Mapping[str, Any]) -> Counterpart:
+def _entry(name: str, facts: Mapping[str, Any], classes: Mapping[str, str], raw: Mapping[str, Any]) -> Counterpart:
+    about = facts[name]
+    same = classes.get(name.replace("_", ""), name)  # the class of a function
+    task = next((each for each in TASKS if same.startswith(each)), "")
+    of_tasks = [f"{each}{name}" if name[0].isupper() else f"{each.lower()}_{name}" for each in TASKS]
     return Counterpart(
         name,
-        about["takes"],
-        about["assay"],
+        about["takes"][name],
+        about.get("assay", same.removeprefix(task)),
         {**raw["arguments"], **about.get("arguments", {})},
         {**raw.get("values", {}), **about.get("values", {})},
         about.get("writes", {}),
-        about.get("needs", ""),
+        about.get("needs", TASKS.get(task, "")),
         raw["reasons"][about["unsure"]] if "unsure" in about else "",
         tuple(ValueCheck(**raw["checks"][each]) for each in about.get("checks", ())),
-        tuple(about.get("tasks", ())),
+        tuple(each for each in of_tasks if each in facts),
         about.get("updates", 2),
         about.get("by_shape", False),
     )
