@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from assay.devices.capabilities import fact_file
 from assay.devices.kinds import ACCELERATORS as DEVICES
 from assay.devices.operators import rules as rules_module
 from assay.devices.operators.overloads import overloads
@@ -33,7 +32,7 @@ def test_what_a_newer_torch_lists_does_not_run_on_the_cpu(monkeypatch):
 @pytest.mark.parametrize("device", DEVICES)
 def test_facts_name_operators_that_some_release_has(device):
     """A name without an overload stands for all; one that no torch has is a mistake. None has cholesky since 2.14."""
-    facts, shorts = fact_file(f"operators_{device}"), {name.partition(".")[0] for name in overloads()}
+    facts, shorts = rules(device).facts, {name.partition(".")[0] for name in overloads()}
     listed = [name for topic in ("waits", "nondeterministic", "dtypes", "refused") for fact in facts.get(topic, ())
               for name in fact["operators"]]  # fmt: skip
     unknown = {name for name in listed if "::" not in name and f"aten::{name}" not in overloads()}

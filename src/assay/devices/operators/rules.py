@@ -1,8 +1,8 @@
 """What a device lacks and does, operator by operator: a look-up that needs no device.
 
 Two sources: what the installed torch says of itself (:mod:`.overloads`), and dated facts from its sources that are
-data, one file a device, ``devices/known/operators_*.toml``, each with the place where it can be read. What only the C++
-of torch says, and is the same on all devices, stands in ``devices/known/operators.toml``.
+data, one file a device, ``devices/known/operators_*.toml``, each with the place where it can be read. What several
+devices do alike, and what only the C++ of torch says, stands in ``devices/known/operators.toml``.
 """
 
 from __future__ import annotations
@@ -186,11 +186,12 @@ def rules(device: str) -> Rules:
     facts = _of_kind(device)
     fallback = facts.get("fallback", {})
     said = {"fallback": fallback["text"]} if "text" in fallback else {}
+    texts = {name: fact["text"].replace("{backend}", KINDS[device].key) for name, fact in facts["texts"].items()}
     return Rules(
         device=device,
         torch=facts["torch"],
         missing_dtypes={name: fact["error"] for name, fact in facts.get("missing_dtypes", {}).items()},
-        texts={name: fact["text"] for name, fact in facts["texts"].items()} | said,
+        texts=texts | said,
         copies={name: Copies(**fact) for name, fact in facts["copies"].items()},
         listed=_listed(device),
         quietly=_quietly(device, facts),
@@ -202,10 +203,32 @@ def rules(device: str) -> Rules:
 
 @cache
 def _of_kind(device: str) -> dict[str, Any]:
-    """The facts of a kind of device, with those that it takes over from another for want of a source."""
-    facts = fact_file(f"operators_{device}")
-    taken = {topic: fact_file(f"operators_{other}")[topic] for topic, other in facts.get("taken_over", {}).items()}
-    return {**facts, **taken}
+    """The facts of a kind of device: its own, those of several kinds, and those taken over for want of a source."""
+    every, own = fact_file("operators"), fact_file(f"operators_{device}")
+    taken = own.get("taken_over", {})
+    alike = taken.get("waits", device)
+    return own | {
+        "texts": every["texts"] | own.get("texts", {}),
+        "copies": (_of_kind(taken["copies"])["copies"] if "copies" in taken else {}) | _by_way(own.get("copies", ())),
+        "waits": [{"when": "always", **fact} for fact in every["waits"] if alike in fact["devices"]],
+        "nondeterministic": [{"when": "always", **fact} for fact in _one_by_one(own, "nondeterministic", "named")],
+        "dtypes": list(_one_by_one(own, "dtypes", "error")),
+    }
+
+
+def _by_way(copies: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
+        way: {key: value for key, value in fact.items() if key != "ways"} for fact in copies for way in fact["ways"]
+    }
+
+
+def _one_by_one(facts: dict[str, Any], topic: str, text: str) -> Iterator[dict[str, Any]]:
+    """The facts of a topic; one with a table of texts, and the operators of each, is as many facts."""
+    for fact in facts.get(topic, ()):
+        if isinstance(fact[text], dict):
+            yield from ({**fact, text: each, "operators": operators} for each, operators in fact[text].items())
+        else:
+            yield fact
 
 
 def _listed(device: str) -> frozenset[str] | None:
