@@ -90,7 +90,7 @@ class LibraryTable:
 def library(name: str) -> LibraryTable:
     """The table of one of `LIBRARIES`."""
     raw = tomllib.loads((files(__package__) / f"{name}.toml").read_text("utf-8"))
-    without = {each: group["instead"] for group in raw["without"] for each in group["names"]}
+    without = {each: instead for instead, names in raw["without"].items() for each in names}
     facts = {each: group for group in raw["metrics"] for each in group["takes"]}
     classes = {each.lower(): each for each in facts if each[0].isupper()}
     entries = {each: _entry(each, facts, classes, raw) for each in facts}
