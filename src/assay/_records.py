@@ -41,6 +41,7 @@ OPTIONAL = {"optional": True}
 """Of a field that is left out of the file where it has its default: readers that do not know it can read the file."""
 
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_SERIES = re.compile(r'\[\n[^\[\]{}"]*(?:"-?(?:NaN|Infinity)"[^\[\]{}"]*)*\]')
 _FIELD_TYPES: dict[type[Record], dict[str, Any]] = {}  # reading the types of a class costs 20 µs: once is enough
 
 
@@ -81,7 +82,7 @@ class Record:
         """It as JSON, with every digit, its schema and a digest of the whole."""
         text = json.dumps(seal({"schema": self._schema} | encode(self)), indent=1, allow_nan=False)
         # A series of numbers belongs on one line. Strings hold no line break (it is written \\n): only lists match.
-        return re.sub(r"\[\n[^\[\]{}\"]*\]", lambda series: " ".join(series[0].split()), text) + "\n"
+        return _SERIES.sub(lambda series: " ".join(series[0].split()), text) + "\n"
 
     @classmethod
     def from_json(cls, text: str, where: str = "") -> Self:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from assay._records import seal
 from assay.errors import ConfigError, InputError, ShapeError, StateError
-from assay.report import SCHEMA, Report, Section, Table, Value, compare
+from assay.report import SCHEMA, Bars, Report, Section, Table, Value, compare
 
 CELLS = st.none() | st.text() | st.integers() | st.floats()
 
@@ -67,6 +67,13 @@ def test_json_is_legal_and_numbers_keep_every_digit(report):
 
 def test_series_stand_on_one_line(report):
     assert '"edges": [ 0.0, 0.5, 1.0 ]' in report.to_json()
+
+
+def test_series_with_nan_and_infinity_stand_on_one_line():
+    bars = Bars("by class", ("a", "b", "c"), (0.5, math.nan, math.inf))
+    report = Report("one", (Section("", plots=(bars,)),))
+    assert '"values": [ 0.5, "NaN", "Infinity" ]' in report.to_json()
+    assert Report.from_json(report.to_json()) == report
 
 
 @pytest.mark.parametrize(
