@@ -548,6 +548,7 @@ def test_a_checkpoint_of_torchmetrics_is_refused_by_name():
         ("KLDivergence", {}, (torch.rand(3, 2, 5), torch.rand(3, 2, 5))),
         ("EditDistance", {}, (["a"], ["b", "c"])),
         ("PearsonCorrCoef", {"num_outputs": 2}, (torch.rand(4, 3), torch.rand(4, 3))),
+        ("RelativeSquaredError", {}, (torch.rand(4, 3, 2), torch.rand(4, 3, 2))),
     ],
 )
 @pytest.mark.parametrize("step", ["update", "forward"])
@@ -565,6 +566,14 @@ def test_errors_of_batches_are_also_those_of_torchmetrics(name, options, batch, 
     again = pickle.loads(pickle.dumps(found.value))
     assert type(again) is type(found.value)
     assert str(again) == str(found.value)
+
+
+def test_a_text_without_references_is_left_out_of_the_edit_distance():
+    here, there = (kinds.text.ExtendedEditDistance() for kinds in (torchmetrics, original))
+    assert here(["python"], [[]]) == there(["python"], [[]]) == 0
+    assert here.compute() == there.compute() == 0
+    expected = there(["a b", "x"], [["a b c"], ["x"]])
+    torch.testing.assert_close(here(["a b", "abc", "x"], [["a b c"], [], ["x"]]), expected)
 
 
 def test_an_error_of_a_batch_is_that_of_torchmetrics_with_options_of_the_base_class():

@@ -9,6 +9,7 @@ import sys
 from importlib import import_module
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -162,6 +163,25 @@ def test_an_inception_score_of_one_part_is_that_of_torchmetrics():
     mean, deviation = kind(Features(), splits=4)(pictures(30, 256))
     assert 1 <= float(mean) <= 5
     assert float(deviation) >= 0
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("kid", "KernelInceptionDistance"), ("mifid", "MemorizationInformedFrechetInceptionDistance")],
+)
+def test_features_that_are_read_are_those_of_torchmetrics_in_the_order_of_their_values(module, name):
+    there, here = (each(Features()) for each in both(f"image.{module}", name))
+    assert here.real_features == here.fake_features == []
+    batches = [(pictures(rows, 256 if real else 170), real) for real, rows in ((True, 4), (False, 6), (True, 3))]
+    for metric in (there, here):
+        for images, real in batches:
+            metric.update(images, real=real)
+    for state in ("real_features", "fake_features"):
+        rows = torch.cat(getattr(there, state))
+        expected = rows[torch.from_numpy(np.lexsort(rows.numpy().T[::-1]))]
+        assert torch.equal(torch.cat(getattr(here, state)), expected)
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = here.nothing
 
 
 @pytest.mark.parametrize("name", ["FrechetInceptionDistance", "KernelInceptionDistance"])

@@ -53,6 +53,10 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
         return _weighted_values if metric.nan_policy == "propagate" else _known_values  # type: ignore[attr-defined]
     if name in ("PearsonCorrCoef", "ConcordanceCorrCoef") and metric.num_outputs > 1:  # type: ignore[attr-defined]
         return _outputs
+    if name == "RelativeSquaredError":
+        return _rows_of_numbers
+    if name == "ExtendedEditDistance":
+        return _texts_with_references
     if getattr(metric, "num_outputs", None) == 1 and not entry.by_shape:
         return _numbers
     return _as_it_is
@@ -60,7 +64,7 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
 
 def keeps(form: BatchFormat) -> bool:
     """Whether a function that gave tensors as they are does so for all values, of such shapes and dtypes."""
-    return form in (_as_it_is, _numbers)
+    return form in (_as_it_is, _numbers, _rows_of_numbers)
 
 
 def _as_it_is(preds: Any, target: Any) -> dict[str, Any]:
@@ -72,6 +76,14 @@ def _as_it_is(preds: Any, target: Any) -> dict[str, Any]:
 def _texts(texts: list[Any]) -> list[Any]:
     """Texts, or lists of references; an empty list in the place of a reference is an empty text."""
     return [[reference or "" for reference in each] if isinstance(each, list) else each for each in texts]
+
+
+def _texts_with_references(preds: Any, target: Any) -> dict[str, Any]:
+    """Texts and references; a text without references is left out, as it has no distance."""
+    if isinstance(preds, list) and isinstance(target, list) and len(preds) == len(target):
+        kept = [k for k, references in enumerate(target) if not isinstance(references, list) or references]
+        preds, target = ([each[k] for k in kept] for each in (preds, target))
+    return _as_it_is(preds, target)
 
 
 def _categories(preds: Tensor, target: Tensor) -> dict[str, Any]:
@@ -111,6 +123,13 @@ def _label_scores(preds: Tensor, target: Tensor) -> dict[str, Any]:
 def _numbers(preds: Tensor, target: Tensor) -> dict[str, Any]:
     _check_same_shape(preds, target)
     return {"preds": preds.flatten(), "target": target.flatten()}
+
+
+def _rows_of_numbers(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    if preds.ndim > 2:
+        do = "Pass (N,), or (N, num_outputs) with num_outputs="
+        raise ShapeError(describe("preds", f"{preds.ndim} dimensions", "1 or 2", do))
+    return _numbers(preds, target)
 
 
 def _outputs(preds: Tensor, target: Tensor) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
@@ -71,6 +71,7 @@ class Family:
             not.
         run: the batch in assay's format, of the metric and the arguments of its `update`; in the place of `batch` where
             a network or a program of TorchMetrics' class computes it.
+        states: what gives each state of TorchMetrics' class, by its name, of what was counted of a sample or more.
     """
 
     assay: str
@@ -84,6 +85,7 @@ class Family:
     dtype: torch.dtype | None = None
     construct: Callable[..., None] | None = None
     run: Callable[..., dict[str, Any]] | None = None
+    states: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,6 +248,12 @@ class CompatibleFamily(CompatibleMetric):
     def _value(self, value: Any) -> Any:
         """Without any sample, too: the class of TorchMetrics would make another network."""
         return super()._value(value) if self.family.run is None else self._converted(value)
+
+    def __getattr__(self, name: str) -> Any:
+        state = self.family.states.get(name)
+        if state is None or "meter" not in self.__dict__:
+            return super().__getattr__(name)
+        return placed(state(self.meter.counts_of(self._name)), self._dtype, self._device) if self.meter.rows else []
 
     def _differentiable_value(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         if self.family.run is None:

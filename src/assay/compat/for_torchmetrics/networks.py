@@ -185,14 +185,27 @@ def _inception_score(logs: Tensor) -> Tensor:
     return (shares * (logs - shares.mean(0).log())).sum(1).mean().exp()
 
 
-def _two_groups(assay: str, make: Callable[[Arguments], Metric], value: Any = None) -> Family:
+def _features_of(group: int) -> Callable[[tuple[PointArrays, PointArrays]], list[Tensor]]:
+    """The features of a group, in the order of their values, as a state of TorchMetrics' class."""
+
+    def features(counts: tuple[PointArrays, PointArrays]) -> list[Tensor]:
+        rows = counts[group].in_order().preds
+        return [torch.from_numpy(rows)] if len(rows) else []
+
+    return features
+
+
+_FEATURES = {"fake_features": _features_of(0), "real_features": _features_of(1)}
+
+
+def _two_groups(assay: str, make: Callable[[Arguments], Metric], value: Any = None, states: Any = None) -> Family:
     def metric(arguments: Arguments) -> Metric:
         if arguments["reset_real_features"] is False:
             raise without_counterpart("reset_real_features", False, "True")
         return make(arguments)
 
     options = {} if value is None else {"value": value}
-    return Family(assay, metric, run=_features(_inception), by_shape="num_features", **options)
+    return Family(assay, metric, run=_features(_inception), by_shape="num_features", states=states or {}, **options)
 
 
 def _frechet(arguments: Arguments) -> Metric:
@@ -227,6 +240,7 @@ OF_NETWORKS: Mapping[str, Family] = {
             size=all["subset_size"],
             **{name: all[name] for name in ("subsets", "degree", "gamma", "coef")},
         ),
+        states=_FEATURES,
     ),
     "LearnedPerceptualImagePatchSimilarity": _scored(
         lambda metric, *images: there(metric)._lpips_update(*images, net=metric.net, normalize=metric.normalize)
@@ -236,6 +250,7 @@ OF_NETWORKS: Mapping[str, Family] = {
         lambda all: MemorizationInformedFrechetInceptionDistance(
             num_features=_FIRST, cosine_distance_eps=all["cosine_distance_eps"]
         ),
+        states=_FEATURES,
     ),
     "NonIntrusiveSpeechQualityAssessment": _scored(
         lambda metric, preds: there(metric).non_intrusive_speech_quality_assessment(preds, metric.fs), 5
