@@ -1,4 +1,4 @@
-"""Tests of another library, run on the drop-in names: what the scripts for TorchMetrics and Ignite share."""
+"""Tests of another library, run on the drop-in names: what the scripts for TorchMetrics, Ignite and TorchEval share."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ import os
 import re
 from collections import Counter
 
+import pytest
 import torch
 
 from assay.meter import Meter
 
 SHARE, SEED, LEFT_OUT = float(os.environ["SHARE"]), os.environ["SEED"], os.environ["LEFT_OUT"]
+MARK, PROCESSES = os.environ["MARK"], os.environ["PROCESSES"] == "1"
 COUNTED, OUTCOMES, RUNNING = set(), Counter(), [""]
 
 
@@ -42,9 +44,36 @@ for name in ("update", "forward", "compute", "merge", "load_state_dict"):
     setattr(Meter, name, _noting(getattr(Meter, name)))
 
 
+def _in_a_process(function, *args):
+    """Call it in another process; whether assay counted."""
+    RUNNING[0] = ""
+    COUNTED.clear()
+    function(*args)
+    return bool(COUNTED)
+
+
+def _watch(pool):
+    """Note whether assay counts in the processes of a pool."""
+    starmap = pool.starmap
+
+    def watched(function, arguments):
+        if any(starmap(_in_a_process, [(function, *each) for each in arguments])):
+            COUNTED.add(RUNNING[0])
+
+    pool.starmap = watched
+    pool.map = lambda function, arguments: watched(function, [(each,) for each in arguments])
+
+
+def pytest_collection_finish(session):
+    if hasattr(pytest, "pool"):
+        _watch(pytest.pool)
+
+
 def _is_chosen(item):
     digest = hashlib.md5((SEED + item.nodeid).encode()).hexdigest()[:8]
-    return not re.search(LEFT_OUT, item.name) and int(digest, 16) < SHARE * 2**32
+    of_several = bool(MARK) and item.get_closest_marker(MARK) is not None
+    wanted = of_several if MARK and PROCESSES else not (of_several or re.search(LEFT_OUT, item.name))
+    return wanted and int(digest, 16) < SHARE * 2**32
 
 
 def pytest_collection_modifyitems(items):
@@ -79,14 +108,16 @@ class OthersTests:
 
     Args:
         repository: from which they are fetched with git.
-        tag: of the release that is installed.
+        tag: of the release that is installed, or its commit.
         root: from which the tests import each other, in the repository.
         folder: of the families of tests.
         families: files and folders in it that are run when none is named.
         library: the library, whose imports at the head of a line are changed.
         imports: a regular expression of what of it is imported from `assay.compat` instead.
-        left_out: a regular expression of names of tests that are not run: of several processes and of scripting.
+        left_out: a regular expression of names of tests that are not run.
+        mark: of pytest, that tests of several processes have.
         modules: source of modules in the place of packages that the tests import.
+        plugin: source that is added to the plugin of pytest.
     """
 
     repository: str
@@ -96,18 +127,23 @@ class OthersTests:
     families: Sequence[str]
     library: str
     imports: str
-    left_out: str
+    left_out: str = "$^"
+    mark: str = ""
     modules: dict[str, str] = field(default_factory=dict)
+    plugin: str = ""
 
     def fetched(self, folder: Path) -> Path:
         """The repository."""
-        command = ["git", "clone", "--quiet", "--depth", "1", "--branch", self.tag, self.repository, str(folder)]
-        subprocess.run(command, check=True)
+        for command in (["init", str(folder)], ["fetch", "--depth", "1", self.repository, self.tag]):
+            subprocess.run(["git", "-C", str(folder.parent if command[0] == "init" else folder), *command, "--quiet"], check=True)
+        subprocess.run(["git", "-C", str(folder), "checkout", "--quiet", "FETCH_HEAD"], check=True)
         return folder
 
-    def copied(self, repository: Path, folder: Path, is_original: bool) -> None:
-        """Copy the tests, and change their imports; not with `is_original`, to see which fail there, too."""
+    def copied(self, repository: Path, folder: Path, is_original: bool, data: Path | None) -> None:
+        """Copy the tests and their data, and change their imports; not with `is_original`."""
         shutil.copytree(repository / "tests", folder / "tests")
+        if data is not None:
+            shutil.copytree(data, folder / "tests" / "_data")
         for path in () if is_original else folder.rglob("test_*.py"):
             text = path.read_text("utf-8")
             text = re.sub(rf"^from (?={self.imports}[. ])", "from assay.compat.", text, flags=re.MULTILINE)
@@ -115,11 +151,11 @@ class OthersTests:
                 rf"^import {self.library}$", f"from assay.compat import {self.library}", text, flags=re.MULTILINE
             )
             path.write_text(text, "utf-8")
-        (folder / "share_of_tests.py").write_text(PLUGIN, "utf-8")
+        (folder / "share_of_tests.py").write_text(PLUGIN + self.plugin, "utf-8")
         for name, source in self.modules.items():
             (folder / f"{name}.py").write_text(source, "utf-8")
 
-    def run(self, folder: Path, families: Sequence[str], share: float, seed: str) -> int:
+    def run(self, folder: Path, families: Sequence[str], share: float, seed: str, processes: bool) -> int:
         """Run the tests of these families, and return pytest's exit code."""
         home, root = folder / self.folder, str(folder)
         source = Path(__file__).parents[2] / "src"
@@ -127,7 +163,9 @@ class OthersTests:
         options = ["-q", "-p", "share_of_tests", "-p", "no:cacheprovider", "-W", "ignore", "--tb=line", "-rfE"]
         options += ["--continue-on-collection-errors"]  # of files whose references are not installed
         options += [f"--rootdir={root}", f"--confcutdir={root}"]
-        environment = os.environ | {"PYTHONPATH": path, "SHARE": str(share), "SEED": seed, "LEFT_OUT": self.left_out}
+        environment = os.environ | {"PYTHONPATH": path, "SHARE": str(share), "SEED": seed}
+        environment |= {"LEFT_OUT": self.left_out, "MARK": self.mark, "PROCESSES": str(int(processes))}
+        environment |= {"USE_PYTEST_POOL": str(int(processes))}  # of TorchMetrics' tests
         command = [sys.executable, "-m", "pytest", *options, *families]
         return subprocess.run(command, cwd=home, env=environment, check=False).returncode
 
@@ -138,10 +176,13 @@ class OthersTests:
         parser.add_argument("--repository", type=Path, help="a checkout of the library, where it is here already")
         parser.add_argument("--share", type=float, default=0.05, help="of the tests, between 0 and 1")
         parser.add_argument("--original", action="store_true", help="leave the imports: tests of the library itself")
+        parser.add_argument("--processes", action="store_true", help="run the tests of several processes")
+        parser.add_argument("--data", type=Path, help="a folder with the data of the tests, which their authors serve")
         parser.add_argument("--seed", default="", help="which share it is: any text")
         options = parser.parse_args()
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             repository = options.repository or self.fetched(folder / self.library)
-            self.copied(repository, folder / "run", options.original)
-            return self.run(folder / "run", list(options.families), options.share, options.seed)
+            self.copied(repository, folder / "run", options.original, options.data)
+            families, processes = list(options.families), options.processes
+            return self.run(folder / "run", families, options.share, options.seed, processes)

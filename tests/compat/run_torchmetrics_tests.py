@@ -1,8 +1,8 @@
 """Runs TorchMetrics' own unit tests on the drop-in names: `python tests/compat/run_torchmetrics_tests.py --share 0.05`.
 
 The tests are those of the release that is installed. They are fetched with git, or lie in a checkout (`--repository`).
-In a copy of them each `import torchmetrics` becomes one of `assay.compat.torchmetrics`; nothing else is changed. Their
-tests of several processes and of scripting are left out. A share of the others is run; a seed names the share.
+In a copy of them each `import torchmetrics` becomes one of `assay.compat.torchmetrics`; nothing else is changed. Those of
+several processes are run with `--processes`, without the others. A share of them is run; a seed names the share.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FAMILIES = (
 """Those of whose names assay counts some; the others are TorchMetrics' own."""
 
 WRAPPERS = ("bootstrapping", "classwise", "minmax", "multioutput", "multitask", "running", "tracker", "transformations")
-BASES = ("aggregation", "collections", "composition", "hashing", "metric", "saving_loading")
+BASES = ("aggregation", "collections", "composition", "ddp", "hashing", "metric", "saving_loading")
 CACHIER = "def cachier(**options):\n    return lambda function: function\n"
 """In the place of a package that keeps values of references between runs."""
 
@@ -36,7 +36,7 @@ TORCHMETRICS = OthersTests(
     ),
     library="torchmetrics",
     imports="torchmetrics",
-    left_out=r"\[True|ddp|script",
+    mark="DDP",
     modules={} if importlib.util.find_spec("cachier") else {"cachier": CACHIER},
 )
 

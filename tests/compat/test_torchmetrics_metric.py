@@ -568,8 +568,23 @@ def test_errors_of_batches_are_also_those_of_torchmetrics(name, options, batch, 
     assert str(again) == str(found.value)
 
 
-def test_a_text_without_references_is_left_out_of_the_edit_distance():
-    here, there = (kinds.text.ExtendedEditDistance() for kinds in (torchmetrics, original))
+def test_r2_of_one_sample_is_refused_as_there():
+    one = torch.tensor([1.0]), torch.tensor([2.0])
+    for kinds in (torchmetrics, original):
+        metric = kinds.R2Score()
+        with pytest.raises(ValueError, match="Needs at least two samples to calculate r2 score"):
+            metric(*one)
+        metric.reset()
+        metric.update(*one)
+        with pytest.raises(ValueError, match="Needs at least two samples to calculate r2 score"):
+            metric.compute()
+        metric.update(torch.tensor([3.0]), torch.tensor([3.0]))
+        assert metric.compute() == -1
+
+
+@pytest.mark.parametrize("name", ["ExtendedEditDistance", "TranslationEditRate"])
+def test_a_text_without_references_is_left_out_of_the_edit_distance(name):
+    here, there = (getattr(kinds.text, name)() for kinds in (torchmetrics, original))
     assert here(["python"], [[]]) == there(["python"], [[]]) == 0
     assert here.compute() == there.compute() == 0
     expected = there(["a b", "x"], [["a b c"], ["x"]])

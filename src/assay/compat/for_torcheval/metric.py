@@ -49,6 +49,7 @@ class CompatibleTorchEval(_Metric):  # type: ignore[misc]
             delattr(self, name)
         self._state_name_to_default.clear()
         self.reset()
+        self._state_name_to_default[COUNTS] = self.counts
 
     @abstractmethod
     def _meters_of(self, size: int) -> dict[str, Meter]:
@@ -151,12 +152,17 @@ class CompatibleTorchEval(_Metric):  # type: ignore[misc]
         for name, meter in self.meters.items():
             meter.load_state_dict(inside(tensors, f"{name}/"))
 
-    def state_dict(self) -> dict[str, Any]:
-        """What was counted, as bytes: the one state, `counts`."""
+    @property
+    def counts(self) -> Tensor:
+        """What was counted, as bytes: the one state."""
         from safetensors.torch import save
 
         packed = save({name: each.contiguous() for name, each in self._tensors()})
-        return {COUNTS: torch.frombuffer(bytearray(packed), dtype=torch.uint8).to(self.device)}
+        return torch.frombuffer(bytearray(packed), dtype=torch.uint8).to(self.device)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was counted, by the name of the one state."""
+        return {COUNTS: self.counts}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
         """Count what `state_dict` gave, in the place of what was counted.
@@ -175,7 +181,7 @@ class CompatibleTorchEval(_Metric):  # type: ignore[misc]
 
     def to(self, device: str | torch.device, *args: Any, **kwargs: Any) -> Any:
         """Give values on a device; what was counted stays where its batches were."""
-        super().to(device, *args, **kwargs)
+        self._device = torch.device(device)
         return self
 
     def __repr__(self) -> str:

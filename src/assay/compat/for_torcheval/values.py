@@ -35,14 +35,18 @@ def _there(module: str, name: str) -> Any:
     return getattr(import_module(f"{_HOME}.{module}"), name)
 
 
-def _weights(weight: Any, input: Tensor) -> Tensor:
-    """A weight for each number."""
+def _weights(weight: Any, input: Tensor, expected: str = "a float value") -> Tensor:
+    """A weight for each number.
+
+    Raises:
+        ValueError: it is neither a number nor of the size of the input; the text is TorchEval's.
+    """
     if isinstance(weight, Tensor) and weight.size() == input.size():
         return weight
     if isinstance(weight, float | int):
         return torch.full_like(input, weight, dtype=torch.float64 if input.dtype == torch.float64 else torch.float32)
     raise ValueError(
-        f"Weight must be either a float value or a tensor that matches the input tensor size. Got {weight} instead."
+        f"Weight must be either {expected} or a tensor that matches the input tensor size. Got {weight} instead."
     )
 
 
@@ -55,7 +59,8 @@ class _Weighted(CompatibleTorchEval):
         return {"value": Meter(weighted=True, value=Mean() if self.original.__name__ == "Mean" else Sum())}
 
     def _count(self, input: Tensor, *, weight: Any = 1.0) -> None:
-        weights = _weights(weight, input)
+        expected = ["a float value or an int value"] if self.original.__name__ == "Sum" else []
+        weights = _weights(weight, input, *expected)
         self._begin(0)
         self.meters["value"].update(input.flatten(), weights=weights.flatten())
 

@@ -55,7 +55,7 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
         return _outputs
     if name == "RelativeSquaredError":
         return _rows_of_numbers
-    if name == "ExtendedEditDistance":
+    if name in ("ExtendedEditDistance", "TranslationEditRate"):
         return _texts_with_references
     if getattr(metric, "num_outputs", None) == 1 and not entry.by_shape:
         return _numbers

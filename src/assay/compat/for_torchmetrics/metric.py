@@ -486,6 +486,10 @@ class CompatibleR2(CompatibleMetric):
 
     def _reported_as_there(self, values: Callable[..., dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
         rows = len(kwargs["preds"]) if "preds" in kwargs else self.meter.rows
+        if rows == 1:
+            do = "Compute of two samples or more"
+            why = describe("R2Score", "1 sample, which has no variance", "2 or more", do)
+            raise FewSamplesError(f"Needs at least two samples to calculate r2 score. {why}")
         found = super()._reported_as_there(values, *args, **kwargs)
         if not self.adjusted or not rows:
             return found
@@ -550,6 +554,10 @@ class MergeError(StateError, ValueError):
 
 class MergeRefusedError(StateError, RuntimeError):
     """A metric whose states cannot be added, for which TorchMetrics raises a `RuntimeError`."""
+
+
+class FewSamplesError(InvalidValuesError, ValueError):
+    """Too few samples for a value, for which TorchMetrics raises a `ValueError`."""
 
 
 class NanValuesError(InvalidValuesError, RuntimeError):
