@@ -1,13 +1,24 @@
-"""Batches that are counted by prepared calls: weighted ones, and those whose terms are computed by torch."""
+"""Batches that are counted by prepared calls: weighted ones, and those whose terms, or rows, torch computes."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from assay import Mean, MeanAbsoluteError, Meter
+from assay import BrierScore, Mean, MeanAbsoluteError, Meter
 from assay.errors import InvalidValuesError
-from assay.metrics import LogCoshError, MeanAbsolutePercentageError
+from assay.metrics import (
+    ContinuousRankedProbabilityScore,
+    CosineSimilarity,
+    HingeLoss,
+    JensenShannonDivergence,
+    KLDivergence,
+    LogCoshError,
+    LogLoss,
+    MeanAbsolutePercentageError,
+    MultilabelRankingLoss,
+    Perplexity,
+)
 
 GENERATOR = torch.Generator().manual_seed(7)
 ODD = {
@@ -68,5 +79,55 @@ def test_terms_that_torch_computes_are_counted_as_others_are(metric, dtype):
         with torch.autocast("cpu", enabled=k == 5):
             value = prepared.forward(preds, target)["v"]
         torch.testing.assert_close(value, alone.compute()["v"], rtol=0, atol=0, equal_nan=True)
+        plain.update(preds, target)
+    assert same(prepared, plain)
+
+
+def rows(dtype, count=6):
+    return torch.rand(count, 4, generator=GENERATOR, dtype=dtype).softmax(1)
+
+
+def labels(high, *shape):
+    return torch.randint(high, shape, generator=GENERATOR)
+
+
+OF_ROWS = {
+    CosineSimilarity(): lambda dtype: (rows(dtype), rows(dtype)),
+    CosineSimilarity(reduction="mean"): lambda dtype: (rows(dtype), rows(dtype)),
+    KLDivergence(): lambda dtype: (rows(dtype), rows(dtype)),
+    KLDivergence(reduction="sum"): lambda dtype: (rows(dtype), rows(dtype)),
+    JensenShannonDivergence(): lambda dtype: (rows(dtype), rows(dtype)),
+    ContinuousRankedProbabilityScore(): lambda dtype: (rows(dtype), rows(dtype)[:, 0].contiguous()),
+    HingeLoss(): lambda dtype: (torch.randn(6, generator=GENERATOR, dtype=dtype), labels(2, 6)),
+    HingeLoss(num_classes=4): lambda dtype: (rows(dtype), labels(4, 6)),
+    HingeLoss(num_classes=4, multiclass_mode="one-vs-all"): lambda dtype: (rows(dtype), labels(4, 6)),
+    LogLoss(num_classes=4): lambda dtype: (rows(dtype), labels(4, 6)),
+    BrierScore(num_classes=4): lambda dtype: (rows(dtype), labels(4, 6)),
+    MultilabelRankingLoss(num_labels=4): lambda dtype: (rows(dtype), labels(2, 6, 4)),
+    Perplexity(ignore_index=3): lambda dtype: (rows(dtype).view(2, 3, 4), labels(4, 2, 3)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::assay.errors.InvalidValuesWarning")
+@pytest.mark.parametrize("metric", OF_ROWS, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_rows_that_torch_computes_are_counted_as_others_are(metric, dtype):
+    prepared, plain = Meter(v=metric), Meter(v=metric)
+    for k in range(7):
+        preds, target = OF_ROWS[metric](dtype)
+        if k == 3:
+            preds[1] = torch.nan
+        if k == 4 and not target.is_floating_point():
+            target[1] = 9  # no class, or a token that is not ignored
+        alone = Meter(v=metric)
+        alone.update(preds, target)
+        try:
+            expected = alone.compute()["v"]
+        except InvalidValuesError:
+            with pytest.raises(InvalidValuesError):
+                prepared.forward(preds, target)
+            continue
+        value = prepared.forward(preds.requires_grad_(k == 5), target)["v"]
+        torch.testing.assert_close(value, expected, rtol=0, atol=0, equal_nan=True)
         plain.update(preds, target)
     assert same(prepared, plain)

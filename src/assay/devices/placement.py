@@ -112,8 +112,12 @@ def is_plain(tensor: Tensor) -> bool:
 
 def can_read(tensor: Tensor) -> bool:
     """Whether reading a value of a tensor waits for no device: an ordinary one in host memory, and no mode of torch."""
-    ordinary = type(tensor) is Tensor and tensor.device.type == "cpu" and not tensor.requires_grad
-    return ordinary and not (is_compiling() or torch._C._len_torch_dispatch_stack())
+    return is_in_host_memory(tensor) and not (is_compiling() or torch._C._len_torch_dispatch_stack())
+
+
+def is_in_host_memory(tensor: Any) -> bool:
+    """Whether this is an ordinary tensor in host memory that requires no gradient."""
+    return type(tensor) is Tensor and tensor.is_cpu and not tensor.requires_grad
 
 
 def is_freed(tensor: Tensor) -> bool:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from assay.compat.for_torchmetrics.metric import CompatibleMetric
-from assay.devices.placement import can_read
+from assay.devices.placement import is_in_host_memory
 from assay.errors import InputError
 from assay.meter.batch_values import Reused, is_plain
 
@@ -62,8 +62,7 @@ class Calls:
         if len(args) < self._data or not self._keys or not is_plain():
             return None
         batch, call = args[: self._data], self._call(args, kwargs)
-        is_on_host = all(map(_is_on_host, batch))
-        layout = (self, call, *[(each.shape, each.dtype) for each in batch]) if is_on_host else None
+        layout = self._layout(call, batch)
         try:
             prepared = None if layout is None else _PREPARED.take(layout)
             key = self._keys.get(call) if prepared is None else None
@@ -78,14 +77,18 @@ class Calls:
         _PREPARED.put(layout, prepared)
         return _measured(self._keys[call], batch) if found is None and call in self._keys else found
 
+    def _layout(self, call: Hashable, batch: Sequence[Any]) -> Hashable:
+        """That of a call with plain tensors in host memory, all of whose numbers are there; else None."""
+        layout: list[Any] = [self, call]
+        for each in batch:
+            if not is_in_host_memory(each) or each.untyped_storage().nbytes() < each.nbytes:
+                return None
+            layout += (each.shape, each.dtype)
+        return tuple(layout)
+
 
 _PREPARED: Reused[Hashable, Callable[[Sequence[Tensor]], Any]] = Reused(_MOST_CALLS)
 """What gives the values of calls with data of one layout, in host memory."""
-
-
-def _is_on_host(each: Any) -> bool:
-    """Whether what is given is a plain tensor in host memory, without a gradient, all of which is there."""
-    return can_read(each) and each.untyped_storage().nbytes() >= each.nbytes
 
 
 def _measured(key: str, batch: Sequence[Any], layout: Hashable = None) -> Any:

@@ -18,9 +18,20 @@ import torch
 from torch import Tensor
 
 from assay.native.library import takes
-from assay.native.sums import DTYPES, ProductSums, product_of, sum_products
+from assay.native.sums import DTYPES, PreparedSums, ProductSums, column_of, product_of, sum_products
 from assay.native.values import add_integers
-from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole, bad_weights
+from assay.tally.base import (
+    BAD_WEIGHTS,
+    Batch,
+    BatchLayout,
+    InvalidValues,
+    PreparedAdd,
+    Rule,
+    State,
+    Tally,
+    Whole,
+    bad_weights,
+)
 from assay.tally.conservation import BrokenLaw, HostCount, Laws, at_most, equal, not_negative
 from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact
@@ -222,6 +233,37 @@ class RowSums(Tally):
         for k, factors in enumerate(self._factors(rows, weights)):
             special = state[f"special{k}"] if factors[0].dtype.is_floating_point else None
             add_products(state[f"sum{k}"], batch, factors, special, cells)
+
+    def prepare(self, state: State, batch: Batch) -> PreparedAdd | None:
+        if not self._is_one_sum or batch.preds.numel() > batch.cache_elements * self.chunk_scale:
+            return None
+        if self.term.columns_of(batch) is not None:
+            return None
+        first = self._values(batch).values[0]
+        if not takes(first, dtypes=DTYPES) or not first.numel():
+            return None
+        (shape,), limbs, count = self.term.sums, state["sum0"], state["count"].numpy()
+        column = column_of(first.reshape(-1, 1), state["special0"].data_ptr(), 0, 1)
+        product = product_of(limbs.shape[-1], exact.origin(shape.power), [0] * shape.power)
+        sums = PreparedSums(first.numel(), column, [limbs.data_ptr(), *product], list(state.values()))
+        size, dtype = first.shape, first.dtype
+
+        def add(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+            rows = Batch(preds.detach(), None if target is None else target.detach(), compiled=True)
+            found = self._values(rows)
+            values = found.values[0]
+            if found.counted is not None or found.invalid or values.shape != size or values.dtype != dtype:
+                self.add(state, rows)
+                return
+            count[0] += len(values)
+            sums.add([values.contiguous().data_ptr()])
+
+        return add
+
+    @property
+    def _is_one_sum(self) -> bool:
+        """Whether there are no weights, and one number for all rows."""
+        return not self.weighted and len(self.term.sums) == 1 and self.term.sums[0].width == 1
 
     def _add_columns(self, state: State, batch: Batch) -> bool:
         """Count a batch in one pass of compiled code; false where it is not valid, and then nothing was counted."""
