@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from assay.stats.group_intervals import wilson_ends
+from assay.stats.hypothesis_tests import agree
 from assay.stats.intervals import FEWEST
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -35,7 +36,7 @@ def share_differences(
     """Two shares in each group: Fisher's exact test, twice the smaller tail, and Newcombe's interval.
 
     The test is exact for any number of samples, so that it holds at the tiny levels at which one group in 100,000 is
-    found; the score test does not. The interval puts two of Wilson's together.
+    found; the score test does not. The interval puts two of Wilson's together. Both say the same (see `agree`).
 
     Args:
         successes: of the first and of the second, for each group.
@@ -63,7 +64,7 @@ def share_differences(
         p1, p2 = s1 / n1, s2 / n2
         lower = p2 - p1 - np.hypot(p2 - l2, u1 - p1)
         upper = p2 - p1 + np.hypot(u2 - p2, p1 - l1)
-    return GroupDifferences(p, lower, upper)
+    return GroupDifferences(*agree(p, lower, upper, confidence_level))
 
 
 def mean_differences(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from assay.errors import ConfigError, describe
 from assay.stats.distributions import binomial_cdf, normal_two_sided, student_quantile, student_two_sided
@@ -193,6 +194,39 @@ def welch(a: Array, b: Array, confidence_level: float = 0.95) -> tuple[float, En
 
 def _standard_error(values: Array) -> float:
     return float(values.std(ddof=1)) / math.sqrt(len(values))
+
+
+def agree(p: ArrayLike, lower: ArrayLike, upper: ArrayLike, confidence_level: float) -> tuple[Array, Array, Array]:
+    """p and the interval of a difference, so that both say the same: whether the difference may be 0.
+
+    The test and the interval that hold their levels best are often of different kinds, and then now and then one rules
+    out 0 and the other does not. A difference is found where both rule it out. So where the interval holds 0, p is at
+    least ``1 - confidence_level``; and where p is not below that, the interval reaches to 0. The test keeps its level
+    if one of the two does, and the interval covers no less often than before. NaN stay.
+
+    Args:
+        p: the p-value that the difference is 0; any shape.
+        lower: the lower end of the interval.
+        upper: the upper end.
+        confidence_level: that of the interval.
+
+    Returns:
+        p, and both ends.
+
+    Example:
+        >>> tuple(each.tolist() for each in agree([0.2, 0.3, 0.1], [-0.1, 0.1, 0.2], [0.5, 0.5, 0.5], 0.75))
+        ([0.25, 0.3, 0.1], [-0.1, 0.0, 0.2], [0.5, 0.5, 0.5])
+    """
+    p, lower, upper = (np.asarray(each, np.float64) for each in (p, lower, upper))
+    least = 1 - confidence_level
+    with np.errstate(invalid="ignore"):
+        held = (lower <= 0) & (upper >= 0)
+        reaching = p >= least
+        return (
+            np.where(held & (p < least), least, p),
+            np.where(reaching & (lower > 0), 0.0, lower),
+            np.where(reaching & (upper < 0), 0.0, upper),
+        )
 
 
 def correct(ps: Sequence[float], how: str = "holm") -> list[float]:

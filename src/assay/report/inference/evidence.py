@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ import numpy as np
 from assay.report.inference.measured_value import MeasuredValue
 from assay.report.per_sample.aligned_chunks import are_in_order, reordered
 from assay.report.per_sample.packed_array import Array
+from assay.stats.hypothesis_tests import agree
 from assay.stats.power import Spread
 
 UP_TO = 10_000
@@ -58,6 +59,17 @@ class Evidence:
     note: str = ""
     risky: str = ""
     spread: Spread | None = None
+
+    def agreeing(self, confidence_level: float) -> Evidence:
+        """The same with a p that is small where the interval leaves out 0, and nowhere else.
+
+        See `assay.stats.hypothesis_tests.agree`.
+        """
+        if self.p is None or self.lower is None or self.upper is None:
+            return self
+        p, lower, upper = map(float, agree(self.p, self.lower, self.upper, confidence_level))
+        raised = f"p is at least {1 - confidence_level:.2g}, as the interval holds 0" if p > self.p else ""
+        return replace(self, p=p, lower=lower, upper=upper, note="; ".join(filter(None, (self.note, raised))))
 
 
 Shares: TypeAlias = tuple[tuple[Array, Array], tuple[Array, Array]] | None

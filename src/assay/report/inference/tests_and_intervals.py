@@ -160,7 +160,8 @@ def difference(
     """What is known of the difference of two values, the second minus the first.
 
     Paired by sample where that can be done; else unpaired, with the reason as note. The difference of equal inputs is 0
-    exactly.
+    exactly. The p is below ``1 - confidence_level`` where the interval leaves out 0, and nowhere else (see
+    `assay.stats.hypothesis_tests.agree`).
 
     Args:
         a: the first, the baseline.
@@ -170,7 +171,8 @@ def difference(
         whole: what `align` says of all samples of both, where that is known.
         equal: `REPORT` where both are of the same report, `SAMPLES` where all that was stored of each sample is the
             same (see `have_equal_samples`), else empty.
-        safe: as gates take it: neither end of two shares of other samples misses more often than its level says.
+        safe: as gates take it, which read the interval alone: neither end of two shares of other samples misses more
+            often than its level says.
 
     Example:
         >>> from assay.report import Samples, Value
@@ -179,6 +181,20 @@ def difference(
         >>> difference(a, b).p
         1.0
     """
+    found = _evidence(a, b, confidence_level, seed, whole, equal, safe)
+    return found if safe else found.agreeing(confidence_level)
+
+
+def _evidence(
+    a: MeasuredValue,
+    b: MeasuredValue,
+    confidence_level: float,
+    seed: int,
+    whole: Array | str | None,
+    equal: str,
+    safe: bool,
+) -> Evidence:
+    """A test and an interval of the difference, which may say different things."""
     if not math.isfinite(a.value.value) or not math.isfinite(b.value.value):
         return Evidence(note="undefined or infinite on one side")
     if have_equal_inputs(a, b, whole, equal):
