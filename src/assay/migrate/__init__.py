@@ -7,25 +7,14 @@ from typing import TYPE_CHECKING
 from assay._lazy import attach
 
 if TYPE_CHECKING:
-    from assay.migrate.files import FileMigration, migrate, write
-    from assay.migrate.rewriting import Note, RewriteResult, rewrite
-    from assay.migrate.table import LIBRARIES, LibraryTable, library
+    from assay.migrate.files import FileMigration as FileMigration
+    from assay.migrate.files import migrate as migrate
+    from assay.migrate.files import write as write
+    from assay.migrate.rewriting import Note as Note
+    from assay.migrate.rewriting import RewriteResult as RewriteResult
+    from assay.migrate.rewriting import rewrite as rewrite
+    from assay.migrate.table import LIBRARIES as LIBRARIES
+    from assay.migrate.table import LibraryTable as LibraryTable
+    from assay.migrate.table import library as library
 
-__all__ = [
-    "LIBRARIES",
-    "FileMigration",
-    "LibraryTable",
-    "Note",
-    "RewriteResult",
-    "library",
-    "migrate",
-    "rewrite",
-    "write",
-]
-
-_HOMES = {
-    **dict.fromkeys(("FileMigration", "migrate", "write"), "assay.migrate.files"),
-    **dict.fromkeys(("Note", "RewriteResult", "rewrite"), "assay.migrate.rewriting"),
-    **dict.fromkeys(("LIBRARIES", "LibraryTable", "library"), "assay.migrate.table"),
-}
-__getattr__, __dir__ = attach(__name__, _HOMES)
+__all__, __getattr__, __dir__ = attach(__name__)
