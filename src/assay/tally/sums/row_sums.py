@@ -256,7 +256,8 @@ class RowSums(Tally):
                 self.add(state, rows)
                 return
             count[0] += len(values)
-            sums.add([values.contiguous().data_ptr()])
+            values = values.contiguous()  # kept by its name until it is counted
+            sums.add([values.data_ptr()])
 
         return add
 
