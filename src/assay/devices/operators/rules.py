@@ -1,8 +1,8 @@
 """What a device lacks and does, operator by operator: a look-up that needs no device.
 
 Two sources: what the installed torch says of itself (:mod:`.overloads`), and dated facts from its sources that are
-data, one file a device, ``devices/known/operators_*.toml``, each with the place where it can be read. What several
-devices do alike, and what only the C++ of torch says, stands in ``devices/known/operators.toml``.
+data, one file a device, ``devices/known/operators_*.toml``, each with the place where it can be read. What
+several devices do, and what only the C++ of torch says, stands in ``devices/known/operators.toml``.
 """
 
 from __future__ import annotations
@@ -206,11 +206,11 @@ def _of_kind(device: str) -> dict[str, Any]:
     """The facts of a kind of device: its own, those of several kinds, and those taken over for want of a source."""
     every, own = fact_file("operators"), fact_file(f"operators_{device}")
     taken = own.get("taken_over", {})
-    alike = taken.get("waits", device)
+    waits_as = taken.get("waits", device)
     return own | {
         "texts": every["texts"] | own.get("texts", {}),
         "copies": (_of_kind(taken["copies"])["copies"] if "copies" in taken else {}) | _by_way(own.get("copies", ())),
-        "waits": [{"when": "always", **fact} for fact in every["waits"] if alike in fact["devices"]],
+        "waits": [{"when": "always", **fact} for fact in every["waits"] if waits_as in fact["devices"]],
         "nondeterministic": [{"when": "always", **fact} for fact in _one_by_one(own, "nondeterministic", "named")],
         "dtypes": list(_one_by_one(own, "dtypes", "error")),
     }
