@@ -12,8 +12,9 @@ from torch import nn
 
 from assay.cli.output import print_path
 from assay.errors import ConfigError, describe
+from assay.quantize.candidates import by_weight
 from assay.quantize.files.description import WeightDescription
-from assay.quantize.formats.export import ExportResult, check_format, export, layers_of
+from assay.quantize.formats.export import ExportResult, check_format, export
 from assay.quantize.planning.plan import Plan
 
 
@@ -50,4 +51,4 @@ def check_plan(plan: Plan, model: nn.Module, folder: Path | None, format: str, o
         for layer in plan.layers
         if layer.scheme is not None
     }
-    check_format(format, weights, layers_of(model), out)
+    check_format(format, weights, by_weight(model), out)

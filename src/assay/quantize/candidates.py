@@ -143,6 +143,13 @@ def candidates(model: nn.Module) -> tuple[list[Candidate], list[Others]]:
     return _tied(model, result), _others(model, result)
 
 
+def by_weight(model: nn.Module) -> dict[str, Candidate]:
+    """The same layers by all names of their weights."""
+    found = {each.module: each for each in candidates(model)[0]}
+    named = model.named_modules(remove_duplicate=False)
+    return {f"{name}.weight": found[module] for name, module in named if module in found}
+
+
 def _check(model: nn.Module) -> None:
     if not isinstance(model, nn.Module):
         raise ConfigError(describe("model", type(model).__name__, "a torch.nn.Module", "Pass the model"))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from assay.errors import AssayWarning, ConfigError, StateError, describe, warn
-from assay.quantize.candidates import Candidate, candidates
+from assay.quantize.candidates import Candidate, by_weight
 from assay.quantize.files.description import FileDescription
 from assay.quantize.layers import QUANTIZED, QuantizedWeight
 from assay.quantize.packed_weight import PackedWeight
@@ -90,9 +90,7 @@ class ModelLoader:
         slots = _slots(self.model)
         stored = {name: name for name in (*weights, *unquantized)} | dict(self.description.tied)
         self._check_names(slots, stored, strict)
-        by_module = {each.module: each for each in candidates(self.model)[0]}
-        named = self.model.named_modules(remove_duplicate=False)
-        self._holders = {f"{name}.weight": by_module[module] for name, module in named if module in by_module}
+        self._holders = by_weight(self.model)
         result = Replacements(self.model)
         new: dict[str, QuantizedWeight] = {}
         for slot in slots:

@@ -6,7 +6,7 @@ import sys
 
 from torch import nn
 
-from assay.errors import MissingDependencyError
+from assay.errors import needing
 from assay.quantize.layers import QUANTIZED
 
 
@@ -25,11 +25,8 @@ def register_with_transformers() -> None:
         >>> METHOD in AUTO_QUANTIZER_MAPPING
         True
     """
-    try:
+    with needing("transformers", "hf", "quantized models in folders of Transformers"):
         import assay.quantize.files.quantizer  # noqa: F401  registers its classes
-    except ImportError as error:
-        purpose = "quantized models in folders of Transformers"
-        raise MissingDependencyError("transformers", extra="hf", purpose=purpose) from error
 
 
 def mark(model: nn.Module) -> None:

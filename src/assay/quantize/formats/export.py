@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import tempfile
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from torch import nn
 
 from assay._atomic import local_path
-from assay.errors import ConfigError, MissingDependencyError, describe
-from assay.quantize.candidates import Candidate, candidates
+from assay.errors import ConfigError, describe, needing
+from assay.quantize.candidates import Candidate, by_weight
 from assay.quantize.files.file import PathLike, save
 from assay.quantize.files.meta_models import from_config
 from assay.quantize.files.quantized_files import QuantizedFiles
@@ -176,23 +177,17 @@ def open_source(folder: Path) -> Source:
     files = QuantizedFiles(folder)
     model = from_config(folder)
     if model is None:
-        _check_transformers()
+        with _needing_transformers():
+            import transformers  # noqa: F401
         do = "Install a version of Transformers that has it"
         raise ConfigError(describe(str(folder), "a model that Transformers lacks", "one that it can make", do))
-    return Source(folder, files, model, layers_of(model))
-
-
-def layers_of(model: nn.Module) -> Layers:
-    """The linear layers and embeddings of a model by the names of their weights."""
-    by_module = {each.module: each for each in candidates(model)[0]}
-    named = model.named_modules(remove_duplicate=False)
-    return {f"{name}.weight": by_module[module] for name, module in named if module in by_module}
+    return Source(folder, files, model, by_weight(model))
 
 
 def _saved(model: nn.Module, folder: Path) -> Path:
     """The files of a model in memory, as ``quantize_shards`` writes them."""
-    _check_transformers()
-    import transformers
+    with _needing_transformers():
+        import transformers
 
     if not isinstance(model, transformers.PreTrainedModel):
         do = "Save it with assay.quantize.save, which takes any module"
@@ -204,9 +199,5 @@ def _saved(model: nn.Module, folder: Path) -> Path:
     return folder
 
 
-def _check_transformers() -> None:
-    try:
-        import transformers  # noqa: F401
-    except ImportError as error:
-        purpose = "the formats of quantized models"
-        raise MissingDependencyError("transformers", extra="hf", purpose=purpose) from error
+def _needing_transformers() -> AbstractContextManager[None]:
+    return needing("transformers", "hf", "the formats of quantized models")

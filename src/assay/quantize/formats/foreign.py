@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from assay.errors import AssayError, AssayWarning, ConfigError, MissingDependencyError, StateError, describe, warn
+from assay.errors import AssayError, AssayWarning, ConfigError, StateError, describe, needing, warn
 from assay.quantize.files.fileset import indexed_files
 from assay.quantize.formats import read_awq, read_compressed_tensors, read_gptq
 from assay.quantize.formats.foreign_format import Config, ForeignFormat
@@ -63,7 +64,8 @@ def load_foreign(path: Path, cls: Any, *, dtype: str = "auto") -> tuple[nn.Modul
     """
     options: dict[str, Any] = {"local_files_only": True, "output_loading_info": True}
     if path.suffix == GGUF:
-        _check_gguf()
+        with _needing_gguf():
+            import gguf  # noqa: F401
         return _pair(cls.from_pretrained(path.parent, gguf_file=path.name, dtype=_gguf_dtype(dtype), **options))
     method = method_of(path)
     if method == TORCHAO:
@@ -180,14 +182,11 @@ def _gguf_dtype(dtype: str) -> torch.dtype:
 
 def has_tokenizer(path: Path) -> bool:
     """Whether a GGUF file holds a tokenizer."""
-    _check_gguf()
-    import gguf
+    with _needing_gguf():
+        import gguf
 
     return "tokenizer.ggml.tokens" in gguf.GGUFReader(path).fields
 
 
-def _check_gguf() -> None:
-    try:
-        import gguf  # noqa: F401
-    except ImportError as error:
-        raise MissingDependencyError("gguf", extra="gguf", purpose="files that end in .gguf") from error
+def _needing_gguf() -> AbstractContextManager[None]:
+    return needing("gguf", "gguf", "files that end in .gguf")

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from assay._atomic import write_whole
-from assay.errors import ConfigError, MissingDependencyError, describe
+from assay.errors import ConfigError, describe, needing
 from assay.quantize.formats.gguf_blocks import TYPES, blocks
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def write(source: Source, target: Path) -> tuple[str, ...]:
         MissingDependencyError: without the package ``gguf``.
         StateError: the source is damaged.
     """
-    gguf = _package()
+    with needing("gguf", "gguf", "the format gguf"):
+        import gguf
     config = json.loads((source.folder / "config.json").read_text("utf-8"))
     architecture_of(config)
     changes: list[float] = []
@@ -163,11 +164,3 @@ def _add_metadata(gguf: Any, writer: Any, source: Source, config: dict[str, Any]
     writer.add_file_type(file_types[0] if file_types else gguf.LlamaFileType.ALL_F32)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     writer.add_tokenizer_model("none")
-
-
-def _package() -> Any:
-    try:
-        import gguf
-    except ImportError as error:
-        raise MissingDependencyError("gguf", extra="gguf", purpose="the format gguf") from error
-    return gguf
