@@ -221,6 +221,21 @@ def test_copies_are_known_in_every_way(rule):
 LATE = ("", ", non_blocking")
 
 
+@pytest.mark.parametrize("device", ["mlu", "musa", "hpu", "xla"])
+def test_what_has_no_source_of_its_own_waits_and_copies_as_xpu(device):
+    for name in ("aten::nonzero", "aten::_local_scalar_dense", "aten::histc", "torchvision::nms"):
+        assert rules(device).operator(name).waits == rules("xpu").operator(name).waits
+    assert rules(device).copies == rules("xpu").copies
+
+
+def test_what_several_devices_do_is_not_done_by_all():
+    waits = {device: rules(device).operator("aten::histc").waits_when for device in ("cuda", "mps", "xpu", "npu")}
+    assert waits == {"cuda": "without a range", "mps": "without a range", "xpu": "", "npu": ""}
+    why = {device: rules(device).copies["to host, non_blocking"].why for device in ("cuda", "xpu")}
+    assert why["cuda"].startswith(f"{why['xpu']}; .to")
+    assert rules("xpu").copies["to host"] == rules("cuda").copies["to host"]
+
+
 def test_only_mps_lacks_dtypes():
     lacked = {device: sorted(rules(device).missing_dtypes) for device in DEVICES}
     assert lacked == {device: ["complex128", "float64"] if device == "mps" else [] for device in DEVICES}
