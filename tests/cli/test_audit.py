@@ -14,7 +14,7 @@ from assay.audit.watching.observations import COMPILING
 from assay.cli import app
 from assay.cli import audit as module
 from assay.cli.config import resolve
-from assay.cli.options import AuditCommand
+from assay.cli.options.tools import AuditCommand
 from assay.errors import ConfigError
 
 pytestmark = pytest.mark.exhaustive  # most tests start processes

@@ -12,7 +12,10 @@ from assay.cli import app
 from assay.cli.config import resolve
 from assay.cli.declaration import options_of
 from assay.cli.gate import rules_of
-from assay.cli.options import COMMANDS, EvaluateCommand, GateCommand, GenerateCommand, PerplexityCommand
+from assay.cli.options import COMMANDS
+from assay.cli.options.language_models import GenerateCommand, PerplexityCommand
+from assay.cli.options.measurement import EvaluateCommand
+from assay.cli.options.reports import GateCommand
 from assay.errors import AssayError, ConfigError, StateError
 from assay.report.gating.gate_result import GateRule
 

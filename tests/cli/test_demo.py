@@ -24,7 +24,7 @@ from assay.cli.demonstration import scenes as demo_scenes
 from assay.cli.demonstration.models import Task, one_thread, tasks
 from assay.cli.demonstration.scenes import SHAPES, SIZE, SceneExample, _targets, draw_scene
 from assay.cli.demonstration.spelling import Corrector, SpellingExample, misspell, one_slip_away
-from assay.cli.options import DemoCommand
+from assay.cli.options.tools import DemoCommand
 from assay.errors import MissingDependencyError
 from assay.report import Report, Section, Table, compare
 

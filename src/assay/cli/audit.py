@@ -16,7 +16,7 @@ from assay.audit.running.runner import AuditProgress as Step
 from assay.audit.running.runner import audit
 from assay.audit.watching.observations import COMPILING, MOVED, NOT_MOVED, USAGES
 from assay.cli.loaders.python_objects import see_working_folder
-from assay.cli.options import AuditCommand
+from assay.cli.options.tools import AuditCommand
 from assay.cli.output import write_then_show
 from assay.errors import ConfigError, describe
 from assay.render.terminal import show

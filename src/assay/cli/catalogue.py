@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from assay.cli.options import CatalogueCommand
+from assay.cli.options.tools import CatalogueCommand
 from assay.errors import ConfigError, describe
 from assay.migrate.catalogue import catalogue, catalogue_document
 from assay.migrate.table import LIBRARIES

@@ -12,7 +12,7 @@ from assay.cli.declaration import same_named
 from assay.cli.language_shown import readable
 from assay.cli.loaders.models import model_of
 from assay.cli.loaders.texts import tokenizer_of
-from assay.cli.options import ChatCommand
+from assay.cli.options.language_models import ChatCommand
 from assay.language import ByteTokenizer, Conversation, Tokenizer, generate
 from assay.language.causal import positions_of
 

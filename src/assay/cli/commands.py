@@ -35,4 +35,5 @@ def _assay(
 
 
 for _name, _command in COMMANDS.items():
-    add_command(app, _name, _command.options, _command.module, group=_command.group, example=_command.example)
+    _example = f"assay {_name} {_command.example}".rstrip()
+    add_command(app, _name, _command.options, f"assay.cli.{_command.module}", group=_command.group, example=_example)

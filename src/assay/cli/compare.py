@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.cli.declaration import same_named
-from assay.cli.options import CompareCommand
+from assay.cli.options.reports import CompareCommand
 from assay.cli.output import write_and_print
 from assay.errors import ConfigError, describe
 from assay.report import Comparison, Report, compare, compare_training_runs

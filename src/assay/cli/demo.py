@@ -12,7 +12,7 @@ from assay.cli.demonstration.bits import same_bits, where_float32_ends
 from assay.cli.demonstration.models import Example, one_thread, tasks
 from assay.cli.demonstration.scenes import SceneExample
 from assay.cli.demonstration.spelling import SpellingExample
-from assay.cli.options import DemoCommand
+from assay.cli.options.tools import DemoCommand
 from assay.cli.output import write_report
 from assay.evaluation import evaluate
 from assay.render.terminal import show

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import typer
 
-from assay.cli.options import DevicesCommand
+from assay.cli.options.tools import DevicesCommand
 from assay.cli.output import write_and_print
 from assay.conformance import check_device
 from assay.devices import available, facts, policy, self_test

@@ -15,7 +15,7 @@ from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.quantized_models import quantize_model
 from assay.cli.loaders.variants import VariantRequest, parse_variants
 from assay.cli.measurement import arguments_of, measure_and_show
-from assay.cli.options import EvaluateCommand
+from assay.cli.options.measurement import EvaluateCommand
 from assay.cli.recorded import EVALUATE, recorded_options
 from assay.data import Data
 from assay.evaluation import Variant, VariantComparison, compare_variants, evaluate

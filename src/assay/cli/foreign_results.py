@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.cli.options import ImportCommand
+from assay.cli.options.reports import ImportCommand
 from assay.cli.output import write_and_print
 from assay.errors import ConfigError, describe
 

@@ -10,7 +10,7 @@ import typer
 
 from assay.cli.config import read_config
 from assay.cli.declaration import options_of, same_named
-from assay.cli.options import GateCommand
+from assay.cli.options.reports import GateCommand
 from assay.cli.output import print_as
 from assay.errors import ConfigError, describe
 from assay.report import gate

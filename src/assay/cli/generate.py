@@ -14,7 +14,7 @@ from assay.cli.loaders.models import model_of
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.quantized_models import is_scheme, quantize_model
 from assay.cli.loaders.texts import tokenizer_of
-from assay.cli.options import GenerateCommand
+from assay.cli.options.language_models import GenerateCommand
 from assay.errors import ConfigError, describe
 from assay.language import Generation, Tokenizer, generate
 from assay.quantize.files.file import is_quantized

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.cli.declaration import same_named
-from assay.cli.options import HistoryCommand
+from assay.cli.options.reports import HistoryCommand
 from assay.cli.output import write_and_print
 from assay.report import history
 

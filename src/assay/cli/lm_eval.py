@@ -8,7 +8,7 @@ from assay.cli.declaration import same_named
 from assay.cli.loaders.models import model_of
 from assay.cli.loaders.texts import tokenizer_of
 from assay.cli.measurement import measure_and_show
-from assay.cli.options import LmEvalCommand
+from assay.cli.options.language_models import LmEvalCommand
 from assay.report import Report
 
 

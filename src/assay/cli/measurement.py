@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from assay._atomic import Location, prepare_folder
 from assay.cli.declaration import same_named
-from assay.cli.options import ReportCommand, ReportOutput
+from assay.cli.options.base import ReportCommand, ReportOutput
 from assay.cli.output import write_report, write_then_show
 from assay.cli.recorded import command_line
 from assay.errors import AssayWarning

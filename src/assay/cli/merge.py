@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from assay._atomic import Location
 from assay._remote import RemotePath
-from assay.cli.options import MergeCommand
+from assay.cli.options.measurement import MergeCommand
 from assay.cli.score import measure_table
 from assay.errors import ConfigError, describe
 from assay.scoring.partial import merge

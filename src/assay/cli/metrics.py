@@ -7,7 +7,7 @@ import inspect
 import json
 from typing import Any
 
-from assay.cli.options import MetricsCommand
+from assay.cli.options.tools import MetricsCommand
 from assay.errors import ConfigError, describe
 from assay.metrics.base import DIRECTIONS, Metric
 from assay.metrics.catalogue import families, interval_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from assay.cli.options import MigrateCommand
+from assay.cli.options.tools import MigrateCommand
 from assay.errors import plural
 from assay.migrate import FileMigration, Note, migrate, write
 

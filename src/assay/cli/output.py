@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
 from assay._atomic import Location
-from assay.cli.options import JsonOptions, OutputOptions
+from assay.cli.options.base import JsonOptions, OutputOptions
 
 if TYPE_CHECKING:
     from assay.report import Report

@@ -9,7 +9,7 @@ from assay.cli.loaders.models import model_of
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.texts import read_text, tokenizer_of
 from assay.cli.measurement import arguments_of, measure_and_show
-from assay.cli.options import PerplexityCommand
+from assay.cli.options.language_models import PerplexityCommand
 from assay.errors import ConfigError, describe
 from assay.language import Tokenizer, perplexity
 from assay.report import Report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.cli.declaration import same_named
 from assay.cli.gate import metric_and_number
-from assay.cli.options import PowerCommand
+from assay.cli.options.reports import PowerCommand
 from assay.cli.output import print_as
 from assay.errors import ConfigError, describe
 from assay.report import power

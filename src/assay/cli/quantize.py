@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from assay.cli.loaders.models import model_of
-from assay.cli.options import QuantizeCommand
+from assay.cli.options.quantization import QuantizeCommand
 from assay.cli.output import print_as, print_path
 from assay.cli.quantize_formats import check_plan, show_export, write_in_format
 from assay.cli.quantize_plan import (

@@ -16,7 +16,8 @@ from assay.cli.loaders.datasets import open_data
 from assay.cli.loaders.models import model_of
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.texts import read_text, tokenizer_of
-from assay.cli.options import EvaluateCommand, QuantizeCommand
+from assay.cli.options.measurement import EvaluateCommand
+from assay.cli.options.quantization import QuantizeCommand
 from assay.cli.output import print_as, write_report, write_then_show
 from assay.cli.quantize_formats import check_plan, write_in_format
 from assay.cli.quantize_plan import (

@@ -9,7 +9,7 @@ from torch import nn
 from assay.cli.declaration import same_named
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.texts import read_text, tokenizer_of
-from assay.cli.options import QuantizeCommand
+from assay.cli.options.quantization import QuantizeCommand
 from assay.errors import ConfigError, describe
 from assay.quantize.calibration import calibrate
 from assay.quantize.files.file import is_quantized, save

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from assay._remote import without_password
-from assay.cli.options import EvaluateCommand
+from assay.cli.options.measurement import EvaluateCommand
 
 EVALUATE = "assay evaluate"
 NAMED_BY_THE_CALLER = ("model", "data", "model_factory", "allow_code", "device", "metrics")

@@ -8,7 +8,8 @@ from typing import Any
 from assay._atomic import Location
 from assay.cli.loaders.batch_parts import parse_slices
 from assay.cli.measurement import arguments_of, measure_and_show
-from assay.cli.options import ReportOutput, ScoreCommand
+from assay.cli.options.base import ReportOutput
+from assay.cli.options.measurement import ScoreCommand
 from assay.cli.output import print_path
 from assay.errors import ConfigError, describe
 from assay.report import Report

@@ -14,7 +14,8 @@ from assay.cli.loaders.batch_parts import parse_part, parse_parts
 from assay.cli.loaders.datasets import open_data
 from assay.cli.loaders.models import model_of
 from assay.cli.loaders.onnx_programs import OnnxProgram
-from assay.cli.options import EvaluateCommand, StableCommand
+from assay.cli.options.measurement import EvaluateCommand
+from assay.cli.options.reports import StableCommand
 from assay.cli.output import write_and_print
 from assay.errors import ConfigError, describe
 from assay.stability import Stability, check_stability, compare_predictions

@@ -13,7 +13,8 @@ from assay._atomic import Location, local_path, write_text
 from assay.cli.evaluate import arguments
 from assay.cli.loaders.datasets import open_data
 from assay.cli.loaders.models import model_of
-from assay.cli.options import EvaluateCommand, VerifyCommand
+from assay.cli.options.measurement import EvaluateCommand
+from assay.cli.options.reports import VerifyCommand
 from assay.cli.output import print_as, write_then_show
 from assay.cli.recorded import EVALUATE, NAMED_BY_THE_CALLER
 from assay.errors import ConfigError, describe

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from assay.cli.declaration import same_named
-from assay.cli.options import ViewCommand
+from assay.cli.options.reports import ViewCommand
 from assay.cli.output import print_path
 from assay.report.many_reports.collection import collect
 

@@ -4,7 +4,7 @@ import pytest
 from torch import nn
 
 from assay.cli.loaders.named_model import Model
-from assay.cli.options import EvaluateCommand
+from assay.cli.options.measurement import EvaluateCommand
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from assay.cli.loaders.batch_parts import parse_slices, slice_columns
-from assay.cli.options import EvaluateCommand
+from assay.cli.options.measurement import EvaluateCommand
 from assay.data.column_roles import features
 from assay.errors import ConfigError
 from assay.evaluation.observe.column_bins import ColumnBins

@@ -18,7 +18,7 @@ from torch import nn
 from assay.cli.config import resolve
 from assay.cli.loaders.datasets import open_data
 from assay.cli.loaders.models import open_model
-from assay.cli.options import EvaluateCommand
+from assay.cli.options.measurement import EvaluateCommand
 from assay.errors import AssayError, StateError
 from assay.integrations.lm_eval.logged_results import read_lm_eval
 from assay.meter.file import MeterDescription

@@ -11,7 +11,7 @@ from assay.cli.loaders.batch_parts import parse_columns, slice_columns
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.python_objects import construct
 from assay.cli.loaders.texts import text_tokenizer
-from assay.cli.options import EvaluateCommand
+from assay.cli.options.measurement import EvaluateCommand
 from assay.data import Data, DataOptions, open_path
 from assay.data.files import file_endings
 from assay.data.labels import check_classes

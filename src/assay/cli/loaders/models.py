@@ -21,7 +21,7 @@ from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.program_strings import UnsafeError
 from assay.cli.loaders.python_objects import call_factory, construct_module, import_object, see_working_folder
 from assay.cli.loaders.safe_program import screen
-from assay.cli.options import ModelOptions
+from assay.cli.options.base import ModelOptions
 from assay.data.arrays import check_archive
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.model.estimators import is_estimator

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from assay.cli.loaders.quantized_models import is_scheme
-from assay.cli.options import EvaluateCommand
+from assay.cli.options.measurement import EvaluateCommand
 from assay.errors import ConfigError, describe
 
 KEYS = ("model", "precision", "device", "compile", "model-factory", "preds")
