@@ -104,7 +104,7 @@ def with_worst_queries(
     if chosen is None:
         return section, []
     names = tuple(rows.selection.reader.columns.shown) if found.shown else ()
-    notes = [found.note] if found.note and chosen.queries else []
+    notes = [found.note] if found.note and chosen.worst.queries else []
     return replace(section, worst_queries=chosen.result(names, found.shown)), notes
 
 

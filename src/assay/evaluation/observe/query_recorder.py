@@ -12,17 +12,11 @@ from torch import Tensor
 
 from assay.evaluation.observe.observers import Array, SampleRows, Tensors, as_bytes, from_bytes
 from assay.evaluation.observe.per_sample import host_array, id_array
-from assay.evaluation.observe.worst_queries import (
-    ChosenDocument,
-    ChosenQueries,
-    ChosenQuery,
-    DocumentList,
-    query_severities,
-)
+from assay.evaluation.observe.worst_queries import ChosenQueries, DocumentList, query_severities
 from assay.metrics.per_sample import row_values
 from assay.metrics.retrieval.base import QueryMean
 from assay.report.worst import worst_rows
-from assay.report.worst_queries import MOST_QUERIES
+from assay.report.worst_queries import MOST_QUERIES, QueryDocument, QueryRanking, WorstQueries
 
 RowDocument: TypeAlias = tuple[int, int, int, float, float]
 """A document in a row: its place there, its rank, its last rank, its score and its relevance."""
@@ -163,19 +157,20 @@ class QueryRecorder:
         if not self._counts[1]:
             return None
         queries = tuple(
-            ChosenQuery(
+            QueryRanking(
                 str(named),
                 value,
                 count,
                 relevant,
                 tuple(
-                    ChosenDocument(rank, last_rank, score, relevance, str(place), key, place)
+                    QueryDocument(rank, last_rank, score, relevance, str(place))
                     for place, rank, last_rank, score, relevance in documents
                 ),
             )
-            for _, named, key, value, count, relevant, documents in self._worst
+            for _, named, _, value, count, relevant, documents in self._worst
         )
-        return ChosenQueries(self.name, self._counts[1], self._counts[2], queries)
+        samples = tuple(tuple((key, place) for place, *_ in documents) for _, _, key, *_, documents in self._worst)
+        return ChosenQueries(WorstQueries(self.name, self._counts[1], self._counts[2], queries), samples)
 
 
 def _worst(candidates: Sequence[Candidate]) -> list[Candidate]:

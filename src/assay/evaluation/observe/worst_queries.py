@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,48 +65,22 @@ class DocumentList:
 
 
 @dataclass(frozen=True)
-class ChosenDocument:
-    """A document that is shown; see `QueryDocument`.
+class ChosenQueries:
+    """The queries that are shown, and the samples in which more of them is found.
 
     Attributes:
-        key: of its sample, or of that of its query.
-        place: of the document in a sample that is a query.
+        worst: the queries, without what else is shown of them.
+        samples: for each document of each query, the key of its sample or of that of its query, None where it cannot be
+            found; and the place of the document in a sample that is a query.
     """
 
-    rank: int
-    last_rank: int
-    score: float
-    relevance: float
-    id: str = ""
-    key: int | None = None
-    place: int | None = None
-
-
-@dataclass(frozen=True)
-class ChosenQuery:
-    """A query that is shown; see `QueryRanking`."""
-
-    id: str
-    value: float
-    document_count: int
-    relevant_count: int
-    documents: tuple[ChosenDocument, ...]
-
-
-@dataclass(frozen=True)
-class ChosenQueries:
-    """The queries that are shown; see `WorstQueries`."""
-
-    metric: str
-    query_count: int
-    imperfect_count: int
-    queries: tuple[ChosenQuery, ...]
+    worst: WorstQueries
+    samples: tuple[tuple[tuple[int | None, int | None], ...], ...]
 
     @property
     def keys(self) -> list[int]:
         """Of the samples that are to be read again, so that something of them can be shown."""
-        keys = (each.key for query in self.queries for each in query.documents)
-        return sorted({key for key in keys if key is not None})
+        return sorted({key for documents in self.samples for key, _ in documents if key is not None})
 
     def result(self, names: Sequence[str] = (), shown: Mapping[int, Sequence[Any]] | None = None) -> WorstQueries:
         """The queries as a report has them.
@@ -119,44 +93,32 @@ class ChosenQueries:
         shown = {} if shown is None else shown
         columns = [self._column(k, shown) for k in range(len(names))]
         of_queries = [k for k, column in enumerate(columns) if all(len(set(each)) <= 1 for each in column)]
-        if all(len(query.documents) <= 1 for query in self.queries):
+        if all(len(documents) <= 1 for documents in self.samples):
             of_queries = []
         of_documents = [k for k in range(len(names)) if k not in of_queries]
         queries = []
-        for number, query in enumerate(self.queries):
+        for number, query in enumerate(self.worst.queries):
             documents = tuple(
-                QueryDocument(
-                    each.rank,
-                    each.last_rank,
-                    each.score,
-                    each.relevance,
-                    each.id,
-                    tuple(columns[k][number][row] for k in of_documents),
-                )
+                replace(each, shown=tuple(columns[k][number][row] for k in of_documents))
                 for row, each in enumerate(query.documents)
             )
-            counts = query.document_count, query.relevant_count
             of_query = tuple(next(iter(columns[k][number]), "") for k in of_queries)
-            queries.append(QueryRanking(query.id, query.value, *counts, documents, of_query))
-        return WorstQueries(
-            self.metric,
-            self.query_count,
-            self.imperfect_count,
-            tuple(queries),
-            tuple(names[k] for k in of_queries),
-            tuple(names[k] for k in of_documents),
+            queries.append(replace(query, documents=documents, shown=of_query))
+        return replace(
+            self.worst,
+            queries=tuple(queries),
+            query_columns=tuple(names[k] for k in of_queries),
+            document_columns=tuple(names[k] for k in of_documents),
         )
 
     def _column(self, number: int, shown: Mapping[int, Sequence[Any]]) -> list[list[str]]:
         """What is shown of each document under one name, a list a query."""
         return [
             [
-                ""
-                if each.key is None or each.key not in shown
-                else _text(shown[each.key][number], each.place, query.document_count)
-                for each in query.documents
+                "" if key is None or key not in shown else _text(shown[key][number], place, query.document_count)
+                for key, place in documents
             ]
-            for query in self.queries
+            for query, documents in zip(self.worst.queries, self.samples, strict=True)
         ]
 
 
@@ -198,25 +160,26 @@ class NumberedQueries:
             found: documents with ids or keys, by the numbers of queries; not used where they are not those counted.
             names: what queries are called, by their numbers; by default by these.
         """
-        queries = []
+        queries, samples = [], []
         for number, value in self.values.items():
             counted = self.documents[number]
             named = found.get(number)
             known = named if named is not None and named.has_the_documents_of(counted) else counted
             documents = tuple(
-                ChosenDocument(
+                QueryDocument(
                     rank,
                     last_rank,
                     float(known.scores[k]),
                     float(known.relevance[k]),
                     "" if known.ids is None else str(known.ids[k]),
-                    None if known.keys is None else int(known.keys[k]),
                 )
                 for k, rank, last_rank in known.first()
             )
+            samples.append(tuple((None if known.keys is None else int(known.keys[k]), None) for k, *_ in known.first()))
             relevant = int((known.relevance > 0).sum())
-            queries.append(ChosenQuery(names.get(number, str(number)), value, len(known.scores), relevant, documents))
-        return ChosenQueries(self.metric, self.query_count, self.imperfect_count, tuple(queries))
+            queries.append(QueryRanking(names.get(number, str(number)), value, len(known.scores), relevant, documents))
+        worst = WorstQueries(self.metric, self.query_count, self.imperfect_count, tuple(queries))
+        return ChosenQueries(worst, tuple(samples))
 
 
 def numbered_queries(total: Meter, name: str, metric: QueryMean) -> NumberedQueries | None:

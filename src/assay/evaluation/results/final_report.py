@@ -174,7 +174,7 @@ def _with_queries(report: Report, queries: ChosenQueries, evaluation: FinishedEv
         for values, failures in evaluation.loop.ranks.gather(lambda: _shown(keys, evaluation)):
             shown |= values
             notes |= dict.fromkeys(failures)
-    elif names and queries.queries:
+    elif names and queries.worst.queries:
         notes["What show= names is not in the report: samples of a stream cannot be read again."] = None
     section = replace(section, worst_queries=queries.result(names if shown else (), shown))
     return replace(report, sections=(section,), notes=(*report.notes, *notes))
