@@ -6,8 +6,8 @@ Of raw samples, such as strings and boxes, and of masks, only the worst of each 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -265,21 +265,11 @@ class PerSampleRecorder:
             return PerSampleValues(notes=notes)
         order = np.argsort(names, kind="stable")
         ordered = {name: each[order] for name, each in series.items()}
-        worst = self._worst_by_id(by_id=bool(self._ids) and not notes)
-        columns = {name.removeprefix(_COLUMN): each for name, each in ordered.items() if name.startswith(_COLUMN)}
-        samples = Samples.pack(
-            names[order],
-            columns,
-            decision=ordered.get(_DECISION),
-            target=ordered.get(_TARGET),
-            data=_print([ordered[_PRINT]]) if _PRINT in ordered else "",
-            classes=classes,
-            raw=[raw for name, each in worst.items() if (raw := _raw(name, each, classes)) is not None],
-            score=self._score if self._score in columns else "",
-            clusters=ordered.get(_CLUSTER),
-            cluster=self._cluster if _CLUSTER in ordered else "",
-        )
-        return PerSampleValues(samples, self._terms_of(columns), order, ordered.get(_INDEX), _marks(worst), notes)
+        packed = {name: PackedArray.of(each) for name, each in ordered.items() if _is_of_samples(name)}
+        digest = _print([ordered[_PRINT]]) if _PRINT in ordered else ""
+        by_id = bool(self._ids) and not notes
+        found = self._found({"ids": PackedArray.of(names[order]), **packed}, digest, classes, by_id)
+        return replace(found, order=order, index=ordered.get(_INDEX), notes=notes)
 
     def _result_in_file(self, classes: Sequence[str]) -> PerSampleValues:
         """`result` of more samples than JSON holds, in a temporary file that is deleted with the report."""
@@ -287,42 +277,46 @@ class PerSampleRecorder:
         names, order, notes = _names_in_segments(segments)
         if not names:
             return PerSampleValues(notes=notes)
-        sources = {
-            name: name for name in segments.names if name.startswith(_COLUMN) or name in (_DECISION, _TARGET, _CLUSTER)
-        }
-        sources |= {"ids": names} | ({_INDEX: _INDEX} if _INDEX in segments.names and names != _INDEX else {})
+        sources = {name: name for name in filter(_is_of_samples, segments.names)} | {"ids": names}
+        sources |= {_INDEX: _INDEX} if _INDEX in segments.names and names != _INDEX else {}
         packed = _in_temporary_file(segments, sources, order)
+        digest = _print(each[_PRINT] for each in segments.ordered([_PRINT], order)) if _PRINT in segments.names else ""
+        found = self._found(packed, digest, classes, by_id=names == _IDS)
+        index = packed["ids"] if names == _INDEX else packed.get(_INDEX)
+        order = np.arange(len(packed["ids"])) if order is None else order
+        return replace(found, order=order, index=index, notes=notes)
+
+    def _found(
+        self, packed: Mapping[str, PackedArray], digest: str, classes: Sequence[str], by_id: bool
+    ) -> PerSampleValues:
+        """What was kept of the samples, from their ids and series in order."""
         columns = {name.removeprefix(_COLUMN): packed[name] for name in sorted(packed) if name.startswith(_COLUMN)}
-        worst = self._worst_by_id(by_id=names == _IDS)
+        worst = self._worst_by_id(by_id=by_id)
         samples = Samples(
             packed["ids"],
             tuple(Column(name, each) for name, each in columns.items()),
             packed.get(_DECISION),
             packed.get(_TARGET),
-            _print(each[_PRINT] for each in segments.ordered([_PRINT], order)) if _PRINT in segments.names else "",
+            digest,
             tuple(classes),
             tuple(raw for name, each in worst.items() if (raw := _raw(name, each, classes)) is not None),
             self._score if self._score in columns else "",
             clusters=packed.get(_CLUSTER),
             cluster=self._cluster if _CLUSTER in packed else "",
         )
-        index = packed["ids"] if names == _INDEX else packed.get(_INDEX)
-        return PerSampleValues(
-            samples,
-            self._terms_of(columns),
-            np.arange(len(samples)) if order is None else order,
-            index,
-            _marks(worst),
-            notes,
-        )
-
-    def _terms_of(self, columns: Collection[str]) -> dict[str, tuple[str, str]]:
-        return {name: each for name, each in self.terms.items() if {*each} - {""} <= set(columns)}
+        terms = {name: each for name, each in self.terms.items() if {*each} - {""} <= set(columns)}
+        marks = {name: each[-1] for name, each in worst.items() if each[-1] is not None}
+        return PerSampleValues(samples, terms, marks=marks)
 
     def _worst_by_id(self, by_id: bool) -> dict[str, Candidate]:
         """The worst samples of all metrics, each once."""
         worst = [each for candidates in self._worst.values() for each in candidates]
         return dict(sorted((str(each[1] if by_id else each[2]), each) for each in worst))
+
+
+def _is_of_samples(name: str) -> bool:
+    """Whether a series becomes a part of `Samples`."""
+    return name.startswith(_COLUMN) or name in (_DECISION, _TARGET, _CLUSTER)
 
 
 def _names_in_segments(segments: SampleSegments) -> tuple[str, Array | None, tuple[str, ...]]:
@@ -374,11 +368,6 @@ def _print(chunks: Iterable[Array]) -> str:
     for chunk in chunks:
         digest.update(chunk.tobytes())
     return digest.hexdigest()[:16]
-
-
-def _marks(worst: Mapping[str, Candidate]) -> dict[str, Marks]:
-    """What is drawn on the worst images, by the ids of the samples."""
-    return {name: each[-1] for name, each in worst.items() if each[-1] is not None}
 
 
 def _worst(candidates: Sequence[Candidate]) -> list[Candidate]:
