@@ -97,7 +97,7 @@ def _title(comparison: Comparison, run: str, section: str) -> str:
 def _chapter(comparison: Comparison, run: str, section: str, deltas: list[Delta]) -> Chapter:
     names = comparison.runs[0].name, run
     columns = (GridColumn("metric"), *_columns(names), GridColumn("effect", "word", "wide"))
-    rows = tuple(GridRow((*_cells(delta), GridCell(Span(effect(delta), "faint")))) for delta in deltas)
+    rows = tuple(GridRow((*_cells_of(delta), GridCell(Span(effect(delta), "faint")))) for delta in deltas)
     grid = DataGrid(columns, rows, notes=how_tested(deltas, counted=True))
     blocks: list[Block] = [grid]
     plots = tuple(each.plot for each in comparison.plots if (each.run, each.section) == (run, section))
@@ -129,17 +129,20 @@ def _columns(names: Sequence[str], room: str = "") -> tuple[GridColumn, ...]:
     )
 
 
-def _cells(delta: Delta) -> tuple[GridCell, ...]:
-    ends = None if delta.lower is None or delta.upper is None else (delta.lower, delta.upper, delta.difference)
+def _cells_of(delta: Delta) -> tuple[GridCell, ...]:
+    return _cells(delta, delta.metric, delta.verdict, counts(delta))
+
+
+def _cells(change: Delta | ChangedGroup, name: str, verdict: str, count: str) -> tuple[GridCell, ...]:
     return (
-        GridCell(delta.metric, delta.metric),
-        GridCell(Span(delta.verdict, VERDICT_STYLES[delta.verdict]), delta.verdict, verdict=True),
-        *(GridCell(text.number(value), value) for value in (delta.baseline, delta.value)),
-        GridCell(Span(signed(delta.difference), "strong"), delta.difference),
-        GridCell(Span(interval(delta), "faint"), span=ends),
-        GridCell(text.p_value(delta.corrected), delta.corrected),
-        GridCell(text.p_value(delta.p), delta.p),
-        GridCell(counts(delta), delta.counts[0] if delta.counts else None),
+        GridCell(name, name),
+        GridCell(Span(verdict, VERDICT_STYLES[verdict]), verdict, verdict=True),
+        *(GridCell(text.number(value), value) for value in (change.baseline, change.value)),
+        GridCell(Span(signed(change.difference), "strong"), change.difference),
+        GridCell(Span(interval(change), "faint"), span=ends_of(change)),
+        GridCell(text.p_value(change.corrected), change.corrected),
+        GridCell(text.p_value(change.p), change.p),
+        GridCell(count, change.counts[0] if change.counts else None),
     )
 
 
@@ -149,7 +152,7 @@ def _slices(comparison: Comparison, names: Sequence[str], deltas: list[Delta]) -
     largest = _largest(deltas)
     rows = [
         GridRow(
-            (GridCell(delta.slice, delta.slice), *_cells(delta), GridCell(Span(_flip_counts(each), "faint"))),
+            (GridCell(delta.slice, delta.slice), *_cells_of(delta), GridCell(Span(_flip_counts(each), "faint"))),
             matters=i < _REGRESSIONS and delta.verdict in ("worse", "differs"),
             rank=_rank(delta, largest),
             is_folded=delta.verdict not in _FOUND,
@@ -210,18 +213,8 @@ def _group_grid(changes: GroupChanges, names: Sequence[str], comparison: Compari
 
 
 def _group_row(group: ChangedGroup, verdict: str, *, is_folded: bool = False) -> GridRow:
-    ends = None if group.lower is None or group.upper is None else (group.lower, group.upper)
-    cells = (
-        GridCell(group.group, group.group),
-        GridCell(Span(verdict, VERDICT_STYLES[verdict]), verdict, verdict=True),
-        *(GridCell(text.number(value), value) for value in (group.baseline, group.value)),
-        GridCell(Span(signed(group.difference), "strong"), group.difference),
-        GridCell(Span(_ends(ends), "faint"), span=None if ends is None else (*ends, group.difference)),
-        GridCell(text.p_value(group.corrected), group.corrected),
-        GridCell(text.p_value(group.p), group.p),
-        GridCell(" and ".join(f"{count:,}" for count in group.counts), group.counts[0]),
-    )
-    return GridRow(cells, is_folded=is_folded)
+    count = " and ".join(f"{each:,}" for each in group.counts)
+    return GridRow(_cells(group, group.group, verdict, count), is_folded=is_folded)
 
 
 def _fold(flips: Flips, *, is_open: bool = True) -> Fold:
@@ -248,15 +241,19 @@ def signed(value: float) -> str:
     return ("+" if value > 0 else "") + text.number(value)
 
 
-def interval(delta: Delta) -> str:
+def ends_of(change: Delta | ChangedGroup) -> tuple[float, float, float] | None:
+    """The ends of the interval of a difference, and the difference; None without an interval."""
+    if change.lower is None or change.upper is None:
+        return None
+    return change.lower, change.upper, change.difference
+
+
+def interval(change: Delta | ChangedGroup) -> str:
     """The interval of a difference, with signs, or empty."""
-    return _ends(None if delta.lower is None or delta.upper is None else (delta.lower, delta.upper))
-
-
-def _ends(ends: tuple[float, float] | None) -> str:
+    ends = ends_of(change)
     if ends is None:
         return ""
-    shown = zip(ends, text.column(list(ends)), strict=True)
+    shown = zip(ends, text.column(list(ends[:2])), strict=False)
     return f"[{', '.join(('+' if end > 0 else '') + written for end, written in shown)}]"
 
 

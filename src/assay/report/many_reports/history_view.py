@@ -23,7 +23,7 @@ from assay.render.document import (
     Span,
 )
 from assay.render.trends import Trend, TrendPoint, sparkline
-from assay.report.comparing.comparison_view import VERDICT_STYLES, how_tested, interval, signed
+from assay.report.comparing.comparison_view import VERDICT_STYLES, ends_of, how_tested, interval, signed
 
 if TYPE_CHECKING:
     from assay.report.comparing.comparison import Delta
@@ -125,10 +125,7 @@ def _runs(metric: HistoryMetric, created: dict[str, str], has_changes: bool) -> 
         below = text.interval(each.lower, each.upper)
         cells = [GridCell(each.run, each.run), GridCell(text.number(each.value), each.value, below)]
         if has_changes:
-            ends = None
-            if delta is not None and delta.lower is not None and delta.upper is not None:
-                ends = delta.lower, delta.upper, delta.difference
-            shown = "" if delta is None else interval(delta)
+            ends, shown = (None, "") if delta is None else (ends_of(delta), interval(delta))
             p = GridCell() if delta is None else GridCell(text.p_value(delta.corrected), delta.corrected)
             cells += [*_change(each), GridCell(Span(shown, "faint"), span=ends, reach=reach), p]
         cells += [GridCell(str(each.data), each.data)] if sets > 1 else []
