@@ -150,5 +150,5 @@ def test_damaged_results_of_lighteval_are_refused_by_name(tmp_path):
     assert report.sections[0].samples is None
     assert "--save-details" in report.notes[0]
     results.write_text("{")
-    with pytest.raises(StateError, match="cut short or no JSON"):
+    with pytest.raises(StateError, match="JSON that ends or breaks at character 1 of 1"):
         read_lighteval(results)

@@ -5,7 +5,6 @@ Only the file is read: inspect_ai need not be installed, and no torch is needed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import zipfile
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from assay.errors import StateError, describe
-from assay.integrations.result_files import results_file
+from assay.integrations.result_files import digest_of_data, results_file
 from assay.integrations.sample_means import is_mean, with_interval
 from assay.report import Report, Samples, Section, Table, Value
 from assay.report.per_sample.packed_array import Array
@@ -183,10 +182,7 @@ def _samples(samples: Sequence[Mapping[str, Any]], columns: Mapping[str, Array])
     if not columns:
         return None
     names = [str(sample["id"]) for sample in samples]
-    digest = hashlib.sha256()
-    for sample in samples:
-        digest.update(json.dumps([sample.get("input"), sample.get("target")], sort_keys=True).encode())
-    data = digest.hexdigest()[:16]
+    data = digest_of_data([sample.get("input"), sample.get("target")] for sample in samples)
     if len(set(names)) == len(names):
         return Samples.pack(names, columns, data=data)
     ids = [f"{name}, epoch {sample.get('epoch') or 1}" for name, sample in zip(names, samples, strict=True)]

@@ -6,8 +6,6 @@ Only files are read: lighteval need not be installed, and no torch is needed.
 from __future__ import annotations
 
 import ast
-import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from assay.errors import StateError, describe
-from assay.integrations.result_files import results_file
+from assay.integrations.result_files import digest_of_data, results_file, task_results
 from assay.integrations.sample_means import is_mean, with_interval
 from assay.report import Report, Samples, Section, Value
 from assay.report.per_sample.packed_array import Array
@@ -47,7 +45,7 @@ def read_lighteval(path: str | os.PathLike[str], title: str = "") -> Report:
     Source: `logging/evaluation_tracker.py` and `logging/info_loggers.py` of lighteval.
     """
     file = results_file(Path(path), "results_*.json", "the results of one run of lighteval", _AGAIN)
-    content = _results(file)
+    content = task_results(file, "lighteval", ["config_general"], _AGAIN)
     details = _details(file)
     sections = [_section(task, values, details.get(task)) for task, values in content["results"].items()]
     shown = tuple(section for section in sections if section.values)
@@ -58,19 +56,6 @@ def read_lighteval(path: str | os.PathLike[str], title: str = "") -> Report:
     without = [section.name for section in shown if section.samples is None and section.name != _AVERAGES]
     notes = [f"No samples were kept of: {', '.join(without)}. Run lighteval with --save-details."] if without else []
     return Report(title or str(name or file.parent.name), shown, notes=tuple(notes))
-
-
-def _results(file: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(file.read_bytes().decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise StateError(describe(str(file), "a file that is cut short or no JSON", "whole results", _AGAIN)) from error
-    results = content.get("results") if isinstance(content, dict) else None
-    if not isinstance(results, dict) or not all(isinstance(each, dict) for each in results.values()):
-        raise StateError(describe(str(file), "JSON without results of tasks", "results of lighteval", _AGAIN))
-    if "config_general" not in content:
-        raise StateError(describe(str(file), "JSON of something else", "results of lighteval", _AGAIN))
-    return dict(content)
 
 
 def _details(file: Path) -> dict[str, Path]:
@@ -98,7 +83,7 @@ def _section(task: str, values: Mapping[str, Any], file: Path | None) -> Section
     if rows and shown and not columns:
         got = f"samples whose means are none of the values of {task!r}"
         raise StateError(describe(str(file), got, "the details of these results", _AGAIN))
-    samples = Samples.pack(range(len(rows)), columns, data=_digest(rows)) if columns else None
+    samples = Samples.pack(range(len(rows)), columns, data=digest_of_data(map(_identity, rows))) if columns else None
     return Section(task, tuple(with_interval(value, samples) for value in shown), samples=samples)
 
 
@@ -134,13 +119,9 @@ def _terms(rows: Sequence[Mapping[str, Any]], metric: str) -> Array | None:
     return np.array(numbers, np.float64)
 
 
-def _digest(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What tells the questions and right answers from others: not what a model said."""
-    digest = hashlib.sha256()
-    for row in rows:
-        about = row["about"]
-        doc = about.get("doc")
-        of = doc if isinstance(doc, dict) else about
-        known = [of.get(name) for name in ("query", "example", "choices", "gold_index", "gold")]
-        digest.update(json.dumps(known, sort_keys=True, default=str).encode())
-    return digest.hexdigest()[:16]
+def _identity(row: Mapping[str, Any]) -> list[Any]:
+    """What tells a question and its right answers from others: not what a model said."""
+    about = row["about"]
+    doc = about.get("doc")
+    of = doc if isinstance(doc, dict) else about
+    return [of.get(name) for name in ("query", "example", "choices", "gold_index", "gold")]

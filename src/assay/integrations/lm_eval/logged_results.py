@@ -5,7 +5,6 @@ Only files are read: lm-eval need not be installed, and no torch is needed.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 
 from assay.errors import StateError, describe
 from assay.integrations.lm_eval.samples import LoggedSamples, check_finite, exp, of_task, read_samples
-from assay.integrations.result_files import results_file
+from assay.integrations.result_files import results_file, task_results
 from assay.integrations.sample_means import LEVEL, with_interval
 from assay.report import Report, Samples, Section, Table, Value
 from assay.stats.distributions import normal_quantile
@@ -44,7 +43,7 @@ def read_lm_eval(path: str | os.PathLike[str], title: str = "") -> Report:
     Source: `loggers/evaluation_tracker.py` and `api/metrics.py` of lm-eval 0.4.13.
     """
     file = results_file(Path(path), "results_*.json", "what lm_eval --output_path wrote", _AGAIN)
-    results = _results(file)
+    results = task_results(file, "lm-eval", ("configs", "versions", "n-shot"), _AGAIN)
     sections, ties = [], []
     counts: dict[str, tuple[int, int]] = {}
     for task, values in results["results"].items():
@@ -66,24 +65,6 @@ def read_lm_eval(path: str | os.PathLike[str], title: str = "") -> Report:
         created=_created(results),
         environment=_environment(results),
     )
-
-
-def _results(file: Path) -> dict[str, Any]:
-    text = ""
-    try:
-        text = file.read_text(encoding="utf-8")
-        content = json.loads(text)
-    except UnicodeDecodeError as error:
-        raise StateError(describe(str(file), "bytes that are not UTF-8", "results of lm-eval", _AGAIN)) from error
-    except (ValueError, RecursionError) as error:
-        got = f"JSON that ends or breaks at character {getattr(error, 'pos', 0):,} of {len(text):,}"
-        raise StateError(describe(str(file), got, "whole results of lm-eval", _AGAIN)) from error
-    results = content.get("results") if isinstance(content, dict) else None
-    if not isinstance(results, dict) or not all(isinstance(each, dict) for each in results.values()):
-        raise StateError(describe(str(file), "JSON without results of tasks", "results of lm-eval", _AGAIN))
-    if not any(key in content for key in ("configs", "versions", "n-shot")):
-        raise StateError(describe(str(file), "JSON of something else", "results of lm-eval", _AGAIN))
-    return dict(content)
 
 
 def _part(results: Mapping[str, Any], key: str, task: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from assay.errors import InvalidValuesError, StateError, describe
+from assay.integrations.result_files import digest_of_data
 from assay.report import Value
 from assay.report.per_sample.packed_array import Array
 
@@ -111,10 +111,7 @@ def _logged(name: str, rows: Mapping[int, Mapping[str, Any]]) -> LoggedSamples:
     ids = sorted(rows)
     ordered = [rows[each] for each in ids]
     metrics = {key: None for row in ordered for key in row.get("metrics", ())}
-    digest = hashlib.sha256()
-    for row in ordered:
-        about = [row.get("doc_hash") or row.get("doc"), row.get("target_hash") or row.get("target")]
-        digest.update(json.dumps(about, sort_keys=True).encode())
+    about = ([row.get("doc_hash") or row.get("doc"), row.get("target_hash") or row.get("target")] for row in ordered)
     columns = {key: [row.get(key) for row in ordered] for key in metrics}
     likelihoods = [_likelihoods(row) for row in ordered]
     choices = [sorted(_choices(row, each), reverse=True) for row, each in zip(ordered, likelihoods, strict=True)]
@@ -122,7 +119,7 @@ def _logged(name: str, rows: Mapping[int, Mapping[str, Any]]) -> LoggedSamples:
         name,
         ids,
         columns,
-        digest.hexdigest()[:16],
+        digest_of_data(about),
         not_finite=sum(not all(map(math.isfinite, each)) for each in likelihoods),
         chosen=sum(len(each) > 1 for each in choices),
         tied=sum(len(each) > 1 and each[0] == each[1] for each in choices),
