@@ -54,9 +54,7 @@ class AnswerScores(StringEncoder):
     strings, or dictionaries as in SQuAD.
     """
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return "exact matches of answers", "F1 of answers"
+    names = "exact matches of answers", "F1 of answers"
 
     def check(self, preds: Sequence[Any], target: Sequence[Any]) -> None:
         check_list("preds", preds)

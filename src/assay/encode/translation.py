@@ -188,10 +188,7 @@ class TranslationEdits(StringEncoder):
 
     several: ClassVar[bool] = True
     package: ClassVar[str] = "sacrebleu"
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return "translation edits", "average target words"
+    names = "translation edits", "average target words"
 
     def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Tensor:
         score = load_package("sacrebleu.metrics.ter").TER(

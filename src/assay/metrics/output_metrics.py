@@ -190,10 +190,7 @@ class OverOutputs(OutputMetric):
         MultiOutput,
         '"uniform_average" over outputs, "raw_values", or "variance_weighted": by the spread of the target.',
     ] = field(default="uniform_average", kw_only=True)
-
-    @property
-    def terms(self) -> frozenset[Term]:
-        return MOMENTS
+    terms = MOMENTS
 
     def tally(self, weighted: bool) -> Tally:
         return Sums(MOMENTS, self.num_outputs, weighted)

@@ -55,10 +55,7 @@ class GeometricMean(Metric):
 
     _logs: ClassVar[FloatTerm] = LogValue()
     _zeros: ClassVar[FloatTerm] = IsZero()
-
-    @property
-    def scale(self) -> str:
-        return "exponential"
+    scale = "exponential"
 
     def tally(self, weighted: bool) -> Tally:
         return Sums(frozenset({self._logs, self._zeros}), None, weighted, ("preds",))

@@ -118,9 +118,7 @@ class Sum(Aggregate):
     Source: Neal, Fast exact summation using small and large superaccumulators, arXiv:1505.05571.
     """
 
-    @property
-    def estimates(self) -> bool:
-        return False
+    estimates = False
 
     def tally(self, weighted: bool) -> Tally:
         return self._sums(weighted, PREDS)
@@ -184,10 +182,7 @@ class Extreme(Aggregate):
     """
 
     examples: ClassVar[Examples] = ({},)
-
-    @property
-    def estimates(self) -> bool:
-        return False
+    estimates = False
 
     def tally(self, weighted: bool) -> Tally:
         return Extremes(self.nan_policy)

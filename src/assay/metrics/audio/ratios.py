@@ -98,10 +98,7 @@ class ScaleInvariantSignalNoiseRatio(EnergyRatioMetric):
 
     examples = ({},)
     zero_mean: ClassVar[bool] = True  # type: ignore[misc]
-
-    @property
-    def term(self) -> EnergyRatio:
-        return EnergyRatio(True, True)
+    term = EnergyRatio(True, True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,6 +30,8 @@ _Slopes: TypeAlias = tuple[float, NDArray[np.float64]]
 class AgreementMetric(LabelMetric):
     """A function of the confusion matrix from -1 to 1, with its interval where each class has some samples."""
 
+    needs_many = True
+
     @abstractmethod
     def slopes(self, matrix: NDArray[np.float64]) -> _Slopes:
         """The value of a confusion matrix, and how far a sample in each cell moves it; NaN for 0 / 0."""
@@ -38,10 +40,6 @@ class AgreementMetric(LabelMetric):
     def closed_form(self) -> str:
         is_of_one = self.num_labels is None and self.ignore_index is None
         return "delta method on the confusion matrix" if is_of_one else ""
-
-    @property
-    def needs_many(self) -> bool:
-        return True
 
     def interval(self, counts: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
         """The interval by the delta method, symmetric on the scale of ``atanh``.

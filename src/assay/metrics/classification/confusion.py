@@ -137,10 +137,7 @@ class StatScores(LabelMetric):
     multidim_average: MultidimField = "global"
 
     examples = ({}, {"num_classes": 4, "average": "weighted", "multidim_average": "samplewise"})
-
-    @property
-    def estimates(self) -> bool:
-        return False
+    estimates = False
 
     @property
     def sample_term(self) -> SampleOutcomes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from torch import Tensor
 
@@ -18,7 +18,7 @@ from assay.tally.scores.losses import LogLossAndTarget
 from assay.tally.sums.exact import Number
 from assay.tally.sums.float_terms import as_float
 from assay.tally.sums.row_sums import RowSums, RowTotals
-from assay.tally.sums.terms import PREDS, TARGET, Term
+from assay.tally.sums.terms import PREDS, TARGET
 from assay.tally.sums.totals import Totals
 
 __all__ = ["NormalizedEntropy", "WeightedCalibration"]
@@ -96,14 +96,11 @@ class WeightedCalibration(ElementwiseMetric):
 
     higher_is_better = None
     inputs = "positive pairs"
-
-    @property
-    def terms(self) -> frozenset[Term]:
-        return frozenset({PREDS, TARGET})
-
-    @property
-    def per_sample_terms(self) -> Mapping[str, Of]:
-        return {"prediction": lambda preds, target: as_float(preds), "target": lambda preds, target: as_float(target)}
+    terms = frozenset({PREDS, TARGET})
+    per_sample_terms: ClassVar[Mapping[str, Of]] = {
+        "prediction": lambda preds, target: as_float(preds),
+        "target": lambda preds, target: as_float(target),
+    }
 
     def value(self, counts: Totals, k: int) -> Number:
         return quotient(counts[PREDS][k], counts[TARGET][k])

@@ -306,10 +306,7 @@ class HammingDistance(RatioMetric):
     higher_is_better = False
 
     zero_division: ClassVar[float] = 1.0  # type: ignore[misc]
-
-    @property
-    def unweighted(self) -> float:
-        return 0.0
+    unweighted = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,6 +330,7 @@ class BalancedAccuracy(LabelMetric):
 
     top_k: TopKField = 1
     adjusted: Annotated[bool, "subtract the value of guesses, and scale so that 1 is still the best."] = False
+    needs_many = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -371,10 +369,6 @@ class BalancedAccuracy(LabelMetric):
     def closed_form(self) -> str:
         is_of_one = self.num_labels is None and self.ignore_index is None
         return "Wilson's intervals of recalls, joined" if is_of_one and not self.adjusted else ""
-
-    @property
-    def needs_many(self) -> bool:
-        return True
 
     def interval(self, counts: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
         """The interval of a mean of independent shares, from Wilson's of each."""

@@ -119,15 +119,12 @@ class SampleOutcomes(SampleTerm):
     """
 
     average: Average | None
+    most = 1 << 30  # its square has three digits
 
     @property
     def sums(self) -> tuple[SumShape, ...]:
         width = self.classes if self.average is None else 1
         return (SumShape(5 * width),) * (1 + (self.average == "weighted"))
-
-    @property
-    def most(self) -> int:
-        return 1 << 30  # its square has three digits
 
     def __call__(self, batch: Batch) -> RowValues:
         of, invalid = sample_outcomes(self.metric.labels, batch)

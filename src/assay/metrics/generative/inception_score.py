@@ -26,14 +26,11 @@ class ClassProbabilities(RowTerm):
     num_classes: int
 
     uses_target = False
+    invalid = ("rows have logits that are NaN or infinite, or none above -inf",)
 
     @property
     def sums(self) -> tuple[SumShape, ...]:
         return SumShape(self.num_classes), SumShape()
-
-    @property
-    def invalid(self) -> tuple[str, ...]:
-        return ("rows have logits that are NaN or infinite, or none above -inf",)
 
     def check(self, layout: BatchLayout) -> None:
         preds = layout.preds

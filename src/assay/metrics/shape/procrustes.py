@@ -57,10 +57,7 @@ class ProcrustesDisparity(Metric):
     examples = ({}, {"reduction": "sum"})
 
     reduction: Annotated[Literal["mean", "sum"], '"mean" over the samples, or "sum".'] = "mean"
-
-    @property
-    def encoder(self) -> ProcrustesDistance:
-        return ProcrustesDistance()
+    encoder = ProcrustesDistance()
 
     @property
     def estimates(self) -> bool:

@@ -51,10 +51,7 @@ class SQuAD(TextQuotient):
     exact_terms = False
     inputs: ClassVar[str] = "references"
     examples = ({}, {"measure": "exact_match"})
-
-    @property
-    def encoder(self) -> StringEncoder:
-        return AnswerScores()
+    encoder = AnswerScores()
 
     @property
     def columns(self) -> tuple[str, str]:

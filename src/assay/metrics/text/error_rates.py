@@ -103,14 +103,8 @@ class MatchErrorRate(TextQuotient):
     value_range = SHARE
 
     higher_is_better = False
-
-    @property
-    def encoder(self) -> StringEncoder:
-        return EditCounts("words", alignment=True)
-
-    @property
-    def columns(self) -> tuple[str, str]:
-        return "word errors", "aligned words"
+    encoder = EditCounts("words", alignment=True)
+    columns = "word errors", "aligned words"
 
 
 def _preserved(total: Mapping[str, Number]) -> Number:

@@ -15,7 +15,7 @@ from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.output_metrics import ElementwiseMetric, MeanTermMetric, Of, of_term
 from assay.tally.base import Batch
 from assay.tally.sums.exact import Number
-from assay.tally.sums.terms import PREDS, TARGET, FloatTerm, Term
+from assay.tally.sums.terms import PREDS, TARGET, FloatTerm
 from assay.tally.sums.totals import Totals
 
 __all__ = ["BitsPerByte", "PassAtK"]
@@ -124,13 +124,10 @@ class BitsPerByte(ElementwiseMetric):
 
     family: ClassVar[str] = "text"
     inputs: ClassVar[str] = "positive pairs"
+    terms = frozenset({PREDS, TARGET})
 
     def predicted(self, batch: Batch) -> Tensor | None:
         return None  # a log probability is no prediction of the number of bytes
-
-    @property
-    def terms(self) -> frozenset[Term]:
-        return frozenset({PREDS, TARGET})
 
     @property
     def per_sample_terms(self) -> Mapping[str, Of]:

@@ -53,10 +53,7 @@ class Perplexity(Metric):
     inputs = "tokens"
 
     ignore_index: Annotated[int | None, "tokens with this target are left out."] = None
-
-    @property
-    def scale(self) -> str:
-        return "exponential"
+    scale = "exponential"
 
     def tally(self, weighted: bool) -> Tally:
         return RowSums(TokenLogLoss(self.ignore_index), weighted)
