@@ -156,9 +156,7 @@ class IgnitePair(CompatibleIgniteMetric):
 class _Rate(RowTerm):
     """The share of the labels of a row of `preds` that the row of `target` has, too; 0 where there are none."""
 
-    @property
-    def invalid(self) -> tuple[str, ...]:
-        return ("labels are neither 0 nor 1",)
+    invalid = ("labels are neither 0 nor 1",)
 
     def check(self, layout: BatchLayout) -> None:
         check_vectors(layout)

@@ -127,14 +127,11 @@ class ColumnTerm(RowTerm):
     width: int
 
     uses_target = False
+    invalid = ("rows have numbers that are not defined: of values that are NaN, infinite or too large",)
 
     @property
     def sums(self) -> tuple[SumShape, ...]:
         return (SumShape(self.width),)
-
-    @property
-    def invalid(self) -> tuple[str, ...]:
-        return ("rows have numbers that are not defined: of values that are NaN, infinite or too large",)
 
     def check(self, layout: BatchLayout) -> None:
         if layout.preds.tail != (self.width,):

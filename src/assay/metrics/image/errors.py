@@ -166,10 +166,7 @@ class SpectralAngleMapper(ImageMetric):
     """
 
     unchanged_by = frozenset({"swap", "scale"})
-
-    @property
-    def term(self) -> ImageTerm:
-        return SpectralAngle()
+    term = SpectralAngle()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,14 +191,11 @@ class TotalVariation(ImageMetric):
     examples = ({"reduction": "mean"}, {})
 
     reduction: Annotated[Literal["sum", "mean"], '"sum" over the images, or "mean".'] = "sum"
+    term = Variation()
 
     @property
     def estimates(self) -> bool:
         return self.reduction == "mean"
-
-    @property
-    def term(self) -> ImageTerm:
-        return Variation()
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(sums_or_means(counts, self.reduction))

@@ -20,7 +20,7 @@ from assay.tally.sums.exact import Number
 from assay.tally.sums.polynomials import QuotientOfSums, SumOf
 from assay.tally.sums.row_sums import RowSums, RowTotals
 from assay.tally.sums.sums import Sums
-from assay.tally.sums.terms import PREDS, TARGET, Term
+from assay.tally.sums.terms import PREDS, TARGET
 from assay.tally.sums.totals import Totals
 
 __all__ = ["ConcordanceCorrCoef", "CosineSimilarity", "PearsonCorrCoef"]
@@ -43,10 +43,7 @@ class Correlation(OutputMetric):
     higher_is_better = True
     examples: ClassVar[Examples] = ({}, {"num_outputs": 2})
     defined_for: ClassVar[str] = "samples with weight in which neither preds nor target is constant"
-
-    @property
-    def terms(self) -> frozenset[Term]:
-        return MOMENTS
+    terms = MOMENTS
 
     def tally(self, weighted: bool) -> Tally:
         return Sums(MOMENTS, self.num_outputs, weighted)
@@ -77,10 +74,7 @@ class PearsonCorrCoef(Correlation):
     """
 
     unchanged_by = frozenset({"swap", "affine"})
-
-    @property
-    def formula(self) -> QuotientOfSums | None:
-        return _PEARSON
+    formula = _PEARSON
 
 
 @dataclass(frozen=True)

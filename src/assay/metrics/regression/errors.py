@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from torch import Tensor
 
@@ -88,10 +88,7 @@ class MeanSquaredError(ElementwiseMetric):
 
     examples = ({}, {"squared": False}, {"num_outputs": 2})
     unchanged_by = frozenset({"swap"})
-
-    @property
-    def terms(self) -> frozenset[Term]:
-        return SQUARES
+    terms = SQUARES
 
     @property
     def per_sample_terms(self) -> Mapping[str, Of]:
@@ -124,18 +121,9 @@ class MeanAbsoluteError(ElementwiseMetric):
 
     examples = ({}, {"num_outputs": 2})
     unchanged_by = frozenset({"swap"})
-
-    @property
-    def terms(self) -> frozenset[Term]:
-        return frozenset({AbsoluteError()})
-
-    @property
-    def per_sample_terms(self) -> Mapping[str, Of]:
-        return {"absolute error": absolute}
-
-    @property
-    def formula(self) -> QuotientOfSums | None:
-        return mean_of(AbsoluteError())
+    terms = frozenset({AbsoluteError()})
+    per_sample_terms: ClassVar[Mapping[str, Of]] = {"absolute error": absolute}
+    formula = mean_of(AbsoluteError())
 
 
 @dataclass(frozen=True)
@@ -195,18 +183,9 @@ class WeightedMeanAbsolutePercentageError(ElementwiseMetric):
     """
 
     value_range = NOT_NEGATIVE
-
-    @property
-    def terms(self) -> frozenset[Term]:
-        return frozenset({AbsoluteError(), AbsoluteValue("target")})
-
-    @property
-    def per_sample_terms(self) -> Mapping[str, Of]:
-        return {"absolute error": absolute, "absolute target": magnitude}
-
-    @property
-    def formula(self) -> QuotientOfSums | None:
-        return mean_of(AbsoluteError(), AbsoluteValue("target"))
+    terms = frozenset({AbsoluteError(), AbsoluteValue("target")})
+    per_sample_terms: ClassVar[Mapping[str, Of]] = {"absolute error": absolute, "absolute target": magnitude}
+    formula = mean_of(AbsoluteError(), AbsoluteValue("target"))
 
 
 @dataclass(frozen=True)
@@ -285,15 +264,12 @@ class MinkowskiDistance(ElementwiseMetric):
     exact_terms = False
     examples = ({"p": 1}, {"p": 2}, {"p": 3})
     unchanged_by = frozenset({"swap"})
+    estimates = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.p < math.inf:
             raise ConfigError(describe("p", self.p, "a finite number of 1 or more", "Below 1 it is not a distance"))
-
-    @property
-    def estimates(self) -> bool:
-        return False
 
     @property
     def terms(self) -> frozenset[Term]:
@@ -461,15 +437,12 @@ class PinballLoss(ElementwiseMetric):
     alpha: Annotated[float, "which quantile is predicted, in [0, 1]."] = 0.5
 
     examples = ({"alpha": 0.9}, {"alpha": 0.25, "num_outputs": 2})
+    terms = frozenset({PREDS, TARGET, AbsoluteError()})
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.alpha <= 1:
             raise ConfigError(describe("alpha", self.alpha, "a number in [0, 1]", "Give 0.9 for the upper decile"))
-
-    @property
-    def terms(self) -> frozenset[Term]:
-        return frozenset({PREDS, TARGET, AbsoluteError()})
 
     @property
     def per_sample_terms(self) -> Mapping[str, Of]:
@@ -518,10 +491,7 @@ class MaximumAbsoluteError(Metric):
     higher_is_better = False
     inputs = "pairs"
     unchanged_by = frozenset({"swap"})
-
-    @property
-    def estimates(self) -> bool:
-        return False
+    estimates = False
 
     def tally(self, weighted: bool) -> Tally:
         return LargestError()

@@ -110,10 +110,7 @@ class ExplainedVariance(OverOutputs):
 
     examples = ({}, {"num_outputs": 2})
     unchanged_by = frozenset({"common affine", "shift"})
-
-    @property
-    def formula(self) -> QuotientOfSums | None:
-        return _EXPLAINED
+    formula = _EXPLAINED
 
     def value(self, counts: Totals, k: int) -> Number:
         return share_left(_EXPLAINED, counts, k) if counts.weight[k] else math.nan

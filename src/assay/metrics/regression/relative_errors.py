@@ -73,18 +73,11 @@ class MeanError(ElementwiseMetric):
 
     higher_is_better = None
     examples = ({}, {"num_outputs": 2})
-
-    @property
-    def terms(self) -> frozenset[Term]:
-        return frozenset({PREDS, TARGET})
-
-    @property
-    def per_sample_terms(self) -> Mapping[str, Of]:
-        return {"target above prediction": lambda preds, target: difference(target, preds)}
-
-    @property
-    def formula(self) -> QuotientOfSums | None:
-        return _MEAN_ERROR
+    terms = frozenset({PREDS, TARGET})
+    per_sample_terms: ClassVar[Mapping[str, Of]] = {
+        "target above prediction": lambda preds, target: difference(target, preds)
+    }
+    formula = _MEAN_ERROR
 
 
 @dataclass(frozen=True)
@@ -141,10 +134,7 @@ class TotalTermMetric(OutputMetric):
     higher_is_better: ClassVar[bool | None] = False
     exact_terms: ClassVar[bool] = False
     term: ClassVar[FloatTerm]
-
-    @property
-    def estimates(self) -> bool:
-        return False
+    estimates = False
 
     @property
     def terms(self) -> frozenset[Term]:
@@ -221,14 +211,8 @@ class NormalizedRootMeanSquaredError(ElementwiseMetric):
 
     inputs = "positive pairs"
     examples = tuple({"normalization": each} for each in get_args(Normalization))
-
-    @property
-    def scale(self) -> str:
-        return "root"
-
-    @property
-    def terms(self) -> frozenset[Term]:
-        return SQUARES | {TARGET}
+    scale = "root"
+    terms = SQUARES | {TARGET}
 
     def tally(self, weighted: bool) -> Tally:
         sums = super().tally(weighted)
@@ -291,10 +275,7 @@ class GeometricMeanAbsoluteError(ElementwiseMetric):
 
     _logs: ClassVar[FloatTerm] = LogAbsoluteError()
     _zeros: ClassVar[FloatTerm] = Equal()
-
-    @property
-    def scale(self) -> str:
-        return "exponential"
+    scale = "exponential"
 
     @property
     def terms(self) -> frozenset[Term]:

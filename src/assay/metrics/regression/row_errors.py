@@ -116,7 +116,4 @@ class ContinuousRankedProbabilityScore(RowMeanMetric):
 
     inputs = "ensembles"
     row_name = "continuous ranked probability score"
-
-    @property
-    def row(self) -> RowTerm:
-        return EnsembleScore()
+    row = EnsembleScore()

@@ -141,16 +141,14 @@ class MedianErrorMetric(SampleErrorMetric):
         ShapeError: `preds` and `target` of different shapes.
     """
 
+    closed_form = "order statistics"
+
     @abstractmethod
     def errors(self, preds: Array, target: Array) -> Array:
         """The errors of finite float64 samples."""
 
     def value(self, preds: Array, target: Array, weights: Array) -> float:
         return median(self.errors(preds, target), weights)
-
-    @property
-    def closed_form(self) -> str:
-        return "order statistics"
 
     def interval(self, counts: SampleArrays, confidence_level: float, rows: int) -> Ends | None:
         preds, target = (counts[name][0].astype(np.float64) for name in ("preds", "target"))

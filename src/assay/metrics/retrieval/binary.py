@@ -196,10 +196,7 @@ class RetrievalRPrecision(QueryMean):
 
     examples = ({}, {"by_row": True})
     top_k: ClassVar[None] = None  # type: ignore[misc]
-
-    @property
-    def term(self) -> QueryTerm:
-        return QueryRPrecision()
+    term = QueryRPrecision()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,10 +219,7 @@ class RetrievalAUROC(QueryMean):
 
     examples = ({}, {"by_row": True})
     top_k: ClassVar[None] = None  # type: ignore[misc]
-
-    @property
-    def term(self) -> QueryTerm:
-        return QueryAUROC()
+    term = QueryAUROC()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -237,13 +237,11 @@ class Confusion(LabelTally):
     Size: `8 (C + 3) (C + 2)` bytes per label; weighted, 70 times that.
     """
 
+    has_cells = True
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self.labels.groups, self.labels.num_classes + 3, self.labels.num_classes + 2
-
-    @property
-    def has_cells(self) -> bool:
-        return True
 
     def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
         place = batch.memoize(("places", self.labels), lambda rows: confusion_places(self.labels, rows))
@@ -356,6 +354,8 @@ class ClassCounts(LabelTally):
     Size: `24 (C + 3)` bytes; weighted, 70 times that.
     """
 
+    has_cells = True
+
     def __post_init__(self) -> None:
         assert self.labels.num_labels is None, "multilabel data has two classes, which is few"
         super().__post_init__()
@@ -367,10 +367,6 @@ class ClassCounts(LabelTally):
     def add(self, state: State, batch: Batch) -> None:
         if self.weighted or not self.labels.count_in_triton(state["counts"], batch):
             self._add(state, batch)
-
-    @property
-    def has_cells(self) -> bool:
-        return True
 
     def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
         self._add(states, batch, cells)

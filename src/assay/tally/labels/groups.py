@@ -107,10 +107,7 @@ class GroupedLabels(Tally):
     labels: Labels
     weighted: bool = False
     columns: ClassVar[frozenset[str]] = frozenset({GROUPS})
-
-    @property
-    def fields(self) -> Mapping[str, Rule]:
-        return {"targets": "samples"}
+    fields: ClassVar[Mapping[str, Rule]] = {"targets": "samples"}
 
     def check(self, layout: BatchLayout) -> None:
         self.labels.check(layout)

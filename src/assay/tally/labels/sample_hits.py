@@ -55,9 +55,7 @@ class SampleHits(LabelTally):
     `(5,)` count labels out of range, of targets and of predictions.
     """
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (5,)
+    shape = (5,)
 
     def check(self, layout: BatchLayout) -> None:
         super().check(layout)

@@ -88,6 +88,8 @@ class FeatureMoments(Tally):
     num_features: int
     feature_range: float
     weighted: bool = False
+    chunk_scale = 1 << 7
+    fingerprint_size = FingerprintSize(4)
 
     def __post_init__(self) -> None:
         if not 2.0**-64 <= self.feature_range <= 2.0**64:
@@ -104,10 +106,6 @@ class FeatureMoments(Tally):
     def keep(self) -> int:
         """How many rows are kept before they go into the table."""
         return 4 * self.num_features
-
-    @property
-    def chunk_scale(self) -> int:
-        return 1 << 7  # 8192 rows of 2,048 features on the CPU: products of many rows are the fastest
 
     @property
     def fields(self) -> Mapping[str, Rule]:
@@ -163,10 +161,6 @@ class FeatureMoments(Tally):
             wrong += [bad, fraction]
             rounded = rounded * rows["weights"]
         return _IntegerRows(rows, group, rounded, wrong)
-
-    @property
-    def fingerprint_size(self) -> FingerprintSize | None:
-        return FingerprintSize(4)
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
         found = batch.memoize(self, self._found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -138,10 +138,7 @@ class QueryStore(Tally):
 
     measure: QueryMeasure
     ignore_index: int | None = None
-
-    @property
-    def fields(self) -> Mapping[str, Rule]:
-        return {"queries": "samples", "invalid": "sum"}
+    fields: ClassVar[Mapping[str, Rule]] = {"queries": "samples", "invalid": "sum"}
 
     def check(self, layout: BatchLayout) -> None:
         check_rows(layout)
@@ -233,14 +230,8 @@ class QueryDocuments(Tally):
 
     ignore_index: int | None = None
     weighted: bool = False
-
-    @property
-    def fields(self) -> Mapping[str, Rule]:
-        return {"documents": "samples"}
-
-    @property
-    def columns(self) -> frozenset[str]:
-        return frozenset({"indexes"})
+    fields: ClassVar[Mapping[str, Rule]] = {"documents": "samples"}
+    columns = frozenset({"indexes"})
 
     def check(self, layout: BatchLayout) -> None:
         _check_scores(layout)

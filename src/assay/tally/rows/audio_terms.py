@@ -44,14 +44,11 @@ class AudioTerm(RowTerm):
     name: str
     """What the number is called, for the columns of per-sample values."""
     rounding = 2.0**-10  # of a signal that is nearly its target few digits are left
-
-    @property
-    def invalid(self) -> tuple[str, ...]:
-        return (
-            "signals have values that are NaN or infinite",
-            "targets are silent (no ratio to them is defined)",
-            "preds are silent (no ratio of them is defined)",
-        )
+    invalid = (
+        "signals have values that are NaN or infinite",
+        "targets are silent (no ratio to them is defined)",
+        "preds are silent (no ratio of them is defined)",
+    )
 
     def __call__(self, batch: Batch) -> RowValues:
         values, faults = self.measure(batch.preds, batch.needed_target, batch.compiled)

@@ -36,10 +36,7 @@ class ImageTerm(RowTerm):
     """What the number is called, for the columns of per-sample values."""
     smallest: int = 1
     """How many pixels an image has at least along each dimension."""
-
-    @property
-    def invalid(self) -> tuple[str, ...]:
-        return ("images have values that are NaN, infinite or too large, or give a number that is",)
+    invalid = ("images have values that are NaN, infinite or too large, or give a number that is",)
 
     def check(self, layout: BatchLayout) -> None:
         check_images("preds", layout.preds, self.smallest)

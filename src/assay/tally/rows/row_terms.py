@@ -62,10 +62,7 @@ class FunctionNumbers(RowNumbers):
     """The numbers that a function of the caller gave for each sample: NaN is invalid, infinity a value."""
 
     not_finite = ""
-
-    @property
-    def invalid(self) -> tuple[str, ...]:
-        return ("samples for which the function gave NaN",)
+    invalid = ("samples for which the function gave NaN",)
 
     def __call__(self, batch: Batch) -> RowValues:
         undefined = batch.preds.isnan().any(1)
@@ -96,10 +93,7 @@ class Divergence(RowTerm):
     """The terms of the Kullback-Leibler divergence of each row of `target (N, D)` from that of `preds (N, D)`."""
 
     log_prob: bool = False
-
-    @property
-    def invalid(self) -> tuple[str, ...]:
-        return ("rows have NaN, or a sum that is 0 or infinite", "rows have negative probabilities")
+    invalid = ("rows have NaN, or a sum that is 0 or infinite", "rows have negative probabilities")
 
     def check(self, layout: BatchLayout) -> None:
         check_vectors(layout)
@@ -178,10 +172,7 @@ class TokenLogLoss(RowTerm):
     ignore_index: int | None = None
 
     not_finite = "tokens have a log probability that is NaN or infinite"
-
-    @property
-    def invalid(self) -> tuple[str, ...]:
-        return ("targets are out of the range of the vocabulary",)
+    invalid = ("targets are out of the range of the vocabulary",)
 
     def check(self, layout: BatchLayout) -> None:
         preds, target = layout.preds, layout.target
@@ -231,10 +222,7 @@ class LargestVertexError(RowTerm):
     """
 
     vertices: tuple[tuple[int, int], ...]
-
-    @property
-    def invalid(self) -> tuple[str, ...]:
-        return ("frames have vertices that are NaN or infinite, or too far apart",)
+    invalid = ("frames have vertices that are NaN or infinite, or too far apart",)
 
     def check(self, layout: BatchLayout) -> None:
         preds = layout.preds

@@ -112,14 +112,11 @@ class PredictedEntropy(RowTerm):
 
     uses_target = False
     not_finite = "rows have an entropy that is NaN or infinite"
+    invalid = (f"rows have NaN, or scores {OUTSIDE}",)
 
     @property
     def sums(self) -> tuple[SumShape, ...]:
         return (SumShape(),) if self.num_classes is None else (SumShape(), SumShape(self.num_classes))
-
-    @property
-    def invalid(self) -> tuple[str, ...]:
-        return (f"rows have NaN, or scores {OUTSIDE}",)
 
     def check(self, layout: BatchLayout) -> None:
         columns = "C" if self.num_classes is None else self.num_classes

@@ -71,6 +71,7 @@ class Confidence(Tally):
     data: ScoreSpec
     num_bins: int = 15
     weighted: bool = False
+    has_cells = True
 
     @property
     def fields(self) -> Mapping[str, Rule]:
@@ -106,10 +107,6 @@ class Confidence(Tally):
             self._add_compiled(state, *self._outcomes(rows))
         else:
             self._add(state, rows, compiled)
-
-    @property
-    def has_cells(self) -> bool:
-        return True
 
     def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
         rows = self.data.with_probabilities(batch)

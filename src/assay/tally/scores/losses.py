@@ -95,9 +95,7 @@ class KnownLogLoss(NegativeLogLikelihood):
 class LogLossAndTarget(NegativeLogLikelihood):
     """The log loss of each row, and its target."""
 
-    @property
-    def sums(self) -> tuple[SumShape, ...]:
-        return (SumShape(), SumShape())
+    sums = (SumShape(), SumShape())
 
     def values(self, scores: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
         return (*super().values(scores, classes), classes.to(torch.int64))
@@ -116,9 +114,7 @@ class SquaredProbabilities(Loss):
     """The squares of all probabilities, the probability of the target (binary: of 1, where that is the target), and 1
     for each row (binary: where the target is 1): what the Brier score is made of, without rounding."""
 
-    @property
-    def sums(self) -> tuple[SumShape, ...]:
-        return (SumShape(power=2), SumShape(), SumShape())
+    sums = (SumShape(power=2), SumShape(), SumShape())
 
     def columns_of(self, batch: Batch) -> RowColumns | None:
         if self.data.logits or batch.terms is not None or not self.data.is_simple(batch):

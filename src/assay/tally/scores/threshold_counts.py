@@ -44,6 +44,7 @@ class ThresholdCounts(Tally):
     data: ScoreSpec
     thresholds: tuple[float, ...]
     weighted: bool = False
+    has_cells = True
 
     def __post_init__(self) -> None:
         size = 8 * math.prod(self._shape) * (1 + exact.num_limbs(1) * self.weighted)
@@ -90,10 +91,6 @@ class ThresholdCounts(Tally):
 
     def fingerprint_of(self, state: State) -> Fingerprint:
         return of_counts_with_weights(state["counts"], state.get("weights"))
-
-    @property
-    def has_cells(self) -> bool:
-        return True
 
     def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
         rows = self.data.with_probabilities(batch)

@@ -58,14 +58,11 @@ class RaggedStore(Tally):
 
     column: str
     groups: Groups
+    uses_target = False
 
     @property
     def columns(self) -> frozenset[str]:
         return frozenset({self.column})
-
-    @property
-    def uses_target(self) -> bool:
-        return False
 
     @property
     def fields(self) -> Mapping[str, Rule]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -27,10 +28,7 @@ class RowStore(Tally):
     preds: tuple[int, ...] = ()
     target: tuple[int, ...] | None = ()
     weighted: bool = False
-
-    @property
-    def fields(self) -> Mapping[str, Rule]:
-        return {"rows": "samples"}
+    fields: ClassVar[Mapping[str, Rule]] = {"rows": "samples"}
 
     @property
     def uses_target(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -54,10 +54,7 @@ class SampleTally(Tally):
     weighted: bool = False
     device_budget: int = field(default=DEVICE_BUDGET, kw_only=True)
     host_budget: int = field(default=HOST_BUDGET, kw_only=True)
-
-    @property
-    def fields(self) -> Mapping[str, Rule]:
-        return {"samples": "samples"}
+    fields: ClassVar[Mapping[str, Rule]] = {"samples": "samples"}
 
     @property
     def uses_target(self) -> bool:

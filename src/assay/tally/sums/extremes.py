@@ -6,7 +6,7 @@ import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -45,14 +45,12 @@ class Extremes(Tally):
 
     nan_policy: NanPolicy = "propagate"
     argument: Literal["preds", "target"] = "preds"
+    fields: ClassVar[Mapping[str, Rule]] = {"extremes": "max", "count": "sum", "nan": "sum"}
+    fingerprint_size = FingerprintSize(keys=2 * len(_KINDS))
 
     @property
     def uses_target(self) -> bool:
         return self.argument == "target"
-
-    @property
-    def fields(self) -> Mapping[str, Rule]:
-        return {"extremes": "max", "count": "sum", "nan": "sum"}
 
     def check(self, layout: BatchLayout) -> None:
         column = getattr(layout, self.argument)
@@ -90,14 +88,10 @@ class Extremes(Tally):
     def _values(self, batch: Batch) -> Tensor:
         return (batch.preds if self.argument == "preds" else batch.needed_target).reshape(-1)
 
-    @property
-    def fingerprint_size(self) -> FingerprintSize | None:
-        return FingerprintSize(keys=2 * len(_KINDS))
-
     def fingerprint(self, batch: Batch) -> Fingerprint:
         values, weightless = self._values(batch), elements_without_weight(batch)
         if not len(values):
-            return Fingerprint.zero(self.fingerprint_size or FingerprintSize(), values.device)
+            return Fingerprint.zero(self.fingerprint_size, values.device)
         out, nan, kind, none = weightless, None, "integer", NO_KEY
         if values.dtype.is_floating_point:
             values = values if values.dtype == torch.float64 else values.float()

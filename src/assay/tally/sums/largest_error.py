@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -50,9 +50,8 @@ class LargestError(Tally):
     in one key, the former first. A difference of two float64 is rounded to float64, which keeps the order.
     """
 
-    @property
-    def fields(self) -> Mapping[str, Rule]:
-        return {"errors": "max", "count": "sum", "invalid": "sum", "inexact": "sum"}
+    fields: ClassVar[Mapping[str, Rule]] = {"errors": "max", "count": "sum", "invalid": "sum", "inexact": "sum"}
+    fingerprint_size = FingerprintSize(keys=len(_KINDS))
 
     def check(self, layout: BatchLayout) -> None:
         check_real("preds", layout.preds)
@@ -78,10 +77,6 @@ class LargestError(Tally):
         for kind, column in found.keys.items():
             place = state["errors"][_KINDS.index(kind)]
             torch.maximum(place, column.amax(), out=place)
-
-    @property
-    def fingerprint_size(self) -> FingerprintSize | None:
-        return FingerprintSize(keys=len(_KINDS))
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
         if not batch.preds.numel():

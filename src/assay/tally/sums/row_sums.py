@@ -167,6 +167,7 @@ class RowSums(Tally):
 
     term: RowTerm
     weighted: bool = False
+    has_cells = True
 
     @property
     def chunk_scale(self) -> int:
@@ -203,10 +204,6 @@ class RowSums(Tally):
 
     def add(self, state: State, batch: Batch) -> None:
         self._add(state, batch)
-
-    @property
-    def has_cells(self) -> bool:
-        return True
 
     def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
         self._add(states, batch, cells)

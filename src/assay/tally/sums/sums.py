@@ -73,6 +73,7 @@ class Sums(Tally):
     weighted: bool = False
     arguments: tuple[Argument, ...] = ("preds", "target")
     nan_policy: NanPolicy = "propagate"
+    has_cells = True
 
     @property
     def chunk_scale(self) -> int:
@@ -173,10 +174,6 @@ class Sums(Tally):
         found = torch.cat([of_limbs(state[f"sums{order}"]).view(-1) for order in self._by_order])
         counts = [state[name] for name in ("count", "bad_weights") if name in state]
         return Fingerprint(of_table_at(torch.cat(counts)), found)
-
-    @property
-    def has_cells(self) -> bool:
-        return True
 
     def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
         if self.weighted and batch.weights is not None:

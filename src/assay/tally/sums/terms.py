@@ -199,9 +199,7 @@ class Sign(Factor):
 class AbsoluteError(Term):
     """`|preds - target|`, exactly: the sign of the difference is a comparison, and sums of signed values are exact."""
 
-    @property
-    def leaves(self) -> tuple[Leaf, ...]:
-        return (PREDS, TARGET)
+    leaves = (PREDS, TARGET)
 
     def parts(self, batch: Batch) -> exact.Parts:
         return batch.memoize(self, self._parts)
