@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from importlib.util import find_spec
-from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
 Unit: TypeAlias = Literal["steps", "bytes", "seconds"]
@@ -47,9 +46,7 @@ class ProgressBar:
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.shown:
             self._bar.stop()
 

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
-from types import TracebackType
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -63,9 +62,7 @@ class Companions:
         self._step = self._peers("step", self.place.step) if self.place.needs_repeats else self._members
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._members = self._step = None
         self._exit.close()
 

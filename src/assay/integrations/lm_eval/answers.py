@@ -6,10 +6,8 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -29,7 +27,6 @@ MOST_OF_THE_TIME = 0.05
 _ANEW = "Name another folder, or delete this one to start anew"
 
 
-@dataclass(frozen=True, eq=False)
 class AnswerFile(Record, schema="assay.lm-eval-answers/1"):
     """What the file holds.
 
@@ -82,9 +79,7 @@ class AnswerStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.save()
 
     @property

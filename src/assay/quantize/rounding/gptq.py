@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -166,9 +165,7 @@ class Calibration:
             self._hooks.append(module.register_forward_pre_hook(self._hook(name)))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         while self._hooks:
             self._hooks.pop().remove()
 
