@@ -568,6 +568,14 @@ def test_errors_of_batches_are_also_those_of_torchmetrics(name, options, batch, 
     assert str(again) == str(found.value)
 
 
+def test_a_relative_squared_error_of_several_outputs_is_that_of_torchmetrics():
+    here, there = (kinds.RelativeSquaredError(num_outputs=3, squared=False) for kinds in (torchmetrics, original))
+    for _ in range(2):
+        batch = torch.rand(2, 9, 3, generator=GENERATOR)
+        torch.testing.assert_close(here(*batch), there(*batch))
+    torch.testing.assert_close(here.compute(), there.compute())
+
+
 def test_r2_of_one_sample_is_refused_as_there():
     one = torch.tensor([1.0]), torch.tensor([2.0])
     for kinds in (torchmetrics, original):

@@ -53,12 +53,10 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
         return _weighted_values if metric.nan_policy == "propagate" else _known_values  # type: ignore[attr-defined]
     if name in ("PearsonCorrCoef", "ConcordanceCorrCoef") and metric.num_outputs > 1:  # type: ignore[attr-defined]
         return _outputs
-    if name == "RelativeSquaredError":
-        return _rows_of_numbers
     if name in ("ExtendedEditDistance", "TranslationEditRate"):
         return _texts_with_references
     if getattr(metric, "num_outputs", None) == 1 and not entry.by_shape:
-        return _numbers
+        return _rows_of_numbers if name == "RelativeSquaredError" else _numbers
     return _as_it_is
 
 
