@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import pickle
 from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
 import torch
+import torchmetrics as library
 import torchmetrics.functional.audio as audio
 
-from assay import metrics
+from assay import Meter, metrics
 from assay.compat import torchmetrics
 from assay.compat.drop_ins import FAMILIES, drop_ins
 from assay.compat.for_torchmetrics.boxes import OF_BOXES, PairsAndMisses
 from assay.compat.for_torchmetrics.families import CompatibleFamily
 from assay.compat.for_torchmetrics.names import families
 from assay.errors import AssayWarning
+from assay.integrations.torchmetrics import AssayMetric
 from assay.metrics import IntersectionOverUnion, RelativeAverageSpectralError, RootMeanSquaredErrorUsingSlidingWindow
 
 pytestmark = pytest.mark.filterwarnings(
@@ -409,7 +412,35 @@ def test_boxes_have_the_dictionaries_of_torchmetrics(name, options, low):
     for _ in range(2):
         preds, target = zip(*(boxes(generator, low, 5) for _ in range(5)), strict=True)
         same(here(list(preds), list(target)), there(list(preds), list(target)))
-    same(here.compute(), there.compute())
+    same(here.to("cpu").compute(), there.to("cpu").compute())
+
+
+class _Narrow(library.Metric):
+    """Its `_apply` takes no more than that of `nn.Module`, as that of `MeanAveragePrecision`."""
+
+    def _apply(self, fn):
+        return super()._apply(fn, exclude_state=("state",))
+
+
+class _Moved(AssayMetric, _Narrow):
+    pass
+
+
+def test_a_class_whose_own_apply_takes_a_function_alone_is_moved():
+    metric = _Moved(Meter(value=metrics.MeanSquaredError()))
+    metric.update(torch.zeros(2), torch.ones(2))
+    assert metric.to("cpu") is metric
+    assert metric.compute() == 1
+
+
+@pytest.mark.parametrize(("rows", "is_wanted", "warnings"), [(100, True, 0), (101, True, 1), (101, False, 0)])
+def test_more_detections_than_count_are_reported_as_there(rows, is_wanted, warnings, recwarn):
+    metric = SimpleNamespace(max_detection_thresholds=[1, 10, 100], warn_on_many_detections=is_wanted)
+    check = OF_BOXES["MeanAveragePrecision"].check
+    check(metric, [{"scores": torch.ones(3)}, {"scores": torch.ones(rows)}], [{}, {}])
+    check(metric, torch.ones(2), 3)  # which the metric refuses
+    check(metric, [None, {}], [{}, {}])
+    assert [str(each.message)[:43] for each in recwarn] == ["Encountered more than 100 detections in a s"] * warnings
 
 
 def test_images_with_boxes_on_one_side_add_zeros():

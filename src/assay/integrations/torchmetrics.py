@@ -287,7 +287,7 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         """Note the device, and move results and states of a subclass; counts stay where they are."""
         results = {name: getattr(self, name) for name in ("_computed", "_forward_cache")}
         self.__dict__.update(dict.fromkeys(results))
-        moved: nn.Module = super()._apply(fn, exclude_state)
+        moved: nn.Module = super()._apply(fn, *filter(None, [exclude_state]))
         self.__dict__.update({name: placed(each, self._dtype, self._device) for name, each in results.items()})
         return moved
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from assay.compat.for_torchmetrics.families import Arguments, Family, without_counterpart
 from assay.encode.base import Encoder
 from assay.encode.boxes import DETECTIONS, TRUTHS
+from assay.integrations.optional_packages import import_package
 from assay.metrics import (
     CompleteIntersectionOverUnion,
     DistanceIntersectionOverUnion,
@@ -24,6 +25,9 @@ from assay.metrics import (
 from assay.metrics.base import Metric, number
 from assay.tally.base import Tally
 from assay.tally.stores.ragged_store import RaggedArrays
+
+_helpers: Any = import_package("torchmetrics.detection.helpers", "metrics of its names")
+_warning_on_too_many_detections: Any = _helpers._warning_on_too_many_detections
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +110,15 @@ def _with_minus_1(value: Mapping[str, Tensor], arguments: Arguments) -> dict[str
     return found
 
 
+def _warn_of_many(metric: Any, preds: Any, target: Any) -> None:
+    """Warn as TorchMetrics does, once a batch, if an image has more detections than count."""
+    most = metric.max_detection_thresholds[-1]
+    images = preds if isinstance(preds, Sequence) and metric.warn_on_many_detections else ()
+    scores = (each.get("scores") for each in images if isinstance(each, Mapping))
+    if any(isinstance(each, Tensor) and each.numel() > most for each in scores):
+        _warning_on_too_many_detections(most)
+
+
 OF_BOXES: Mapping[str, Family] = {
     **{
         kind.__name__: _pairs(kind)
@@ -116,5 +129,7 @@ OF_BOXES: Mapping[str, Family] = {
             IntersectionOverUnion,
         )
     },
-    "MeanAveragePrecision": Family("MeanAveragePrecision", _average_precision, value=_with_minus_1),
+    "MeanAveragePrecision": Family(
+        "MeanAveragePrecision", _average_precision, value=_with_minus_1, check=_warn_of_many
+    ),
 }

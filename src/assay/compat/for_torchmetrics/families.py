@@ -71,6 +71,7 @@ class Family:
             not.
         run: the batch in assay's format, of the metric and the arguments of its `update`; in the place of `batch` where
             a network or a program of TorchMetrics' class computes it.
+        check: what is said of a batch before it is counted, of the metric and the arguments of its `update`.
         states: what gives each state of TorchMetrics' class, by its name, of what was counted of a sample or more.
     """
 
@@ -85,6 +86,7 @@ class Family:
     dtype: torch.dtype | None = None
     construct: Callable[..., None] | None = None
     run: Callable[..., dict[str, Any]] | None = None
+    check: Callable[..., None] | None = None
     states: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
 
@@ -227,6 +229,8 @@ class CompatibleFamily(CompatibleMetric):
     def _batch(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         if self._left is not None:
             args, kwargs = self.first(*args), dict(zip(kwargs, self.first(*kwargs.values()), strict=True))
+        if self.family.check is not None:
+            self.family.check(self, *args, **kwargs)
         if self.family.run is None:
             batch = self._format(*args, **kwargs)
         else:
