@@ -134,9 +134,10 @@ class OthersTests:
 
     def fetched(self, folder: Path) -> Path:
         """The repository."""
-        for command in (["init", str(folder)], ["fetch", "--depth", "1", self.repository, self.tag]):
-            subprocess.run(["git", "-C", str(folder.parent if command[0] == "init" else folder), *command, "--quiet"], check=True)
-        subprocess.run(["git", "-C", str(folder), "checkout", "--quiet", "FETCH_HEAD"], check=True)
+        fetch = ["fetch", "--quiet", "--depth", "1", self.repository, self.tag]
+        folder.mkdir(parents=True)
+        for command in (["init", "--quiet"], fetch, ["checkout", "--quiet", "FETCH_HEAD"]):
+            subprocess.run(["git", *command], cwd=folder, check=True)
         return folder
 
     def copied(self, repository: Path, folder: Path, is_original: bool, data: Path | None) -> None:

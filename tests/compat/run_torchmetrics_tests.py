@@ -1,8 +1,8 @@
 """Runs TorchMetrics' own unit tests on the drop-in names: `python tests/compat/run_torchmetrics_tests.py --share 0.05`.
 
 The tests are those of the release that is installed. They are fetched with git, or lie in a checkout (`--repository`).
-In a copy of them each `import torchmetrics` becomes one of `assay.compat.torchmetrics`; nothing else is changed. Those of
-several processes are run with `--processes`, without the others. A share of them is run; a seed names the share.
+In a copy of them each `import torchmetrics` becomes one of `assay.compat.torchmetrics`; nothing else is changed. A
+share of them is run; a seed names the share. With `--processes`, it is one of those of several processes.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from assay.compat.torcheval.metrics import toolkit  # noqa: E402
 
 from assay.compat import torcheval  # noqa: E402
 from assay.errors import InvalidValuesError, StateError  # noqa: E402
+from assay.pretend import pretend  # noqa: E402
 from ranks import processes  # noqa: E402
 
 pytestmark = [  # of TorchEval's own code
@@ -231,6 +233,62 @@ def test_what_is_invalid_raises_in_compute_and_shapes_in_update() -> None:
         metric.load_state_dict(original.MulticlassAccuracy(num_classes=3, average="macro").state_dict())
     with pytest.raises(StateError, match="size"):
         torcheval.metrics.MeanSquaredError().update(torch.rand(2, 3), torch.rand(2, 3)).update(rand(2), rand(2))
+
+
+_CLASSES = {"num_classes": 3, "average": "macro"}
+_TOO_LARGE = torch.tensor([1, 3]), torch.tensor([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "batch"),
+    [
+        *[(f"Binary{name}", {}, (rand(4, 2), rand(3))) for name in ("Accuracy", "F1Score", "Precision", "Recall")],
+        *[(f"Binary{name}", {}, (rand(4), rand(3))) for name in ("Accuracy", "ConfusionMatrix", "F1Score")],
+        *[(f"Multiclass{name}", _CLASSES, (rand(4), rand(3))) for name in ("Accuracy", "F1Score", "Precision")],
+        ("MulticlassRecall", _CLASSES, (rand(3, 2), rand(3, 4))),
+        ("MulticlassAccuracy", {"num_classes": 3, "k": 2}, (rand(4), rand(4))),
+        ("MulticlassConfusionMatrix", {"num_classes": 3}, _TOO_LARGE),
+        ("MulticlassConfusionMatrix", {"num_classes": 3}, _TOO_LARGE[::-1]),
+        ("MulticlassConfusionMatrix", {"num_classes": 3}, (rand(3, 2), rand(3))),
+        ("BinaryNormalizedEntropy", {}, (torch.tensor([0.5, 1.5]), torch.tensor([0, 1]))),
+        ("BinaryNormalizedEntropy", {}, (rand(5), rand(3))),
+        ("Perplexity", {}, (rand(1, 3, 4), torch.tensor([[0, 4, 1]]))),
+        ("Perplexity", {"ignore_index": 9}, (rand(1, 3, 4), torch.tensor([[9, 4, 1]]))),
+        ("Perplexity", {}, (rand(1, 3, 4), torch.tensor([[0, 4]]))),
+        *[(name, {}, (torch.ones(3), {"weight": torch.ones(1)})) for name in ("Mean", "Sum")],
+    ],
+)
+def test_errors_of_batches_are_those_of_torcheval(name: str, options: dict[str, Any], batch: tuple[Any, ...]) -> None:
+    more = batch[-1] if isinstance(batch[-1], dict) else {}
+    data = batch[: len(batch) - len(more)]
+    with pytest.raises(ValueError, match=r".") as there:
+        getattr(original, name)(**options).update(*data, **more)
+    own = getattr(torcheval.metrics, name)(**options)
+    with pytest.raises(ValueError, match=re.escape(str(there.value))):
+        own.update(*data, **more)
+    assert not own._has_data()
+
+
+def test_what_may_wait_is_refused_in_compute_on_a_device() -> None:
+    matrix = torcheval.metrics.MulticlassConfusionMatrix(num_classes=3)
+    entropy = torcheval.metrics.BinaryNormalizedEntropy()
+    with pretend("mps"):
+        matrix.update(*(each.to("mps") for each in _TOO_LARGE))
+        entropy.update(torch.tensor([0.5, 1.5]).to("mps"), torch.tensor([0, 1]).to("mps"))
+        for metric in (matrix, entropy):
+            with pytest.raises(InvalidValuesError, match="1"):
+                metric.compute()
+
+
+def test_the_one_state_is_the_counts() -> None:
+    metric = torcheval.metrics.MulticlassAUROC(num_classes=3)
+    assert list(metric._state_name_to_default) == ["counts"]
+    empty = metric.counts
+    metric.update(rand(5, 3), torch.arange(5) % 3)
+    assert torch.equal(metric.counts, metric.state_dict()["counts"])
+    assert not torch.equal(metric.counts, empty)
+    assert torch.equal(metric.reset().counts, empty)
+    assert metric.to("meta").device.type == "meta"
 
 
 def test_counts_are_exact_where_those_of_torcheval_stop() -> None:

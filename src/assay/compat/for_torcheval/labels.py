@@ -12,15 +12,24 @@ from torch import Tensor
 from assay.compat.for_torcheval.metric import CompatibleTorchEval, CountsOfOthers
 from assay.compat.for_torchmetrics.batches import NO_LABEL, labels_of
 from assay.decide import first_largest
+from assay.devices.placement import can_read
 from assay.meter import Meter
 from assay.metrics import ConfusionMatrix, StatScores, Sum
 
 _HOME = "torcheval.metrics.functional.classification"
 
+_MODULES = {"Accuracy": "accuracy", "F1Score": "f1_score", "Precision": "precision", "Recall": "recall"}
+"""Of the functions with which TorchEval checks batches, by how the names of its classes end."""
+
 
 def check(module: str, name: str) -> Any:
     """The function with which TorchEval checks the shapes of a batch."""
     return getattr(import_module(f"{_HOME}.{module}"), f"_{name}_update_input_check")
+
+
+def _module(name: str) -> str:
+    """The module of a class of labels."""
+    return next(module for end, module in _MODULES.items() if name.endswith(end))
 
 
 def decided(scores: Tensor, threshold: float) -> Tensor:
@@ -97,10 +106,8 @@ class _Multiclass(_Hits):
         return self._named(tp, fp, tp + fn, tp + fp)
 
     def _check(self, input: Tensor, target: Tensor) -> None:
-        if self._k > 1:
-            check("accuracy", "accuracy")(input, target, self.num_classes, self._k)
-        else:
-            check("f1_score", "f1_score")(input, target, self.num_classes)
+        module = _module(self.original.__name__)
+        check(module, module)(input, target, self.num_classes, *([self._k] if module == "accuracy" else []))
 
     def _batch(self, input: Tensor, target: Tensor) -> tuple[Tensor, ...]:
         target = labels_of(target)
@@ -153,7 +160,8 @@ class _Binary(_Hits):
         return self._named(tp, fp, tp + fn, tp + fp)
 
     def _check(self, input: Tensor, target: Tensor) -> None:
-        check("confusion_matrix", "binary_confusion_matrix")(input, target)
+        module = _module(self.original.__name__)
+        check(module, f"binary_{module}")(input, target)
 
     def _batch(self, input: Tensor, target: Tensor) -> tuple[Tensor, ...]:
         return decided(input, self.threshold), labels_of(target)
@@ -171,7 +179,9 @@ class _Confusion(_Hits):
     def _check(self, input: Tensor, target: Tensor) -> None:
         if hasattr(self, "threshold"):
             check("confusion_matrix", "binary_confusion_matrix")(input, target)
-        else:
+        elif can_read(input) and can_read(target):
+            check("confusion_matrix", "confusion_matrix")(input, target, self.num_classes)
+        else:  # the same without the labels
             check("f1_score", "f1_score")(input, target, self.num_classes)
 
     def _batch(self, input: Tensor, target: Tensor) -> tuple[Tensor, ...]:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from assay.compat.for_torcheval.metric import CompatibleTorchEval
 from assay.compat.for_torchmetrics.batches import labels_of
+from assay.devices.placement import can_read
 from assay.meter import Meter
 from assay.metrics import (
     BLEUScore,
@@ -172,7 +173,7 @@ class _WeightedCalibration(_OfTasks):
 class _NormalizedEntropy(_OfTasks):
     def _count(self, input: Tensor, target: Tensor, *, weight: Tensor | None = None) -> None:
         check = _there("classification.binary_normalized_entropy", "_ne_input_check")
-        check(input, target, True, self.num_tasks, weight)
+        check(input, target, self.from_logits or not can_read(input), self.num_tasks, weight)
         self._count_tasks(_weights(1.0 if weight is None else weight, input), input, labels_of(target))
 
     def _value(self) -> Any:
@@ -207,8 +208,9 @@ class _Perplexity(CompatibleTorchEval):
         return {"value": Meter(value=Perplexity(ignore_index=self.ignore_index))}
 
     def _count(self, input: Tensor, target: Tensor) -> None:
-        if target.ndim != 2 or input.ndim != 3 or input.shape[:2] != target.shape:
-            _there("text.perplexity", "_perplexity_input_check")(input, target)
+        has_shapes = target.ndim == 2 and input.ndim == 3 and input.shape[:2] == target.shape
+        if not has_shapes or (target.numel() and can_read(target)):
+            _there("text.perplexity", "_perplexity_input_check")(input, target, self.ignore_index)
         self._begin(0)
         self.meters["value"].update(input, target)
 
