@@ -72,7 +72,8 @@ def pytest_collection_finish(session):
 def _is_chosen(item):
     digest = hashlib.md5((SEED + item.nodeid).encode()).hexdigest()[:8]
     of_several = bool(MARK) and item.get_closest_marker(MARK) is not None
-    wanted = of_several if MARK and PROCESSES else not (of_several or re.search(LEFT_OUT, item.name))
+    is_left_out = of_several or re.search(LEFT_OUT, item.name) is not None
+    wanted = (of_several or not MARK) if PROCESSES else not is_left_out
     return wanted and int(digest, 16) < SHARE * 2**32
 
 
@@ -114,7 +115,7 @@ class OthersTests:
         families: files and folders in it that are run when none is named.
         library: the library, whose imports at the head of a line are changed.
         imports: a regular expression of what of it is imported from `assay.compat` instead.
-        left_out: a regular expression of names of tests that are not run.
+        left_out: a regular expression of names of tests of several processes.
         mark: of pytest, that tests of several processes have.
         modules: source of modules in the place of packages that the tests import.
         plugin: source that is added to the plugin of pytest.

@@ -198,6 +198,15 @@ def test_merged_metrics_give_the_value_of_all_batches(name: str) -> None:
     assert not merged._has_data()
 
 
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_a_batch_may_be_given_by_the_names_of_arguments(name: str) -> None:
+    arguments, kind, weight = ONE_OF_EACH[name]
+    batch, options = batch_of(kind, weight)
+    named = dict(zip(("input", "target"), batch, strict=False))
+    positional, by_name = (getattr(torcheval.metrics, name)(**arguments) for _ in range(2))
+    assert_same(by_name.update(**named, **options).compute(), positional.update(*batch, **options).compute())
+
+
 def _synced(rank: int, size: int) -> list[Any]:
     metrics = {
         "accuracy": torcheval.metrics.BinaryAccuracy(),
@@ -252,6 +261,8 @@ _TOO_LARGE = torch.tensor([1, 3]), torch.tensor([1, 2])
         ("MulticlassConfusionMatrix", {"num_classes": 3}, (rand(3, 2), rand(3))),
         ("BinaryNormalizedEntropy", {}, (torch.tensor([0.5, 1.5]), torch.tensor([0, 1]))),
         ("BinaryNormalizedEntropy", {}, (rand(5), rand(3))),
+        ("WindowedMeanSquaredError", {}, (rand(3, 2, 2), rand(3, 2, 2))),
+        ("WindowedMeanSquaredError", {}, (rand(3, 2), rand(3, 2))),
         ("Perplexity", {}, (rand(1, 3, 4), torch.tensor([[0, 4, 1]]))),
         ("Perplexity", {"ignore_index": 9}, (rand(1, 3, 4), torch.tensor([[9, 4, 1]]))),
         ("Perplexity", {}, (rand(1, 3, 4), torch.tensor([[0, 4]]))),

@@ -45,9 +45,11 @@ class WindowedUpdates(_OfWindow):
         return bool(self.total_updates)
 
     def _count(self, *args: Any, **kwargs: Any) -> None:
-        if self.original.__name__ == "WindowedMeanSquaredError":
-            self._window_mean_squared_error_update_input_check(*args[:2], None, self.num_tasks)
         update = self._of_update().update(*args, **kwargs)
+        if self.original.__name__ == "WindowedMeanSquaredError":
+            batch = inspect.signature(self.original.update).bind(self, *args, **kwargs).arguments
+            check = self._window_mean_squared_error_update_input_check
+            check(batch["input"], batch["target"], None, self.num_tasks)
         if self.enable_lifetime:
             self._lifetime.merge_state([update])
         self._last = [*self._last, update][-self.max_num_updates :]
