@@ -63,7 +63,13 @@ class GroupCounts(Protocol):
         whole: what it computes of all samples.
         area_sums: what groups contribute to areas under ROC curves, see `assay.tally.base.Tally.area_sums`; None where
             that follows from what is computed of each.
+        by_group: what it computes of all samples where these are in the order of the groups, and the group of each;
+            None where another tally is read.
     """
+
+    @property
+    def by_group(self) -> tuple[Any, NDArray[np.int64]] | None:
+        """See above."""
 
     @property
     def whole(self) -> Any:
@@ -347,6 +353,19 @@ class Metric(metaclass=MetricType):
         Returns:
             The value of all samples and that of each replicate; None where they must be computed one by one, as where
             a class has few samples.
+        """
+        return None
+
+    def values_of_draws(self, groups: GroupCounts, draws: NDArray[np.int64]) -> Iterator[Any] | None:
+        """What `compute` gives of resampled samples, without what is computed once for all of them.
+
+        Args:
+            groups: as of `replicates`.
+            draws: likewise.
+
+        Returns:
+            For each draw the value, to the bit; parts that are no single numbers may be left out. None where each draw
+            must be counted.
         """
         return None
 

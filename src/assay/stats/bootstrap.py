@@ -18,6 +18,10 @@ LEAST = 25
 """The least number of replicates that say something; so many are read at any cost."""
 NOISE = 2
 """Standard errors of the skewness of normal replicates: less than that is no skewness."""
+BIAS = 2
+"""Standard errors by which a gate moves the lower end of a value of which few samples give higher ones."""
+BIAS_OF_PAIRS = 1
+"""Standard errors by which it moves both ends of the difference of two such values of the same samples."""
 
 
 def poisson_draws(n_resamples: int, groups: int, seed: int) -> Whole:

@@ -6,14 +6,15 @@ import torch
 
 from assay.errors import ConfigError, InputError, InvalidValuesError, InvalidValuesWarning, ShapeError
 from assay.meter import Meter
+from assay.meter.resampling.replicates import drawn_values
 from assay.metrics import MeanAveragePrecision
-from assay.metrics.detection import average_precision, matching
+from assay.metrics.detection import average_precision, curves, matching
 from assay.native import library
 from assay.wrappers import Bootstrap
 from laws import bits
 from thinning import draws
 
-from .scenes import coco_values, scenes
+from .scenes import coco_values, masked_scenes, scenes
 
 OPTIONS = (
     {},
@@ -31,7 +32,7 @@ def close(value: float, expected: float) -> bool:
 @pytest.mark.parametrize("native", [True, False])
 def test_the_numbers_are_those_of_pycocotools(native, monkeypatch):
     if not native:
-        for module in (matching, average_precision):
+        for module in (matching, curves):
             monkeypatch.setattr(module, "library", lambda: None)
     for seed in draws(200 if native else 60):
         rng = np.random.default_rng(seed)
@@ -102,7 +103,7 @@ def test_precisions_of_both_loops_have_the_same_bits(monkeypatch):
             image["scores"] = (image["scores"] * 8).floor() / 8
         expected = bits(MeanAveragePrecision(class_metrics=True)(preds, target))
         with monkeypatch.context() as patch:
-            patch.setattr(average_precision, "library", lambda: None)
+            patch.setattr(curves, "library", lambda: None)
             assert bits(MeanAveragePrecision(class_metrics=True)(preds, target)) == expected
 
 
@@ -230,3 +231,35 @@ def test_invalid_values_on_a_device_raise_when_they_are_computed(device, pretend
     meter.update([bad], [bad])
     with pytest.raises(InvalidValuesError, match="1 of the truths, whose boxes have a negative size"):
         meter.compute()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"average": "micro", "class_metrics": True, "max_detection_thresholds": (1, 2)},
+        {"iou_type": ("bbox", "segm"), "rare_classes": (0,), "frequent_classes": (1, 7)},
+        {"federated": True, "max_detection_thresholds": (3,), "iou_thresholds": (0.3, 0.5)},
+    ],
+)
+def test_replicates_match_each_set_of_detections_once_and_have_the_bits_of_repeated_images(options, monkeypatch):
+    metric, rng = MeanAveragePrecision(**options), np.random.default_rng(3)
+    preds, target = (masked_scenes if "segm" in metric.iou_type else scenes)(rng, 30, 4)
+    for image in preds:
+        image["scores"] = (image["scores"] * 8).floor() / 8  # with ties
+    groups = []
+    for start in range(0, 30, 2):
+        group = Meter(x=metric)
+        group.update(preds[start : start + 2], target[start : start + 2])
+        groups.append(group)
+    calls, match = [], average_precision.matches
+    monkeypatch.setattr(average_precision, "matches", lambda *args: calls.append(1) or match(*args))
+    found = drawn_values(groups, 30)
+    assert len(calls) == len(metric._iou_types)
+    monkeypatch.setattr(MeanAveragePrecision, "values_of_draws", lambda *_: None)
+    expected = drawn_values(groups, 30)
+    assert len(calls) > 30
+    assert found.keys() == expected.keys()
+    assert all(len(each) == 31 for each in found.values())
+    for name, values in expected.items():
+        assert np.array(found[name]).tobytes() == np.array(values).tobytes(), name

@@ -14,6 +14,7 @@ from assay.meter.meter import Meter
 from assay.meter.resampling.resample import GroupReadings, GroupStates
 from assay.metrics.base import named_numbers
 from assay.stats.bootstrap import (
+    BIAS,
     LEAST,
     Floats,
     Whole,
@@ -31,8 +32,6 @@ from assay.tally.base import InvalidValues, State
 FEWEST_GROUPS = 10
 """Groups with samples, below which nothing is drawn."""
 FEW_DRAWS = 200
-BIAS = 2
-"""Standard errors by which a gate moves the lower end of values that are biased upwards."""
 BIASED_UPWARDS = "few samples give higher values: the lower end may miss more often"
 FEWEST_BEYOND = 4
 """Replicates beyond an end: with fewer of them, or fewer than `FEW_DRAWS`, percentiles are too uncertain."""
@@ -271,9 +270,15 @@ def values_of_draws(
                     if values is not None:
                         replicates[name] = values.tolist()
                         names = [each for each in names if each != name]
+            chosen = draws[: 1 + counted.affordable(len(draws) - 1, elements)] if names else draws
+            for name in list(names):
+                drawn = metrics[name].values_of_draws(readings, chosen)
+                if drawn is not None:
+                    for part, number in (each for value in drawn for each in named_numbers(name, value)):
+                        replicates.setdefault(part, []).append(number)
+                    names = [each for each in names if each != name]
             if not names:
                 continue
-            chosen = draws[: 1 + counted.affordable(len(draws) - 1, elements)]
             for reading in counted.readings(chosen, wanted):
                 numbers = [each for name in names for each in named_numbers(name, metrics[name].compute(reading))]
                 if not numbers:

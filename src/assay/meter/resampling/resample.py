@@ -164,6 +164,14 @@ class GroupReadings:
         return self.wanted.compute(self.whole_state)
 
     @cached_property
+    def by_group(self) -> tuple[Any, Whole] | None:
+        """What the tally computes of all samples in the order of the groups, and the group of each."""
+        counted = self.counted
+        if self.wanted != counted.tally:
+            return None
+        return self.wanted.compute(counted.whole), np.repeat(np.arange(len(counted.states)), counted.rows)
+
+    @cached_property
     def area_sums(self) -> Whole | None:
         """What groups contribute to areas under ROC curves; None where that follows from what is computed of them."""
         codes, tally = self._codes, self.counted.tally

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.encode.boxes import DETECTIONS, TRUTHS, IouType, negative_sizes, other_formats
 from assay.errors import ConfigError, InvalidValuesWarning, describe, warn
-from assay.metrics.base import SHARE, Examples, number
+from assay.metrics.base import SHARE, Examples, GroupCounts
 from assay.metrics.detection.base import BoxMetric, ImageBoxes
+from assay.metrics.detection.curves import DetectionCurves, mean_of, means_of_rows
 from assay.metrics.detection.federated import known_detections
-from assay.metrics.detection.matching import AREAS, Array, DetectionMatches, matches
-from assay.native import matching as native
-from assay.native.library import library
+from assay.metrics.detection.matching import Array, DetectionMatches, matches
 from assay.tally.ragged import Ragged
 from assay.tally.stores.ragged_store import RaggedArrays
 
 __all__ = ["MeanAveragePrecision"]
 
 _FREQUENCIES = ("rare", "common", "frequent")
+_IOUS, _RECALLS = np.linspace(0.5, 0.95, 10), np.linspace(0, 1, 101)
 _IOU_TYPES: tuple[tuple[IouType, ...], ...] = (("bbox",), ("segm",), ("bbox", "segm"))
 
 
@@ -166,13 +165,44 @@ class MeanAveragePrecision(BoxMetric):
     def compute(self, counts: RaggedArrays) -> Mapping[str, Tensor]:
         images = self.images(counts)
         classes, index = _classes(images)
-        groups = {name: np.isin(classes, getattr(self, f"{name}_classes")) for name in _FREQUENCIES}
-        result: dict[str, Tensor] = {}
-        for iou_type in self._iou_types:
-            prefix = f"{iou_type}_" if len(self._iou_types) > 1 else ""
-            values = self._values(images, iou_type, index, groups)
-            result |= {f"{prefix}{name}": value for name, value in values.items()}
+        groups = self._groups(classes)
+        result = self._prefixed({each: self._values(images, each, index, groups) for each in self._iou_types})
         return result | {"classes": torch.from_numpy(classes)} if self.class_metrics else result
+
+    def values_of_draws(self, groups: GroupCounts, draws: NDArray[np.int64]) -> Iterator[Mapping[str, Tensor]] | None:
+        if groups.by_group is None:
+            return None
+        arrays, group = groups.by_group
+        images = self.images(arrays)
+        classes, labels = _classes(images)
+        of, count = _as_one_class(labels) if self.average == "micro" else (labels, len(classes))
+        found = {each: self._matches(images, each, of, count) for each in self._iou_types}
+        items = [np.concatenate([of[each], images.image(each)]).reshape(2, -1) for each in (DETECTIONS, TRUTHS)]
+        return (self._repeated(found, classes, np.hstack(items), row[group]) for row in draws)
+
+    def _repeated(
+        self, found: Mapping[IouType, DetectionMatches], classes: np.ndarray, items: np.ndarray, times: np.ndarray
+    ) -> Mapping[str, Tensor]:
+        """The means where each image counts as often as `times` says; `items` are rows of classes and of images."""
+        count = next(iter(found.values())).positives.shape[1]
+        there = np.bincount(items[0], times[items[1]], minlength=count) > 0  # of no other class there is a mean
+        there |= self.average == "micro"
+        groups = self._groups(classes[there] if self.average == "macro" else classes[:0])
+        return self._prefixed(
+            {
+                iou_type: self._summary(self._curves_of(each.repeated(times)).of_classes(there), groups)
+                for iou_type, each in found.items()
+            }
+        )
+
+    def _groups(self, classes: np.ndarray) -> dict[str, np.ndarray]:
+        """Which of the classes are in each group."""
+        return {name: np.isin(classes, getattr(self, f"{name}_classes")) for name in _FREQUENCIES}
+
+    def _prefixed(self, values: Mapping[IouType, Mapping[str, Tensor]]) -> dict[str, Tensor]:
+        """The values of each type of IoU, with its name where there are two."""
+        prefixes = {each: f"{each}_" if len(self._iou_types) > 1 else "" for each in self._iou_types}
+        return {f"{prefixes[each]}{name}": value for each, of in values.items() for name, value in of.items()}
 
     def sample_scores(self, columns: Mapping[str, Ragged]) -> tuple[str, np.ndarray]:
         """The average precision of each image at the lowest IoU threshold, the mean over the classes of its truths."""
@@ -185,7 +215,7 @@ class MeanAveragePrecision(BoxMetric):
         start = len(keys[DETECTIONS])
         of_images = {DETECTIONS: index[:start], TRUTHS: index[start:]}
         curves = self._curves(images, self._iou_types[0], of_images, len(distinct), np.array([iou]))
-        values = _means(curves.precision[0].T)
+        values = means_of_rows(curves.precision[0].T)
         image, there = distinct // count, ~np.isnan(values)
         sums, counts = (np.bincount(image[there], each, len(images.arrays)) for each in (values[there], None))
         means = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
@@ -199,13 +229,18 @@ class MeanAveragePrecision(BoxMetric):
         micro = self.average == "micro"
         curves = self._curves(images, iou_type, labels, classes) if self.class_metrics or not micro else None
         means = self._curves(images, iou_type, *_as_one_class(labels)) if curves is None or micro else curves
-        values = means.summary
+        values = self._summary(means, groups)
+        if self.class_metrics and curves is not None:
+            values["map_per_class"] = torch.from_numpy(means_of_rows(curves.precision[0].T))
+            values[f"mar_{most}_per_class"] = torch.from_numpy(means_of_rows(curves.recall[0, -1]))
+        return values
+
+    def _summary(self, curves: DetectionCurves, groups: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
+        """The means over all classes, and over those of each group."""
+        values = curves.summary
         for name, members in groups.items():
             if getattr(self, f"{name}_classes"):
-                values[f"map_{name}"] = _mean(means.precision[0][:, members])
-        if self.class_metrics and curves is not None:
-            values["map_per_class"] = torch.from_numpy(_means(curves.precision[0].T))
-            values[f"mar_{most}_per_class"] = torch.from_numpy(_means(curves.recall[0, -1]))
+                values[f"map_{name}"] = mean_of(curves.precision[0][:, members])
         return values
 
     def _curves(
@@ -216,53 +251,26 @@ class MeanAveragePrecision(BoxMetric):
         classes: int,
         ious: Array | None = None,
     ) -> DetectionCurves:
-        if ious is None:
-            ious = np.linspace(0.5, 0.95, 10) if self.iou_thresholds is None else np.array(self.iou_thresholds)
-        recalls = np.linspace(0, 1, 101) if self.rec_thresholds is None else np.array(self.rec_thresholds)
-        found = matches(images, iou_type, labels, classes, self.max_detection_thresholds[-1], ious)
-        most = self.max_detection_thresholds
-        return DetectionCurves(ious, most, *_curves(found, classes, most, recalls))
-
-
-@dataclass(frozen=True, eq=False)
-class DetectionCurves:
-    """Average precision and recall of each class, NaN for classes without truths.
-
-    Args:
-        ious: the thresholds of IoU.
-        most: the largest numbers of detections.
-        precision: `(areas, thresholds, classes)`, for the last of `most`.
-        recall: `(areas, most, classes, thresholds)`.
-    """
-
-    ious: Array
-    most: tuple[int, ...]
-    precision: Array
-    recall: Array
+        return self._curves_of(self._matches(images, iou_type, labels, classes, ious), ious)
 
     @property
-    def summary(self) -> dict[str, Tensor]:
-        """The means over classes."""
-        values = {"map": self.precision[0]}
-        values |= {f"map_{round(100 * iou)}": self.precision[0, self.ious == iou] for iou in (0.5, 0.75)}
-        values |= {f"map_{name}": self.precision[a] for a, (name, _, _) in enumerate(AREAS) if name}
-        values |= {f"mar_{k}": self.recall[0, m] for m, k in enumerate(self.most)}
-        values |= {f"mar_{name}": self.recall[a, -1] for a, (name, _, _) in enumerate(AREAS) if name}
-        return {name: _mean(each) for name, each in values.items()}
+    def _ious(self) -> Array:
+        return _IOUS if self.iou_thresholds is None else np.array(self.iou_thresholds)
 
+    def _matches(
+        self,
+        images: ImageBoxes,
+        iou_type: IouType,
+        labels: dict[str, np.ndarray],
+        classes: int,
+        ious: Array | None = None,
+    ) -> DetectionMatches:
+        ious = self._ious if ious is None else ious
+        return matches(images, iou_type, labels, classes, self.max_detection_thresholds[-1], ious)
 
-def _mean(numbers: np.ndarray) -> Tensor:
-    """The mean of what is not NaN."""
-    return number(float(_means(numbers.reshape(1, -1))[0]))
-
-
-def _means(rows: np.ndarray) -> np.ndarray:
-    """The mean of what is not NaN in each of the rows."""
-    flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
-    there = ~np.isnan(flat)
-    count = there.sum(1)
-    total = np.where(there, flat, 0).sum(1)
-    return np.asarray(np.divide(total, count, out=np.full(len(flat), np.nan), where=count > 0))
+    def _curves_of(self, found: DetectionMatches, ious: Array | None = None) -> DetectionCurves:
+        recalls = _RECALLS if self.rec_thresholds is None else np.array(self.rec_thresholds)
+        return DetectionCurves.of(found, self._ious if ious is None else ious, self.max_detection_thresholds, recalls)
 
 
 def _classes(images: ImageBoxes) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -283,53 +291,6 @@ def _distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _as_one_class(labels: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], int]:
     return {group: np.zeros_like(each) for group, each in labels.items()}, 1
-
-
-def _curves(found: DetectionMatches, classes: int, most: Sequence[int], recalls: Array) -> tuple[Array, Array]:
-    """The average precision `(areas, thresholds, classes)`, and the recall of the first detections of each image.
-
-    The recall is `(areas, most, classes, thresholds)`.
-    """
-    areas, thresholds, detections = found.flags.shape
-    ends = (found.scores[1:] != found.scores[:-1]) | (found.labels[1:] != found.labels[:-1])
-    last, within = np.append(ends, True)[:detections], np.stack([found.rank < k for k in most])
-    starts = np.searchsorted(found.labels, np.arange(classes + 1))
-    precision = np.full((areas, thresholds, classes), np.nan)
-    hits = np.zeros((areas, len(most), classes, thresholds), np.int64)
-    write = native.average_precision if library() is not None else _write_curves
-    write(precision, hits, found.flags, last, within, starts, found.positives, recalls)
-    positives = found.positives[:, None, :, None]
-    return precision, np.divide(hits, positives, out=np.full(hits.shape, np.nan), where=positives > 0)
-
-
-def _write_curves(
-    precision: Array,
-    hits: np.ndarray,
-    flags: np.ndarray,
-    last: np.ndarray,
-    within: np.ndarray,
-    starts: np.ndarray,
-    positives: np.ndarray,
-    recalls: Array,
-) -> None:
-    """What `native.average_precision` does, without compiled code."""
-    for k, (start, stop) in enumerate(pairwise(starts)):
-        steps = np.flatnonzero(last[start:stop])
-        for a in np.flatnonzero(positives[:, k]):
-            of_class = flags[a, :, start:stop]
-            right, counted = (each.cumsum(1)[:, steps] for each in (of_class == 1, of_class < 2))
-            precision[a, :, k] = _mean_precision(right, counted, int(positives[a, k]), recalls)
-            hits[a, :, k] = np.stack([(of_class[:, each[start:stop]] == 1).sum(1) for each in within])
-
-
-def _mean_precision(right: np.ndarray, counted: np.ndarray, positives: int, recalls: Array) -> Array:
-    """The mean over recalls of the highest precision there or above, from counts `(thresholds, steps)`."""
-    precision = right / np.maximum(counted, 1)
-    highest = np.zeros((len(right), right.shape[1] + 1))  # beyond the last step it is 0
-    np.maximum.accumulate(precision[:, ::-1], 1, out=highest[:, -2::-1])
-    recall = right / positives
-    at = [row[np.searchsorted(each, recalls)] for row, each in zip(highest, recall, strict=True)]
-    return np.asarray(np.stack(at).cumsum(1)[:, -1] / len(recalls))  # added one by one, as compiled code does
 
 
 def _increasing(name: str, values: object, kind: type) -> tuple[float, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -132,15 +132,39 @@ class DetectionMatches:
         labels: the class of each detection, an index.
         scores: its score.
         rank: how many detections of the same image and class come before it.
+        images: its image.
         flags: `(areas, thresholds, detections)`: 0 wrong, 1 right, 2 neither.
+        truth_labels: the class of each truth.
+        truth_images: its image.
+        ignored: `(areas, truths)`: those that need not be found.
         positives: `(areas, classes)`: how many truths are to be found.
     """
 
     labels: Indices
     scores: Array
     rank: Indices
+    images: Indices
     flags: Flags
+    truth_labels: Indices
+    truth_images: Indices
+    ignored: Flags
     positives: Indices
+
+    def repeated(self, times: Indices) -> DetectionMatches:
+        """What is matched where each image is there so many times: nothing is matched anew."""
+        index, weights = np.repeat(np.arange(len(self.labels)), times[self.images]), times[self.truth_images]
+        positives = np.zeros_like(self.positives)
+        for counts, ignored in zip(positives, self.ignored, strict=True):
+            np.add.at(counts, self.truth_labels, weights * (ignored == 0))
+        return replace(
+            self,
+            labels=self.labels[index],
+            scores=self.scores[index],
+            rank=self.rank[index],
+            images=self.images[index],
+            flags=np.take(self.flags, index, 2),
+            positives=positives,
+        )
 
 
 def matches(
@@ -169,7 +193,8 @@ def matches(
     truths = _sorted(keys[TRUTHS], size)
     overlaps = overlaps_of(images, iou_type)
     items = _items(images, groups, overlaps.select(order[groups.places], truths), truths, keys[TRUTHS][truths])
-    positives = np.stack([np.bincount(labels[TRUTHS][truths][each == 0], minlength=classes) for each in items.ignored])
+    classes_of_truths = labels[TRUTHS][truths]
+    positives = np.stack([np.bincount(classes_of_truths[each == 0], minlength=classes) for each in items.ignored])
 
     sizes = overlaps.areas[0][order]
     aside = np.stack([(sizes < low) | (sizes > high) for _, low, high in AREAS])
@@ -179,7 +204,17 @@ def matches(
     write_matches(flags, items, np.minimum(thresholds, 1 - 1e-10))
     rank = np.empty_like(order)
     rank[groups.places] = groups.rank
-    return DetectionMatches(labels[DETECTIONS][order], scores[order], rank, flags, positives)
+    return DetectionMatches(
+        labels[DETECTIONS][order],
+        scores[order],
+        rank,
+        images.image(DETECTIONS)[order],
+        flags,
+        classes_of_truths,
+        images.image(TRUTHS)[truths],
+        items.ignored,
+        positives,
+    )
 
 
 @dataclass(frozen=True, eq=False)
