@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from assay.metrics.exact_arithmetic import over_root, root
 from assay.native.library import library
-from assay.native.quotients import ADD, LOAD, MULTIPLY, SUBTRACT, Quotients, Root, quotient_steps, quotients
+from assay.native.quotients import (
+    ADD,
+    LOAD,
+    MULTIPLY,
+    SUBTRACT,
+    Quotients,
+    Root,
+    StateQuotient,
+    quotient_steps,
+    quotients,
+)
 
 pytestmark = pytest.mark.skipif(library() is None, reason="assay has no compiled code here")
 
@@ -119,3 +129,20 @@ def test_an_integer_of_too_many_words_is_in_doubt():
     table = limbs([(1 << 400) - 1, 1])
     inputs = [table[0].data_ptr(), WORDS, table[1].data_ptr(), WORDS]
     assert quotients(1, inputs, quotient_steps(steps, 5, 6, "", 0)).doubtful == [0]
+
+
+@pytest.mark.parametrize("bad", [None, 0, 4])
+def test_a_quotient_of_a_state_is_none_where_a_flaw_is_not_zero(bad):
+    state = {"flaws": torch.zeros(5, dtype=torch.int64), "sums": limbs([7, -5, 3], shuffled=True)}
+    if bad is not None:
+        state["flaws"][bad] = 1
+    program = quotient_steps([(LOAD, 0, 0), (LOAD, 1, 0)], 0, 1, "", 2)
+    quotient = StateQuotient([("flaws", 5)], [("sums", 8 * WORDS, WORDS), ("sums", 16 * WORDS, WORDS)], program)
+    for value in (quotient(state), quotient.of(state)()):
+        assert value is None if bad is not None else value.item() == -20 / 3
+    assert quotient({**state, "sums": state["sums"].t().contiguous().t()}) is None
+
+
+def test_a_doubtful_quotient_of_a_state_is_none():
+    program = quotient_steps([(LOAD, 0, 0), (LOAD, 1, 0)], 0, 1, "", 0)
+    assert StateQuotient([], [("a", 0, WORDS), ("b", 0, WORDS)], program)({"a": limbs([1]), "b": limbs([0])}) is None

@@ -179,7 +179,9 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
                 return found
             if not is_usual or self.distributed_available_fn():  # there is something to warn of, or to ask processes
                 return computed(*args, **kwargs)
-            value = apply_to_collection(squeezed(compute(*args, **kwargs)), Tensor, Tensor.clone)
+            value = compute(*args, **kwargs)
+            if not (_is_new(value) and type(self)._counts_itself()):
+                value = apply_to_collection(squeezed(value), Tensor, Tensor.clone)
             if self.compute_with_cache:
                 self.__dict__["_computed"] = value  # setattr of a module is slow
             return value
@@ -305,6 +307,11 @@ def _check_torchmetrics_options(options: Mapping[str, Any]) -> None:
 def _check_dist_sync_fn(own: object) -> None:
     if own is not None:
         raise ConfigError(describe("dist_sync_fn", repr(own), "nothing", "Leave it out: the meter sums over the group"))
+
+
+def _is_new(value: Any) -> bool:
+    """Whether that is known of what a meter gave: of a number, and of counts; not of curves, which may be kept."""
+    return type(value) is Tensor and not (value.ndim and (value.is_floating_point() or value.numel() == 1))
 
 
 def squeezed(value: Any) -> Any:

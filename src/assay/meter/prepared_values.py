@@ -13,7 +13,8 @@ from assay.meter.counting.flat_states import FlatStates
 from assay.meter.counting.prepared_adds import is_as_read, prepared_adds
 from assay.meter.inputs.arguments import Arguments, layout_of
 from assay.meter.meter import Meter
-from assay.metrics.output_metrics import prepared_quotient
+from assay.native.library import library
+from assay.native.quotients import StateQuotient
 from assay.tally.base import Batch, State
 from assay.tally.stores.held_samples import HeldSamples
 from assay.tally.stores.sample_store import SampleStore
@@ -36,7 +37,9 @@ class PreparedValue:
         if self._flat is not None:
             self._numbers = self._flat.numbers.numpy()
             self._adds = prepared_adds(tallies, self._flat.states, batch)
-            self._read = prepared_quotient(self._metric, *self._plan.state_of(self._name, self._flat.states))
+            reading = self._plan.reading_of(self._name) if library() is not None else None
+            if reading is not None and isinstance(reading.read, StateQuotient):
+                self._read = reading.read.of(self._flat.states[reading.place])
 
     @classmethod
     def of(cls, meter: Meter, preds: Tensor, target: Tensor | None) -> PreparedValue | None:

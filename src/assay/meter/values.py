@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -19,13 +19,28 @@ class Readings:
 
     Args:
         plan: which tallies serve which metrics.
-        states: one state on the CPU for each tally of the plan, canonical or settled.
+        states: one state on the CPU for each tally of the plan, canonical or settled; or, with `settled`, as counted.
         rows: how many samples were counted.
+        settled: makes such states of those that were counted, once they are needed.
     """
 
-    def __init__(self, plan: TallyPlan, states: Sequence[State], rows: int) -> None:
-        self.plan, self.states, self.rows = plan, states, rows
+    def __init__(
+        self,
+        plan: TallyPlan,
+        states: Sequence[State],
+        rows: int,
+        settled: Callable[[Sequence[State], int], list[State]] | None = None,
+    ) -> None:
+        self.plan, self.rows = plan, rows
+        self._counted, self._settled = states, settled
         self._found: dict[int, tuple[Sequence[InvalidValues], Any]] = {}
+
+    @property
+    def states(self) -> Sequence[State]:
+        """One state for each tally of the plan, canonical or settled."""
+        if self._settled is not None:
+            self._counted, self._settled = self._settled(self._counted, self.rows), None
+        return self._counted
 
     def of(self, name: str) -> tuple[Sequence[InvalidValues], Any]:
         """The invalid values of a metric, and what its `compute` takes; None where some of them are fatal."""
@@ -47,6 +62,10 @@ class Readings:
         return {name: self._value(name) for name in names}
 
     def _value(self, name: str) -> Any:
+        if self.rows and self._settled is not None and (reading := self.plan.reading_of(name)) is not None:
+            value = reading.read(self._counted[reading.place])
+            if value is not None:  # there is nothing to report of it
+                return value
         if not self.rows:
             do = "Call update before compute, which returns NaN"
             warn(describe(name, "no data", "at least one sample", do), NoDataWarning)

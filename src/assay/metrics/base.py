@@ -6,7 +6,7 @@ import difflib
 import inspect
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
@@ -24,9 +24,11 @@ from assay.metrics.metric_type import MetricType, about_name, about_positions, n
 from assay.metrics.operators import binary, unary
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends
-from assay.tally.base import Batch, BatchLayout, Tally
+from assay.tally.base import Batch, BatchLayout, State, Tally
 from assay.tally.column import of_column
 from assay.tally.ragged import Ragged
+from assay.tally.sums.polynomials import QuotientOfSums
+from assay.tally.sums.state_quotients import state_quotient
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -240,6 +242,27 @@ class Metric(metaclass=MetricType):
     @abstractmethod
     def compute(self, counts: Any) -> Any:
         """The value, from what the tally's `compute` gives: a tensor, or a tuple or dictionary of them; on the CPU."""
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums | None:
+        """What `compute` divides where it does nothing else: it is then read from what was counted in one step.
+
+        Where the divisor is 0, or something is not finite or to be reported, `compute` is asked. None for other values;
+        a class with a `compute` of its own says it for itself.
+        """
+        return None
+
+    def reading(self, tally: Tally) -> Callable[[State], Any] | None:
+        """What gives the value from a state as it was counted, in one step; None where nothing is faster.
+
+        It gives None where `compute` must be asked: no data, data of which there is something to report, and NaN. A
+        class with a `compute` of its own has that of `quotient_of_sums` only where it says it for itself.
+
+        Args:
+            tally: that of the metric, or a union of it with others.
+        """
+        formula = self.quotient_of_sums
+        return None if formula is None else state_quotient(tally, formula)
 
     def per_sample(self, batch: Batch) -> SampleTerms | None:
         """The values of each row, where the metric is a mean over rows or the quotient of two; see `per_sample_values`.

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.metrics.base import number, vector
 from assay.tally.sums.exact import Number
-from assay.tally.sums.polynomials import QuotientOfSums, SumOf
+from assay.tally.sums.polynomials import MEAN_OF_ROWS, SUM_OF_ROWS, QuotientOfSums, SumOf
 from assay.tally.sums.row_sums import RowTotals
 from assay.tally.sums.totals import Totals
 
@@ -55,6 +55,11 @@ def means(counts: RowTotals, k: int = 0) -> list[Number]:
 def sums_or_means(counts: RowTotals, reduction: Literal["sum", "mean"]) -> list[Number]:
     """What was summed first, or its means over the rows; NaN without data."""
     return counts.sums[0] if reduction == "sum" and counts.count else means(counts)
+
+
+def quotient_of_rows(reduction: Literal["sum", "mean"]) -> QuotientOfSums:
+    """That of `sums_or_means`, of rows that give one number."""
+    return SUM_OF_ROWS if reduction == "sum" else MEAN_OF_ROWS
 
 
 def root(value: Number) -> float:

@@ -17,7 +17,7 @@ from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import mean_of_pairs, pair, quotient, quotient_of, result, rounded
 from assay.metrics.per_sample import SampleTerms, single
 from assay.native.quotients import Quotients
-from assay.tally.base import Batch, State, Tally
+from assay.tally.base import Batch, Tally
 from assay.tally.sums.exact import Number
 from assay.tally.sums.float_terms import as_float, difference
 from assay.tally.sums.polynomials import QuotientOfSums, SumOf
@@ -106,6 +106,10 @@ class OutputMetric(Metric):
                 if quotients.rests is not None:
                     quotients.rests[k] = rest
         return quotients
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums | None:
+        return self.formula if self.num_outputs == 1 else None
 
     def compute(self, counts: Totals) -> Tensor:
         quotients = self.values(counts)
@@ -200,6 +204,10 @@ class OverOutputs(OutputMetric):
     def formula(self) -> QuotientOfSums | None:
         """The value of an output as a quotient of sums, where it is one."""
 
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums | None:
+        return super().quotient_of_sums
+
     def compute(self, counts: Totals) -> Tensor:
         if self.multioutput == "raw_values" or self.num_outputs == 1:
             return super().compute(counts)
@@ -260,18 +268,3 @@ def share_left(formula: QuotientOfSums, counts: Totals, k: int) -> Number:
 def mean_of(term: Term, divisor: Term | None = None) -> QuotientOfSums:
     """The sum of a term over that of another one, or over that of the weights; infinite where a term was infinite."""
     return QuotientOfSums(SumOf(term), SumOf(divisor))
-
-
-_QUOTIENTS = (OutputMetric.compute, OverOutputs.compute)
-"""What computes the only output by its formula."""
-
-
-def prepared_quotient(metric: Metric, tally: Tally, state: State) -> Callable[[], Tensor | None] | None:
-    """What computes the value from this state again, when another batch is in it; None where the value is no quotient.
-
-    It gives None where `compute` must be asked.
-    """
-    if not isinstance(metric, OutputMetric) or not isinstance(tally, Sums) or metric.num_outputs > 1:
-        return None
-    formula = metric.formula if type(metric).compute in _QUOTIENTS else None
-    return None if formula is None else tally.prepared_quotient(state, formula)

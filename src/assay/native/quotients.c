@@ -276,6 +276,23 @@ static int quotient(const struct wide *above, const struct wide *below, enum roo
     return known < 0 ? 1 : 2;
 }
 
+/* The results of all steps, for one output; each goes to the next register. */
+static void compute_steps(struct wide *registers, const int64_t *steps, int64_t count, const int64_t *inputs,
+                          int64_t output)
+{
+    for (int64_t k = 0; k < count; k++) {
+        const int64_t *step = steps + 3 * k;
+        if (step[0] == LOAD) {
+            const int64_t *input = inputs + 2 * step[1];
+            load(registers + k, (const int64_t *)(intptr_t)input[0] + output * input[1], input[1]);
+        } else if (step[0] == MULTIPLY) {
+            multiply(registers + k, registers + step[1], registers + step[2]);
+        } else {
+            add(registers + k, registers + step[1], registers + step[2], step[0] == SUBTRACT);
+        }
+    }
+}
+
 /* Quotients of two polynomials in sums, for each output; returns how many of them are not certain.
  *
  * `inputs` has for each sum the address of the limbs of the first output, and their number; one limb is an integer.
@@ -289,17 +306,7 @@ int64_t assay_quotients(int64_t outputs, const int64_t *inputs, const int64_t *s
     struct wide registers[MOST_STEPS];
     int64_t doubtful = 0;
     for (int64_t output = 0; output < outputs; output++) {
-        for (int64_t k = 0; k < count; k++) {
-            const int64_t *step = steps + 3 * k;
-            if (step[0] == LOAD) {
-                const int64_t *input = inputs + 2 * step[1];
-                load(registers + k, (const int64_t *)(intptr_t)input[0] + output * input[1], input[1]);
-            } else if (step[0] == MULTIPLY) {
-                multiply(registers + k, registers + step[1], registers + step[2]);
-            } else {
-                add(registers + k, registers + step[1], registers + step[2], step[0] == SUBTRACT);
-            }
-        }
+        compute_steps(registers, steps, count, inputs, output);
         double rest;
         int known = quotient(registers + above, registers + below, root, unit, values + output, &rest);
         doubtful += known != 2;
@@ -309,4 +316,27 @@ int64_t assay_quotients(int64_t outputs, const int64_t *inputs, const int64_t *s
         }
     }
     return doubtful;
+}
+
+/* The quotient of one output, of a state by the addresses of its `fields`; NaN where it is not certain or has a flaw.
+ *
+ * `reading` has the numbers of flaws, inputs and steps, and `above`, `below`, `root` and `unit` as `assay_quotients` has
+ * them. Then follow the flaws, each a field and how many numbers of it must be 0; the inputs, each a field, at which
+ * number of it the limbs start, and how many there are; and the steps. */
+double assay_quotient_of_state(const int64_t *fields, const int64_t *reading)
+{
+    int64_t flaws = reading[0], count = reading[1], inputs[2 * MOST_STEPS];
+    double value;
+    const int64_t *next = reading + 7;
+    for (int64_t k = 0; k < flaws; k++, next += 2)
+        for (int64_t j = 0; j < next[1]; j++)
+            if (((const int64_t *)(intptr_t)fields[next[0]])[j])
+                return NAN;
+    for (int64_t k = 0; k < count; k++, next += 3) {
+        inputs[2 * k] = fields[next[0]] + 8 * next[1];
+        inputs[2 * k + 1] = next[2];
+    }
+    int64_t doubtful = assay_quotients(1, inputs, next, reading[2], reading[3], reading[4], reading[5], reading[6],
+                                       &value, NULL, NULL);
+    return doubtful ? NAN : value;
 }

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from assay.native.library import loaded
+from assay.native.library import library, loaded
 
 Root = Literal["", "of the quotient", "of the divisor"]
 """What a square root is taken of."""
@@ -94,23 +94,58 @@ def quotients(outputs: int, inputs: Sequence[int], program: QuotientSteps) -> Qu
     return Quotients(values, rests, [0] if status is None else (status != _CERTAIN).nonzero()[:, 0].tolist())
 
 
-class PreparedQuotient:
-    """The quotient of one output, of sums that stay where they are.
+class StateQuotient:
+    """The quotient of one output, of any state of one layout, in one call of compiled code.
 
     Args:
-        inputs: see `quotients`.
-        program: see there.
+        flaws: fields that are not 0 where there is something to report, each with how many numbers it has.
+        inputs: for each sum its field, at which byte it starts, and how many limbs it has.
+        program: how the quotient is computed of them.
     """
 
-    def __init__(self, inputs: Sequence[int], program: QuotientSteps) -> None:
-        packed, (steps, above, below, root, unit) = struct.pack(f"{len(inputs)}q", *inputs), program
-        self._function = _function()
-        self._given = 1, packed, steps, len(steps) // 24, above, below, root, unit
+    def __init__(
+        self, flaws: Sequence[tuple[str, int]], inputs: Sequence[tuple[str, int, int]], program: QuotientSteps
+    ) -> None:
+        names = [name for name, _ in flaws] + [name for name, _, _ in inputs]
+        self._fields = list(dict.fromkeys(names))
+        at, steps = self._fields.index, program.steps
+        numbers = [len(flaws), len(inputs), len(steps) // 24, *program[1:]]
+        numbers += [each for name, size in flaws for each in (at(name), size)]
+        numbers += [each for name, first, words in inputs for each in (at(name), first // 8, words)]
+        self._reading = struct.pack(f"{len(numbers)}q", *numbers) + steps
+        self._addresses = struct.Struct(f"{len(self._fields)}q").pack
 
-    def value(self) -> Tensor | None:
-        """The quotient, float64 of shape `()`; None where it is doubtful."""
-        value = torch.empty((), dtype=torch.float64, device="cpu")
-        return None if self._function(*self._given, value.data_ptr(), None, None) else value
+    def __call__(self, state: Mapping[str, Tensor]) -> Tensor | None:
+        """The quotient, float64 of shape `()`; None where it is doubtful, or there is something to report.
+
+        Args:
+            state: on the CPU, in any form.
+        """
+        if library() is None:
+            return None
+        addresses = []
+        for name in self._fields:
+            field = state[name]
+            if not field.is_contiguous():
+                return None
+            addresses.append(field.data_ptr())
+        return self._value(self._addresses(*addresses))
+
+    def of(self, state: Mapping[str, Tensor]) -> Callable[[], Tensor | None]:
+        """The same of a contiguous state whose tensors stay where they are, as long as that is called."""
+        addresses = self._addresses(*[state[name].data_ptr() for name in self._fields])
+        return lambda: self._value(addresses) if library() is not None else None
+
+    def _value(self, addresses: bytes) -> Tensor | None:
+        value = _function_of_state()(addresses, self._reading)
+        return None if value != value else torch.scalar_tensor(value, dtype=torch.float64, device="cpu")
+
+
+@cache
+def _function_of_state() -> ctypes._NamedFuncPointer:
+    function = loaded().assay_quotient_of_state
+    function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_void_p), ctypes.c_double
+    return function
 
 
 @cache

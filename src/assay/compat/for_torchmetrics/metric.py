@@ -196,8 +196,15 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
 
     def compute(self) -> Any:
         """The value, as the class of TorchMetrics gives it."""
+        plain = self._plain_value()
+        if plain is not None:
+            return self._converted(plain)
         only = None if self.counts_alone() else [self._name]
         return self._value(self._reported_as_there(self.meter.compute, only)[self._name])
+
+    def _plain_value(self) -> Any:
+        """The value of assay's metric where there is nothing to report; None where the meter must say it."""
+        return self.meter.plain_value(self._name)
 
     def _count_batch(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -439,10 +446,13 @@ class CompatibleRate(CompatibleMetric):
             self._update_state(*sample_stats(self._metric, **batch))
 
     def _converted(self, value: Any) -> Any:
-        how = rate_of(self.entry.name)
-        if how is not None and not self._defaults:
+        how = None if self._defaults else rate_of(self.entry.name)
+        if how is not None:
             return placed(rate(how, self, value[:4]), self._dtype, self._device)
         if not self._defaults:
+            is_whole = not value.tp.ndim or self._average in (None, "none")
+            if is_whole and self.entry.assay == "StatScores":
+                return placed(torch.stack(value, -1), self._dtype, self._device)
             counts = (each.to(self._device) for each in value[:4])
             self.__dict__.update(zip(("tp", "fp", "tn", "fn"), counts, strict=True))  # setattr of a module is slow
         return placed(self.original.compute(self), self._dtype, self._device)
@@ -483,6 +493,9 @@ class CompatibleR2(CompatibleMetric):
 
     def _counted(self, metric: Any) -> Any:
         return replace(metric, adjusted=0)
+
+    def _plain_value(self) -> Any:
+        return None if self.adjusted else super()._plain_value()
 
     def _reported_as_there(self, values: Callable[..., dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
         rows = len(kwargs["preds"]) if "preds" in kwargs else self.meter.rows

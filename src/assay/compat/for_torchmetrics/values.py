@@ -119,10 +119,10 @@ def _operating_point(
 
 def placed(value: Any, dtype: torch.dtype, device: torch.device) -> Any:
     """A value, or values, on a device, in a dtype where they are floats."""
+    if isinstance(value, Tensor):
+        return value.to(device, dtype if value.is_floating_point() else value.dtype)
     if isinstance(value, list | tuple):
         return (list if isinstance(value, list) else tuple)(placed(each, dtype, device) for each in value)
     if isinstance(value, dict):
         return {name: placed(each, dtype, device) for name, each in value.items()}
-    if isinstance(value, Tensor):
-        return value.to(device, dtype if value.is_floating_point() else value.dtype)
     return value

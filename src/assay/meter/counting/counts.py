@@ -12,10 +12,11 @@ them does it by these operations of `MeterCounts`:
 - `replace`: `clear`, then `add`.
 - `canonical`: the sum, in the one form that all states of the same samples have.
 - `to_read`: the sum, in a form to compute from.
+- `as_counted`: the sum, in any form.
 - `to_add`: the sum, in a form that may be added to any number of others.
 - `flushed`: the states of each device, where they lie.
 
-The last four count the staged rows first. Each holds `busy`, and raises a `StateError` where another operation does.
+The last five count the staged rows first. Each holds `busy`, and raises a `StateError` where another operation does.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ class MeterCounts:
         self._tallies, self._options = tallies, options
         rules = {rule for tally in tallies for rule in tally.fields.values()}
         self.keeps_samples, self._are_sums = "samples" in rules, rules == {"sum"}
+        self._stay_in_place = rules <= {"sum", "max"}
         self.busy = OneAtATime()
         self._forget()
 
@@ -150,18 +152,26 @@ class MeterCounts:
 
     def to_read(self) -> Counted:
         """The sum in a form to compute from, without a copy if all of it was merged, or all are sums of one device."""
+        states, rows = self.as_counted()
+        return self.settled(states, rows), rows
+
+    def as_counted(self) -> tuple[Sequence[State], int]:
+        """The sum in any form, which `settled` takes; nobody may change it."""
         if not self.busy.acquire(False):  # `with` would call two functions of Python
             raise self.busy.error()
         try:
-            merged, rows = self.merged, self.rows
+            merged, only = self.merged, self.current if len(self.by_device) == 1 and self._stay_in_place else None
+            if only is not None and merged.states is None and (counted := only.sums_on_host()) is not None:
+                return counted, only.rows
+            rows = self.rows
             if merged.is_constant and not self.by_device and merged.states is not None:
                 states: Sequence[State] = merged.states
             else:
                 parts = self._parts()
                 states = parts[0] if len(parts) == 1 and self._are_sums else self._sum(parts)
+            return states, rows
         finally:
             self.busy.release()
-        return self.settled(states, rows), rows
 
     @keeps_subnormals
     def to_add(self) -> Counted:

@@ -360,6 +360,10 @@ class DeviceCounts:
             self._flush()
         return self._states
 
+    def sums_on_host(self) -> list[State] | None:
+        """The states where they lie, if that is the CPU; who asks does not change them, and they have no samples."""
+        return self.flushed() if self._on_host and self.is_open else None
+
     def host_states(self) -> list[State]:
         """The states on the CPU, with everything that was staged.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -47,6 +47,13 @@ class TallySource:
         return self._composite.gathered({leaf: states[k] for leaf, k in zip(leaves, self.places, strict=True)})
 
 
+class StateReading(NamedTuple):
+    """What reads a value from a state as it was counted, and which of the tallies of a plan has that."""
+
+    read: Callable[[State], Any]
+    place: int
+
+
 class TallyPlan:
     """Which tallies serve which metrics: as few as their descriptions allow.
 
@@ -77,6 +84,7 @@ class TallyPlan:
         self.group_of = {name: groups.setdefault(wanted, len(groups)) for name, wanted in self._wanted.items()}
         """A number for each metric, the same for metrics that are computed from the same tally."""
         self._sources = {name: self._serving(wanted) for name, wanted in self._wanted.items()}
+        self._readings: dict[str, StateReading | None] = {}
         encoded = {encoder.column for encoder in self.encoders}
         self.counted_columns = frozenset().union(*(tally.columns for tally in self.tallies)) - encoded
         """The names of the columns of an update that are counted themselves."""
@@ -237,6 +245,15 @@ class TallyPlan:
         is_whole = wanted is source.tally or wanted == source.tally
         return wanted, state if is_whole else source.tally.extract(state, wanted)
 
+    def reading_of(self, name: str) -> StateReading | None:
+        """What reads the value of a metric at once; None where `compute` must be asked, or takes several tallies."""
+        if name not in self._readings:
+            metric, source = self.metrics[name], self._sources[name]
+            is_alone = len(source.places) == 1 and _says_how_it_is_read(type(metric))
+            read = metric.reading(source.tally) if is_alone else None
+            self._readings[name] = None if read is None else StateReading(read, source.places[0])
+        return self._readings[name]
+
     def states_of(self, tallies: Iterable[Tally], states: Sequence[State]) -> list[State]:
         """The states of tallies that some of the metrics ask for."""
         counted = [
@@ -245,6 +262,14 @@ class TallyPlan:
         return [
             states[k] if self.tallies[k] == tally else self.tallies[k].extract(states[k], tally) for tally, k in counted
         ]
+
+
+def _says_how_it_is_read(kind: type[Metric]) -> bool:
+    """Whether a class says it of the `compute` that it has, and not of one that it replaces."""
+    computed, *said = (
+        next(each for each in kind.__mro__ if name in vars(each)) for name in ("compute", "quotient_of_sums", "reading")
+    )
+    return any(issubclass(each, computed) for each in said)
 
 
 def tally_plan(metrics: Mapping[str, Metric], weighted: bool, labels: tuple[str, ...] = ()) -> TallyPlan:

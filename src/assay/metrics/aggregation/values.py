@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, get_args
 
@@ -14,7 +15,7 @@ from assay.metrics.base import Examples, Metric, number
 from assay.metrics.exact_arithmetic import quotient, rounded, value_of_sums
 from assay.metrics.field_values import plain
 from assay.metrics.per_sample import SampleTerms, single
-from assay.tally.base import Batch, NanPolicy, Tally
+from assay.tally.base import Batch, NanPolicy, State, Tally
 from assay.tally.sums.extremes import Extremes, Range
 from assay.tally.sums.polynomials import QuotientOfSums, SumOf
 from assay.tally.sums.sums import Sums
@@ -100,6 +101,10 @@ class Mean(Aggregate):
             return SampleTerms.of(f"value, {self.nan_policy} for NaN", torch.where(known, values, self.nan_policy))
         return SampleTerms.of("value, without NaN", torch.where(known, values, 0), "known value", known)
 
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return _MEAN
+
     def compute(self, counts: Totals) -> Tensor:
         return value_of_sums(_MEAN, counts)
 
@@ -122,6 +127,10 @@ class Sum(Aggregate):
 
     def tally(self, weighted: bool) -> Tally:
         return self._sums(weighted, PREDS)
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return _SUM
 
     def compute(self, counts: Totals) -> Tensor:
         quotients = counts.quotients(_SUM)
@@ -188,6 +197,19 @@ class Extreme(Aggregate):
         return Extremes(self.nan_policy)
 
 
+def _end(tally: Tally, smallest: bool) -> Callable[[State], Tensor | None] | None:
+    """What reads the largest or the smallest value of a state."""
+    if not isinstance(tally, Extremes):
+        return None
+    plain = tally.plain_end
+
+    def read(state: State) -> Tensor | None:
+        found = plain(state, smallest)
+        return None if found is None else number(found)
+
+    return read
+
+
 @dataclass(frozen=True)
 class Max(Extreme):
     """Largest value. Samples of weight 0 are left out; other weights have no influence.
@@ -201,6 +223,9 @@ class Max(Extreme):
 
     Source: IEEE 754-2019, section 9.6, `maximum` and `maximumNumber`.
     """
+
+    def reading(self, tally: Tally) -> Callable[[State], Tensor | None] | None:
+        return _end(tally, smallest=False)
 
     def compute(self, counts: Range) -> Tensor:
         return number(counts.largest)
@@ -219,6 +244,9 @@ class Min(Extreme):
 
     Source: IEEE 754-2019, section 9.6, `minimum` and `minimumNumber`.
     """
+
+    def reading(self, tally: Tally) -> Callable[[State], Tensor | None] | None:
+        return _end(tally, smallest=True)
 
     def compute(self, counts: Range) -> Tensor:
         return number(counts.smallest)

@@ -15,6 +15,7 @@ from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.rows.audio_terms import AudioTerm
 from assay.tally.rows.row_terms import RowNumbers
+from assay.tally.sums.polynomials import MEAN_OF_ROWS, QuotientOfSums
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
 
@@ -51,6 +52,10 @@ class SignalRatioMetric(Metric):
 
     def tally(self, weighted: bool) -> Tally:
         return RowSums(self.term, weighted)
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return MEAN_OF_ROWS
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(means(counts))
@@ -94,6 +99,10 @@ class WaveMetric(Metric):
 
     def tally(self, weighted: bool) -> Tally:
         return RowSums(RowNumbers(), weighted)
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return MEAN_OF_ROWS
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(means(counts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import nan
@@ -26,7 +26,7 @@ from assay.metrics.classification.samplewise import ONE, MultidimField, SampleMa
 from assay.metrics.exact_arithmetic import means, quotient, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends, few_of_a_kind, wilson
-from assay.tally.base import Batch, Tally
+from assay.tally.base import Batch, State, Tally
 from assay.tally.labels.confusion import ClassTotals, Confusion, Counts
 from assay.tally.labels.sample_hits import SampleHits, SampleTotals
 from assay.tally.sums.row_sums import RowSums, RowTotals
@@ -75,6 +75,17 @@ class ConfusionMatrix(LabelMetric):
 
     def tally(self, weighted: bool) -> Tally:
         return Confusion(self.labels, weighted)
+
+    def reading(self, tally: Tally) -> Callable[[State], Tensor | None] | None:
+        if self.normalize is not None or not isinstance(tally, Confusion) or tally.weighted:
+            return None
+        plain, has_labels = tally.plain_matrices, self.num_labels is not None
+
+        def read(state: State) -> Tensor | None:
+            matrices = plain(state)
+            return matrices if matrices is None or has_labels else matrices[0]
+
+        return read
 
     def compute(self, counts: Counts) -> Tensor:
         matrix = _counts(counts.values, counts.unit) if self.normalize is None else self._shares(counts.values)
@@ -145,6 +156,18 @@ class StatScores(LabelMetric):
 
     def tally(self, weighted: bool) -> Tally:
         return super().tally(weighted) if self.multidim_average == "global" else RowSums(self.sample_term, weighted)
+
+    def reading(self, tally: Tally) -> Callable[[State], Stats | None] | None:
+        is_of_classes = self.multidim_average == "global" and (self.binary or self.average is None)
+        if not is_of_classes or not isinstance(tally, Confusion) or tally.weighted:
+            return None
+        plain, of_classes, binary = tally.plain_outcomes, self.num_classes is not None, self.binary
+
+        def read(state: State) -> Stats | None:
+            table = plain(state, of_classes)
+            return None if table is None else Stats(*(table[:, 0] if binary else table).unbind())
+
+        return read
 
     def compute(self, counts: Counts | ClassTotals | RowTotals) -> Stats:
         if isinstance(counts, RowTotals):

@@ -11,11 +11,12 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import NOT_NEGATIVE, Metric, number
-from assay.metrics.exact_arithmetic import means, result, rounded, sums_or_means
+from assay.metrics.exact_arithmetic import means, quotient_of_rows, result, rounded, sums_or_means
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.rows.row_terms import Divergence
 from assay.tally.rows.vector_terms import DivergenceOfMean, PredictedEntropy
+from assay.tally.sums.polynomials import MEAN_OF_ROWS, QuotientOfSums
 from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals, sum_each_row
 
 __all__ = ["Entropy", "JensenShannonDivergence", "KLDivergence", "MutualInformation"]
@@ -59,6 +60,10 @@ class DivergenceMetric(Metric):
             return None
         values = type(self).term(self.log_prob)(batch).values[0]
         return SampleTerms.of(self.name, sum_each_row(values.reshape(len(values), -1).contiguous()).view(-1))
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return quotient_of_rows(self.reduction)
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(sums_or_means(counts, self.reduction))
@@ -143,6 +148,10 @@ class Entropy(Metric):
 
     def per_sample(self, batch: Batch) -> SampleTerms | None:
         return SampleTerms.of("entropy", PredictedEntropy(self.logits)(batch).values[0].view(-1))
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return MEAN_OF_ROWS
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(means(counts))

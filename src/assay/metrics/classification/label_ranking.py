@@ -22,6 +22,7 @@ from assay.tally.scores.label_rankings import (
     TopLabels,
 )
 from assay.tally.scores.labelled_scores import ScoreSpec, score_spec
+from assay.tally.sums.polynomials import MEAN_OF_ROWS, QuotientOfSums
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
 __all__ = [
@@ -77,6 +78,10 @@ class LabelRankingMetric(Metric):
         if batch.needed_target.ndim != 2:
             return None
         return SampleTerms.of(self.row_name, self.row(batch).values[0].view(-1))
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return MEAN_OF_ROWS
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(means(counts))

@@ -22,6 +22,7 @@ from assay.tally.base import Batch, Tally
 from assay.tally.scores.histogram import BinTotals, Confidence
 from assay.tally.scores.labelled_scores import ScoreSpec, probabilities, score_spec
 from assay.tally.scores.losses import Hinge, NegativeLogLikelihood, SquaredProbabilities
+from assay.tally.sums.polynomials import MEAN_OF_ROWS, QuotientOfSums
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
 __all__ = ["BrierScore", "CalibrationCurve", "CalibrationError", "HingeLoss", "LogLoss"]
@@ -264,6 +265,10 @@ class LogLoss(ScoreMetric):
     def per_sample(self, batch: Batch) -> SampleTerms | None:
         return _per_row("log loss", self.data, batch, NegativeLogLikelihood(self.data).values)
 
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return MEAN_OF_ROWS
+
     def compute(self, counts: RowTotals) -> Tensor:
         return result(means(counts))
 
@@ -319,6 +324,10 @@ class HingeLoss(ScoreMetric):
             return None
         name = "squared hinge loss" if self.squared else "hinge loss"
         return _per_row(name, self.data, batch, Hinge(self.data, self.squared).values)
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums | None:
+        return None if self._each else MEAN_OF_ROWS
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(means(counts))

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from torch import Tensor
 
 from assay.metrics.base import number
-from assay.metrics.exact_arithmetic import quotient_of, result, rounded, sums_or_means
+from assay.metrics.exact_arithmetic import quotient_of, quotient_of_rows, result, rounded, sums_or_means
 from assay.metrics.image.base import ImageMetric
 from assay.metrics.output_metrics import MEAN_SQUARED_ERROR, SQUARES
 from assay.metrics.per_sample import SampleTerms
@@ -26,6 +26,7 @@ from assay.tally.rows.image_terms import (
     WindowSpectralError,
 )
 from assay.tally.rows.windows import Window
+from assay.tally.sums.polynomials import QuotientOfSums
 from assay.tally.sums.row_sums import RowTotals
 from assay.tally.sums.sums import Sums
 from assay.tally.sums.totals import Totals
@@ -196,6 +197,10 @@ class TotalVariation(ImageMetric):
     @property
     def estimates(self) -> bool:
         return self.reduction == "mean"
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return quotient_of_rows(self.reduction)
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(sums_or_means(counts, self.reduction))

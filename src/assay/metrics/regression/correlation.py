@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import CORRELATION, Examples, Metric
-from assay.metrics.exact_arithmetic import quotient, result, sums_or_means
+from assay.metrics.exact_arithmetic import quotient, quotient_of_rows, result, sums_or_means
 from assay.metrics.output_metrics import MOMENTS, TARGET_SPREAD, WEIGHT, XX, XY, OutputMetric
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
@@ -31,6 +31,11 @@ _PREDS_SPREAD = WEIGHT * SumOf(XX) - SumOf(PREDS) * SumOf(PREDS)
 _SHARED_SPREAD = WEIGHT * SumOf(XY) - SumOf(PREDS) * SumOf(TARGET)
 _PEARSON = QuotientOfSums(_SHARED_SPREAD, _PREDS_SPREAD * TARGET_SPREAD, "of the divisor")
 _CONCORDANCE = QuotientOfSums(_SHARED_SPREAD + _SHARED_SPREAD, _PREDS_SPREAD + TARGET_SPREAD + _OFFSET * _OFFSET)
+
+_OF_SAMPLE = QuotientOfSums(
+    _CONCORDANCE.above * WEIGHT, _CONCORDANCE.below * WEIGHT - _OFFSET * _OFFSET, takes_weights=False
+)
+"""The same with `ddof=1`."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,10 @@ class ConcordanceCorrCoef(Correlation):
     def formula(self) -> QuotientOfSums | None:
         return None if self.ddof else _CONCORDANCE
 
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums | None:
+        return _OF_SAMPLE if self.ddof == 1 and self.num_outputs == 1 else super().quotient_of_sums
+
     def value(self, counts: Totals, k: int) -> Number:
         sum_of = counts.sum_of(k)
         weight, offset = WEIGHT.evaluate(sum_of), _OFFSET.evaluate(sum_of)
@@ -174,6 +183,10 @@ class CosineSimilarity(Metric):
 
     def per_sample(self, batch: Batch) -> SampleTerms | None:
         return SampleTerms.of("cosine", Cosine()(batch).values[0][:, 0]) if self.reduction == "mean" else None
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return quotient_of_rows(self.reduction)
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(sums_or_means(counts, self.reduction))

@@ -15,7 +15,9 @@ from assay.metrics.base import NOT_NEGATIVE
 from assay.metrics.exact_arithmetic import quotient, quotient_of, result, root
 from assay.metrics.output_metrics import (
     MEAN_SQUARED_ERROR,
+    SQUARED_ERROR,
     SQUARES,
+    TARGET_SPREAD,
     WEIGHT,
     YY,
     ElementwiseMetric,
@@ -182,6 +184,14 @@ class WaveHedgesDistance(TotalTermMetric):
     unchanged_by = frozenset({"swap"})
 
 
+_ERROR, _SIZE = SQUARED_ERROR * WEIGHT, SumOf(TARGET) * SumOf(TARGET)
+_NORMALIZED = {
+    "mean": QuotientOfSums(_ERROR * SumOf(TARGET), _ERROR * _SIZE * _SIZE, "of the divisor"),  # with the sign of a mean
+    "std": QuotientOfSums(_ERROR, TARGET_SPREAD, "of the quotient"),
+    "l2": QuotientOfSums(SQUARED_ERROR, WEIGHT * SumOf(YY), "of the quotient"),
+}
+
+
 @dataclass(frozen=True)
 class NormalizedRootMeanSquaredError(ElementwiseMetric):
     """Root mean squared error in relation to the size or the spread of the target.
@@ -222,6 +232,10 @@ class NormalizedRootMeanSquaredError(ElementwiseMetric):
         outputs = self.num_outputs
         each = [extremes] if outputs == 1 else [of_output(extremes, k, outputs) for k in range(outputs)]
         return combine([sums, *each])
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums | None:
+        return _NORMALIZED.get(self.normalization) if self.num_outputs == 1 else None
 
     def compute(self, counts: Totals | tuple[Totals | Range, ...]) -> Tensor:
         totals, *ranges = counts if isinstance(counts, tuple) else (counts,)

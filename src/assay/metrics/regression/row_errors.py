@@ -15,6 +15,7 @@ from assay.metrics.exact_arithmetic import means, result
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.rows.vector_terms import EnsembleScore, PairwiseDistance
+from assay.tally.sums.polynomials import MEAN_OF_ROWS, QuotientOfSums
 from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals
 
 __all__ = ["ContinuousRankedProbabilityScore", "MeanPairwiseDistance"]
@@ -48,6 +49,10 @@ class RowMeanMetric(Metric):
 
     def per_sample(self, batch: Batch) -> SampleTerms | None:
         return SampleTerms.of(self.row_name, self.row(batch).values[0].view(-1))
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return MEAN_OF_ROWS
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(means(counts))

@@ -14,6 +14,7 @@ from assay.metrics.exact_arithmetic import means, result
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.rows.row_terms import LargestVertexError
+from assay.tally.sums.polynomials import MEAN_OF_ROWS, QuotientOfSums
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
 __all__ = ["LipVertexError"]
@@ -78,6 +79,10 @@ class LipVertexError(Metric):
 
     def tally(self, weighted: bool) -> Tally:
         return RowSums(self.term, weighted)
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return MEAN_OF_ROWS
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(means(counts))

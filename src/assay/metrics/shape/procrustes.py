@@ -9,10 +9,11 @@ from torch import Tensor
 
 from assay.encode.points import ProcrustesDistance
 from assay.metrics.base import Metric
-from assay.metrics.exact_arithmetic import result, sums_or_means
+from assay.metrics.exact_arithmetic import quotient_of_rows, result, sums_or_means
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.rows.row_terms import RowNumbers
+from assay.tally.sums.polynomials import QuotientOfSums
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
 __all__ = ["ProcrustesDisparity"]
@@ -65,6 +66,10 @@ class ProcrustesDisparity(Metric):
 
     def tally(self, weighted: bool) -> Tally:
         return RowSums(RowNumbers(), weighted)
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return quotient_of_rows(self.reduction)
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(sums_or_means(counts, self.reduction))

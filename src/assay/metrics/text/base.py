@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 from torch import Tensor
@@ -17,6 +18,7 @@ from assay.tally.base import Batch, Tally
 from assay.tally.rows.row_terms import RowNumbers
 from assay.tally.sums.count_sums import CountSums
 from assay.tally.sums.exact import Number
+from assay.tally.sums.polynomials import QuotientOfSums, RowSum, SumOf
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
 __all__: list[str] = []
@@ -67,6 +69,10 @@ class TextQuotient(TextMetric):
     def columns(self) -> tuple[str, str]:
         """The column whose sum is divided, and that by which it is; empty for the mean over samples."""
 
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return quotient_of_columns(*map(self.encoder.names.index, filter(None, self.columns)))
+
     def compute(self, counts: RowTotals) -> Tensor:
         above, below = self.columns
         totals = self.totals(counts)
@@ -76,3 +82,9 @@ class TextQuotient(TextMetric):
         above, below = self.columns
         column = dict(zip(self.encoder.names, batch.preds.unbind(1), strict=True))
         return SampleTerms.of(above, column[above], below, column[below] if below else None)
+
+
+@cache
+def quotient_of_columns(above: int, below: int | None = None) -> QuotientOfSums:
+    """The quotient of the sums of two columns, or the mean of one."""
+    return QuotientOfSums(SumOf(RowSum(0, above)), SumOf(None if below is None else RowSum(0, below)))

@@ -14,11 +14,12 @@ from assay.encode.extended_edits import ExtendedEdits
 from assay.encode.strings import StringEncoder
 from assay.errors import ConfigError, describe
 from assay.metrics.base import NOT_NEGATIVE, SHARE, number
-from assay.metrics.exact_arithmetic import quotient, rounded
+from assay.metrics.exact_arithmetic import quotient, quotient_of_rows, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.metrics.text.base import TextMetric, TextQuotient
 from assay.tally.base import Batch
 from assay.tally.sums.exact import Number
+from assay.tally.sums.polynomials import QuotientOfSums
 from assay.tally.sums.row_sums import RowTotals
 
 __all__ = [
@@ -211,6 +212,10 @@ class EditDistance(TextQuotient):
     @property
     def estimates(self) -> bool:
         return self.reduction == "mean"
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return quotient_of_rows(self.reduction)
 
     def compute(self, counts: RowTotals) -> Tensor:
         if self.reduction == "mean" or not counts.count:

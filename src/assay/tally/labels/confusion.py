@@ -16,6 +16,7 @@ from torch import Tensor
 from assay.decide import Threshold
 from assay.errors import ConfigError, describe
 from assay.native import labels as native
+from assay.native import readings
 from assay.native.library import library, takes
 from assay.tally.base import (
     BAD_WEIGHTS,
@@ -310,6 +311,14 @@ class Confusion(LabelTally):
         if self.weighted:
             chosen["weights"] = exact.canonical(_class_table(state["weights"]))
         return chosen
+
+    def plain_matrices(self, state: State) -> Tensor | None:
+        """The matrix of each label, `(labels, C, C)`, of a state without weights; None where a label is invalid."""
+        return readings.matrices(state["counts"], self.labels.groups, self.labels.num_classes)
+
+    def plain_outcomes(self, state: State, of_classes: bool) -> Tensor | None:
+        """True and false positives, true and false negatives and support: see `native.readings.outcomes`."""
+        return readings.outcomes(state["counts"], self.labels.groups, self.labels.num_classes, of_classes)
 
     def compute(self, state: State) -> Counts:
         """The matrix, without what was ignored."""

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from assay.errors import DtypeError, ShapeError, describe
 from assay.native.library import takes
+from assay.native.readings import largest as largest_of
 from assay.tally.base import NAN_LEFT_OUT, Batch, BatchLayout, InvalidValues, NanPolicy, Rule, State, Tally
 from assay.tally.conservation import BrokenLaw, HostCount, Laws, at_most, equal, not_negative
 from assay.tally.layout_checks import check_weights
@@ -177,6 +178,11 @@ class Extremes(Tally):
                 yield BrokenLaw(
                     "the largest value is no less than the smallest", f"{-negated:g} or more", f"{largest:g}"
                 )
+
+    def plain_end(self, state: State, smallest: bool) -> float | None:
+        """The largest or the smallest value of a state; None where `compute` must be asked, as of NaN and integers."""
+        found = largest_of(state["extremes"], state["count"], state["nan"], smallest)
+        return -found if smallest and found is not None else found
 
     def compute(self, state: State) -> Range:
         """The extremes, decoded."""

@@ -6,9 +6,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from assay.native.quotients import ADD, LOAD, MULTIPLY, SUBTRACT, Root
+from assay.native.quotients import ADD, LOAD, MULTIPLY, SUBTRACT, QuotientSteps, Root, quotient_steps
 from assay.tally.sums.exact import Number
 from assay.tally.sums.terms import Term
 
@@ -35,10 +35,18 @@ class Polynomial(ABC):
 
 
 @dataclass(frozen=True)
+class RowSum:
+    """One of the sums of what rows give: a column of one of the sums of a `RowTerm`."""
+
+    place: int = 0
+    column: int = 0
+
+
+@dataclass(frozen=True)
 class SumOf(Polynomial):
     """The sum of a term; without one, that of the weights, or the number of values where there are no weights."""
 
-    term: Term | None = None
+    term: Term | RowSum | None = None
 
     def evaluate(self, sum_of: Callable[[SumOf], Number]) -> Number:
         return sum_of(self)
@@ -74,12 +82,18 @@ class Operation(Polynomial):
 class QuotientOfSums:
     """The quotient of two polynomials in the sums of an output, or a root; one object, so that it is compiled once.
 
-    The divisor is never negative.
+    The divisor is never negative. With `takes_weights=False` it holds only where every value counts once.
     """
 
     above: Polynomial
     below: Polynomial
     root: Root = ""
+    takes_weights: bool = True
+
+
+MEAN_OF_ROWS = QuotientOfSums(SumOf(RowSum()), SumOf())
+SUM_OF_ROWS = QuotientOfSums(SumOf(RowSum()) * SumOf(), SumOf())
+"""Of the one number that each row gives."""
 
 
 class Steps:
@@ -117,3 +131,32 @@ class Steps:
         self.units.append(unit)
         self._places[polynomial] = place = len(self.steps) - 1
         return place
+
+
+class SumInput(NamedTuple):
+    """Where the first output of a sum is in a state: its field, at which byte it starts, and how many limbs it has.
+
+    Its integer counts `2 ** unit`.
+    """
+
+    field: str
+    start: int
+    words: int
+    unit: int
+
+
+class Program(NamedTuple):
+    """How a quotient is computed: for each sum its field, at which byte it starts, and how many limbs an output has."""
+
+    inputs: list[tuple[str, int, int]]
+    steps: QuotientSteps
+
+
+def program_of(quotient: QuotientOfSums, input_of: Callable[[SumOf], SumInput]) -> Program:
+    """How a quotient is computed from states in which the sums lie where `input_of` says."""
+    steps = Steps(lambda total: input_of(total).unit)
+    above, below = steps.place(quotient.above), steps.place(quotient.below)
+    units = steps.units[above], steps.units[below]
+    unit = units[0] - (units[1] // 2 if quotient.root == "of the divisor" else units[1])
+    packed = quotient_steps(steps.steps, above, below, quotient.root, unit)
+    return Program([input_of(total)[:3] for total in steps.inputs], packed)

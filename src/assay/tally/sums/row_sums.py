@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from assay.native.library import takes
+from assay.native.quotients import StateQuotient
 from assay.native.sums import DTYPES, PreparedSums, ProductSums, column_of, product_of, sum_products
 from assay.native.values import add_integers
 from assay.tally.base import (
@@ -37,6 +38,7 @@ from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact
 from assay.tally.sums.exact import Number
 from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize, of_limbs, of_product, of_table_at, residues
+from assay.tally.sums.polynomials import QuotientOfSums, RowSum, SumInput, SumOf, program_of
 from assay.tally.term_log import ROUNDING
 from assay.triton_kernels import sums as triton_sums
 
@@ -378,6 +380,22 @@ class RowSums(Tally):
                 yield BrokenLaw("without counted rows there is no sum", "0", "another sum")
             if shape.power == 2 and min(exact.to_integers(state[f"sum{k}"]).flat, default=0) < 0:
                 yield BrokenLaw("no sum of squares is negative", "0 or more", "less")
+
+    def quotient(self, formula: QuotientOfSums) -> StateQuotient:
+        """What computes a quotient of sums of states."""
+        flaws = {"invalid": len(self.term.invalid), "bad_weights": 1}
+        flaws |= {f"special{k}": 3 * shape.width for k, shape in enumerate(self.term.sums)}
+        counted = [(name, size) for name, size in flaws.items() if name in self.fields]
+        return StateQuotient(counted, *program_of(formula, self._input))
+
+    def _input(self, total: SumOf) -> SumInput:
+        if total.term is None:
+            field = "weight" if self.weighted else "count"
+            return SumInput(field, 0, *((exact.num_limbs(1), exact.origin(1)) if self.weighted else (1, 0)))
+        assert isinstance(total.term, RowSum), "rows have no terms"
+        order = self._order(self.term.sums[total.term.place])
+        words = exact.num_limbs(order)
+        return SumInput(f"sum{total.term.place}", 8 * total.term.column * words, words, exact.origin(order))
 
     def compute(self, state: State) -> RowTotals:
         """The sums as exact numbers."""

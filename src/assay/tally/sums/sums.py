@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from assay.errors import ShapeError, describe
-from assay.native.library import library, takes
-from assay.native.quotients import PreparedQuotient
+from assay.native.library import takes
+from assay.native.quotients import StateQuotient
 from assay.native.sums import DTYPES, PreparedSums, column_of, computed_column, product_of, sum_products
 from assay.tally.base import (
     BAD_WEIGHTS,
@@ -473,18 +473,13 @@ class Sums(Tally):
         """The sums of the terms as exact numbers."""
         return Totals(state, self._sum_layout)
 
-    def prepared_quotient(self, state: State, quotient: QuotientOfSums) -> Callable[[], Tensor | None] | None:
-        """What computes a quotient of sums of a state on the CPU, of one output; its tensors stay where they are.
-
-        It gives None where numbers are not finite, or fractions must decide.
-        """
-        inputs, steps = self._sum_layout.program(quotient)
-        if library() is None or self._outputs > 1 or self.weighted or "left_out" in state:
+    def quotient(self, formula: QuotientOfSums) -> StateQuotient | None:
+        """What computes a quotient of sums of states; None for several outputs, and where it takes no weights."""
+        if self._outputs > 1 or (self.weighted and not formula.takes_weights):
             return None
-        invalid = state["invalid"].numpy()
-        addresses = [n for name, start, words in inputs for n in (state[name].data_ptr() + start, words)]
-        value = PreparedQuotient(addresses, steps).value
-        return lambda: None if np.count_nonzero(invalid) else value()
+        flaws = {"invalid": len(self._leaves), "special": 3 * len(self._leaves), "bad_weights": 1, "left_out": 1}
+        counted = [(name, size) for name, size in flaws.items() if name in self.fields]
+        return StateQuotient(counted, *self._sum_layout.program(formula))
 
     @cached_property
     def _sum_layout(self) -> SumLayout:

@@ -14,7 +14,7 @@ from assay.native.library import library
 from assay.tally.base import State
 from assay.tally.sums import exact
 from assay.tally.sums.exact import Number
-from assay.tally.sums.polynomials import QuotientOfSums, Steps, SumOf
+from assay.tally.sums.polynomials import Program, QuotientOfSums, RowSum, SumInput, SumOf, program_of
 from assay.tally.sums.terms import WEIGHTS, Leaf, Term
 
 
@@ -26,49 +26,29 @@ class SumPlace(NamedTuple):
     leaves: list[int]
 
 
-class _Program(NamedTuple):
-    """How a quotient is computed: for each sum its field, at which byte it starts, and how many limbs an output has."""
-
-    inputs: list[tuple[str, int, int]]
-    steps: native.QuotientSteps
-
-
 @dataclass(frozen=True, eq=False)
 class SumLayout:
     """Where the sums of terms are in a state of `Sums`; weighted, each is that of the products with the weights."""
 
     outputs: int
     places: Mapping[Term, SumPlace]
-    _programs: dict[QuotientOfSums, _Program] = field(default_factory=dict)
+    _programs: dict[QuotientOfSums, Program] = field(default_factory=dict)
 
-    def program(self, quotient: QuotientOfSums) -> _Program:
+    def program(self, quotient: QuotientOfSums) -> Program:
         """How a quotient is computed from a state of this layout."""
         if quotient not in self._programs:
-            self._programs[quotient] = self._compiled(quotient)
+            self._programs[quotient] = program_of(quotient, self._input)
         return self._programs[quotient]
 
-    def _compiled(self, quotient: QuotientOfSums) -> _Program:
-        steps = Steps(self._unit)
-        above, below = steps.place(quotient.above), steps.place(quotient.below)
-        units = steps.units[above], steps.units[below]
-        unit = units[0] - (units[1] // 2 if quotient.root == "of the divisor" else units[1])
-        packed = native.quotient_steps(steps.steps, above, below, quotient.root, unit)
-        return _Program([self._input(total) for total in steps.inputs], packed)
-
-    def _place(self, total: SumOf) -> SumPlace | None:
-        """The place of a sum; None for the number of values."""
-        return self.places[total.term] if total.term is not None else self.places.get(WEIGHTS)
-
-    def _unit(self, total: SumOf) -> int:
-        place = self._place(total)
-        return 0 if place is None else exact.origin(place.order)
-
-    def _input(self, total: SumOf) -> tuple[str, int, int]:
-        place = self._place(total)
-        if place is None:
-            return "count", 0, 1
+    def _input(self, total: SumOf) -> SumInput:
+        term = WEIGHTS if total.term is None else total.term
+        if total.term is None and term not in self.places:
+            return SumInput("count", 0, 1, 0)
+        assert isinstance(term, Term), "what rows give has other sums"
+        place = self.places[term]
         words = exact.num_limbs(place.order)
-        return f"sums{place.order}", 8 * place.row * self.outputs * words, words
+        start = 8 * place.row * self.outputs * words
+        return SumInput(f"sums{place.order}", start, words, exact.origin(place.order))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +98,12 @@ class Totals:
 
     def sum_of(self, k: int) -> Callable[[SumOf], Number]:
         """What gives the sums of output `k`."""
-        return lambda total: self.weight[k] if total.term is None else self[total.term][k]
+
+        def sum_of(total: SumOf) -> Number:
+            assert not isinstance(total.term, RowSum), "what rows give has other sums"
+            return self.weight[k] if total.term is None else self[total.term][k]
+
+        return sum_of
 
     def quotients(self, quotient: QuotientOfSums) -> native.Quotients | None:
         """The quotient of each output by compiled code; None without compiled code.

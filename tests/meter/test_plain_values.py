@@ -1,0 +1,200 @@
+"""Values that are read from states as they were counted, in one step, against those of canonical states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import pytest
+import torch
+
+from assay import KLDivergence, LogLoss, Mean, MeanSquaredError, Meter, Precision, R2Score, Sum, WordErrorRate
+from assay.errors import InvalidValuesError, InvalidValuesWarning, NoDataWarning
+from assay.metrics import (
+    ConcordanceCorrCoef,
+    ConfusionMatrix,
+    CosineSimilarity,
+    EditDistance,
+    HingeLoss,
+    Max,
+    MeanAbsoluteError,
+    Min,
+    NormalizedRootMeanSquaredError,
+    StatScores,
+)
+from assay.native.library import MISSING, in_torch, library
+from laws import CASES, bits
+from thinning import every
+
+needs_compiled_code = pytest.mark.skipif(library() is None, reason=MISSING)
+
+
+def long_way(meter):
+    """The value from the canonical state, by `compute` of the metric."""
+    return meter.metrics["value"].compute(meter.counts_of("value"))
+
+
+@every(CASES)
+def test_a_plain_value_has_the_bits_of_the_canonical_state(case):
+    first, second = case.counted(case.data(1, 23), case.data(2, 40)), case.counted(case.data(3, 5))
+    for meter in (first, first + second):
+        plain = meter.plain_value("value")
+        assert plain is None or bits(plain) == bits(long_way(meter))
+
+
+NUMBERS = torch.tensor([0.1, 2.0, -3.5]), torch.tensor([0.3, 1.0, -3.0])
+SCORES = torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]]), torch.tensor([1, 0, 0])
+TEXTS = ["a b", "c d e"], ["a c", "c d e"]
+PLAIN = [
+    (MeanSquaredError(), NUMBERS),
+    (MeanSquaredError(squared=False), NUMBERS),
+    (MeanAbsoluteError(), NUMBERS),
+    (R2Score(), NUMBERS),
+    (Mean(), NUMBERS[:1]),
+    (Sum(), NUMBERS[:1]),
+    (LogLoss(num_classes=2), SCORES),
+    (HingeLoss(num_classes=2), SCORES),
+    (KLDivergence(), (SCORES[0], SCORES[0].flip(1))),
+    (KLDivergence(reduction="sum"), (SCORES[0], SCORES[0].flip(1))),
+    (CosineSimilarity(), (SCORES[0], SCORES[0].flip(1))),
+    (WordErrorRate(), TEXTS),
+    (EditDistance(), TEXTS),
+    (EditDistance(reduction="sum"), TEXTS),
+    (ConcordanceCorrCoef(ddof=1), NUMBERS),
+    *((NormalizedRootMeanSquaredError(normalization=each), NUMBERS) for each in ("mean", "std", "l2")),
+    (ConfusionMatrix(num_classes=2), SCORES),
+    (ConfusionMatrix(num_labels=2), (SCORES[0], torch.eye(3, 2, dtype=torch.int64))),
+    (StatScores(), (SCORES[0][:, 1], SCORES[1])),
+    (StatScores(num_classes=2, ignore_index=1), SCORES),
+    (StatScores(num_labels=2), (SCORES[0], torch.eye(3, 2, dtype=torch.int64))),
+    (Max(), NUMBERS[:1]),
+    (Min(), (NUMBERS[0].double(),)),
+    (Min(nan_policy="ignore"), (torch.tensor([-0.0, float("inf"), 1.0]),)),
+]
+
+
+@needs_compiled_code
+@pytest.mark.parametrize(("metric", "batch"), PLAIN)
+def test_values_are_read_in_one_step(metric, batch):
+    meter = Meter(value=metric)
+    meter.update(*batch)
+    plain = meter.plain_value("value")
+    assert plain is not None
+    assert bits(plain) == bits(long_way(meter)) == bits(meter.compute()["value"])
+
+
+def test_without_compiled_code_there_is_no_plain_value():
+    meter = Meter(value=Mean())
+    meter.update(torch.tensor([1.0, 2.0]))
+    with in_torch():
+        assert meter.plain_value("value") is None
+        assert meter.compute()["value"] == 1.5
+
+
+@needs_compiled_code
+def test_metrics_that_share_their_sums_are_read_from_the_whole_of_them():
+    meter = Meter(value=MeanSquaredError(), r2=R2Score(), mae=MeanAbsoluteError())
+    meter.update(*NUMBERS)
+    exact = sum((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(*(each.tolist() for each in NUMBERS), strict=True)) / 3
+    assert len(meter.tallies) == 1
+    assert meter.plain_value("value").item() == float(exact)
+    assert bits(meter.plain_value("r2")) == bits(Meter(R2Score()).values_of(*NUMBERS)["R2Score"])
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_numbers_that_are_not_finite_are_reported(bad):
+    meter = Meter(value=Mean())
+    meter.update(torch.tensor([1.0, bad]))
+    assert meter.plain_value("value") is None
+    with pytest.warns(InvalidValuesWarning, match="1 of the values"):
+        torch.testing.assert_close(meter.compute()["value"].item(), bad, equal_nan=True)
+
+
+def test_nan_that_is_left_out_is_reported():
+    meter = Meter(value=Mean(nan_policy="warn"))
+    meter.update(torch.tensor([1.0, float("nan")]))
+    assert meter.plain_value("value") is None
+    with pytest.warns(InvalidValuesWarning, match="1 of the"):
+        assert meter.compute()["value"] == 1
+
+
+@pytest.mark.parametrize(("metric", "batch"), [(Mean(), NUMBERS[:1]), (LogLoss(num_classes=2), SCORES)])
+def test_invalid_weights_raise(metric, batch):
+    meter = Meter(value=metric, weighted=True)
+    meter.update(*batch, weights=torch.tensor([1.0, -1.0, 2.0]))
+    assert meter.plain_value("value") is None
+    with pytest.raises(InvalidValuesError, match="of the weights"):
+        meter.compute()
+
+
+@pytest.mark.parametrize("metric", [LogLoss(num_classes=2), ConfusionMatrix(num_classes=2), StatScores(num_classes=2)])
+@pytest.mark.parametrize("bad", [-1, 2, 7])
+def test_invalid_labels_raise(metric, bad):
+    meter = Meter(value=metric)
+    meter.update(SCORES[0], torch.tensor([0, 1, bad]))
+    assert meter.plain_value("value") is None
+    with pytest.raises(InvalidValuesError, match="1 of the"):
+        meter.compute()
+
+
+@needs_compiled_code
+def test_invalid_predictions_raise():
+    meter = Meter(value=ConfusionMatrix(num_classes=2), counts=StatScores(num_classes=2))
+    meter.update(torch.tensor([[0.5, float("nan")], [0.0, 1.0]]), torch.tensor([0, 1]))
+    assert meter.plain_value("value") is meter.plain_value("counts") is None
+    with pytest.raises(InvalidValuesError, match="1 of the"):
+        meter.compute()
+
+
+def test_extremes_of_nan_and_of_integers_are_left_to_compute():
+    meter = Meter(value=Max(nan_policy="ignore"))
+    meter.update(torch.tensor([1.0, float("nan")]))
+    assert meter.plain_value("value") is None
+    assert meter.compute()["value"] == 1
+    whole = Meter(value=Max())
+    whole.update(torch.tensor([3.0]))
+    whole.update(torch.tensor([2**62 + 1]))
+    assert whole.plain_value("value") is None
+    assert whole.compute()["value"] == 2.0**62
+
+
+@needs_compiled_code
+@pytest.mark.parametrize(("value", "largest"), [(-2.5, 1.0), (2.5, 2.5), (1.0, 1.0)])
+def test_the_largest_number_of_two_dtypes(value, largest):
+    meter = Meter(value=Max(), least=Min())
+    meter.update(torch.tensor([1.0]))
+    meter.update(torch.tensor([value], dtype=torch.float64))
+    assert meter.plain_value("value") == largest
+    assert meter.plain_value("least") == min(1.0, value)
+
+
+def test_no_data_and_divisors_of_zero_are_left_to_compute():
+    meter = Meter(value=Mean())
+    assert meter.plain_value("value") is None
+    with pytest.warns(NoDataWarning):
+        assert meter.compute()["value"].isnan()
+    constant = Meter(value=R2Score())
+    constant.update(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 3.0]))
+    assert constant.plain_value("value") is None
+
+
+def test_other_values_are_no_quotients():
+    meter = Meter(value=Precision(), several=Mean() + Sum())
+    assert meter.plan.reading_of("value") is None
+    assert meter.plan.reading_of("several") is None
+
+
+@dataclass(frozen=True)
+class DoubledError(MeanSquaredError):
+    """A metric with a `compute` of its own."""
+
+    def compute(self, counts):
+        return 2 * super().compute(counts)
+
+
+def test_a_compute_of_ones_own_is_asked():
+    meter = Meter(value=DoubledError(), other=MeanSquaredError())
+    meter.update(*NUMBERS)
+    assert meter.plain_value("value") is None
+    values = meter.compute()
+    assert values["value"] == 2 * values["other"]
