@@ -289,10 +289,10 @@ def field_types(cls: type[Record]) -> dict[str, Any]:
 
 def _normal(hint: Any, value: Any, where: str) -> Any:
     """``value`` as the type ``hint`` says, in plain Python."""
-    if hint == CellValue:
-        return _cell(value, where)
+    if type(value) is hint:  # as most are
+        return value
     if isinstance(hint, types.UnionType):
-        return _normal_union(hint, value, where)
+        return value if type(value) in hint.__args__ else _normal_union(hint, value, where)
     if typing.get_origin(hint) is tuple:
         return _normal_tuple(hint, value, where)
     if typing.get_origin(hint) is dict:
@@ -313,6 +313,8 @@ def _normal(hint: Any, value: Any, where: str) -> Any:
 
 
 def _normal_union(hint: Any, value: Any, where: str) -> Any:
+    if hint == CellValue:
+        return _cell(value, where)
     choices = typing.get_args(hint)
     if types.NoneType in choices:
         return None if value is None else _normal(choices[0], value, where)

@@ -184,7 +184,7 @@ def test_what_is_staged_does_not_change_with_the_batch():
 @pytest.mark.parametrize("stage_bytes", [0, 100, 1000])
 def test_how_much_is_staged_changes_nothing(monkeypatch, stage_bytes):
     expected, _ = section(TensorDataset(SCORES, Y), slices={"y": 1})
-    monkeypatch.setattr(Observers.__init__, "__defaults__", (stage_bytes, None))
+    monkeypatch.setattr(Observers.__init__, "__defaults__", (stage_bytes, None, None))
     found, _ = section(DataLoader(TensorDataset(SCORES, Y), batch_size=8), slices={"y": 1})
     assert (found.values, found.slices, found.samples) == (expected.values, expected.slices, expected.samples)
 

@@ -475,7 +475,7 @@ def test_one_small_batch_is_staged_in_its_own_size_and_more_of_them_in_a_full_st
 
 def staged_rows(meter):
     """For how many rows there is room."""
-    (buffer,) = meter.counts.current._buffers
+    (buffer,) = meter.counts.current._stage._buffers
     return len(buffer)
 
 

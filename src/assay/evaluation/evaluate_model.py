@@ -247,7 +247,7 @@ def _evaluate(
     expected = int(source.shares.expected.sum()) if source.shares is not None else 0 if has_ids else None
     like = meter.fresh(preparation.metrics, recount="off")
     own = sample_observers(like, preparation.slices, options, expected, ranks.alone, in_files=True)
-    observers = Observers(preparation.reader, {**own, **more}, clusters=clusters)
+    observers = Observers(preparation.reader, {**own, **more}, clusters=clusters, meter=meter)
     early = EarlyEnd.of(options, preparation.metrics, observers, own.get("samples"), coverage, clusters)
     run = {} if options.resume is None else identity.of(model, meter, source, options, ranks)
     checkpoints = Checkpoints(
@@ -268,7 +268,7 @@ def _evaluate(
         companions=companions,
         grad_mode=grad_mode_of(ranks),
         spare=lambda: _spare(source),
-        is_decided=(lambda: False) if early is None else early.is_decided,
+        is_decided=None if early is None else early.is_decided,
     )
     remaining = _remaining(source, counted, position)
     total = len(remaining) if not isinstance(remaining, int) else source.total

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -282,8 +283,8 @@ class Meter:
         return self.plan.arguments(preds, target, weights, columns)
 
     @keeps_subnormals
-    def count(self, batch: Arguments) -> None:
-        """Count a batch that `arguments` gave, or some of its rows."""
+    def count(self, batch: Arguments) -> bool:
+        """Count a batch that `arguments` gave, or some of its rows; whether `counts.follower` is given them later."""
         counts = self.counts
         if is_compiling():  # metadata is checked while tracing, and what remains is the counting
             batch = self.checked(batch)
@@ -291,12 +292,12 @@ class Meter:
                 update_by_one_operator(self, batch.by_name())
             else:
                 counts.traced(preds_of(batch).device).count_on_device(batch)
-            return
+            return False
         if not counts.busy.acquire(False):
             raise counts.busy.error()
         try:
             of_device, batch = self.ready(batch)
-            of_device.push(batch)
+            return of_device.push(batch)
         finally:
             counts.busy.release()
 
@@ -308,9 +309,9 @@ class Meter:
         except RuntimeError:  # a tensor without storage, or without a shape
             known = False
         if counts is None or not known:
-            batch = self.checked(batch)
+            given, batch = batch, self.checked(batch)
             counts = self.counts.of(batch.preds.device)
-            counts.expect(batch)
+            counts.expect(batch, all(map(is_, given.tensors, batch.tensors)))
             self.counts.current = counts
         return counts, batch
 

@@ -75,11 +75,14 @@ def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
     Source: SplitMix64 (G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators, OOPSLA 2014).
     """
-    with np.errstate(over="ignore"):
-        x = numbers + np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return x ^ (x >> np.uint64(31))
+    x: NDArray[np.uint64] = np.add(numbers, np.uint64(0x9E3779B97F4A7C15))
+    shifted = x >> np.uint64(30)
+    for bits, factor in ((27, 0xBF58476D1CE4E5B9), (31, 0x94D049BB133111EB)):
+        np.bitwise_xor(x, shifted, out=x)
+        np.multiply(x, np.uint64(factor), out=x)
+        np.right_shift(x, np.uint64(bits), out=shifted)
+    np.bitwise_xor(x, shifted, out=x)
+    return x
 
 
 def groups_of(numbers: NDArray[np.int64], seed: int, count: int) -> NDArray[np.int64]:
@@ -97,7 +100,10 @@ def groups_of(numbers: NDArray[np.int64], seed: int, count: int) -> NDArray[np.i
     salt = mixed(np.array([seed % 2**64], np.uint64))
     with np.errstate(over="ignore"):
         salted = numbers.astype(np.int64).view(np.uint64) + salt
-    return (mixed(salted) % np.uint64(count)).astype(np.int64)
+    hashes = mixed(salted)
+    if count & (count - 1) == 0:  # a power of two, by which no division is needed
+        return (hashes & np.uint64(count - 1)).view(np.int64)
+    return (hashes % np.uint64(count)).view(np.int64)
 
 
 def in_clusters(numbers: NDArray[np.int64], clusters: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -32,7 +32,7 @@ ANOTHERS = object()
 _BY = "Pass sharded=True if every rank has samples of its own, sharded=False if all ranks have the same"
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Unit:
     """A batch: the indices of its samples where they are known, and its content or the error that loading it raised.
 

@@ -59,7 +59,7 @@ class Loop:
         repeats: how many times the model was called with samples that do not count, because others called it.
         grad_mode: what the model runs in.
         spare: gives a batch to call the model with where none could be loaded.
-        is_decided: asked after each batch whether no more samples are needed.
+        is_decided: asked after each batch whether no more samples are needed; None where all of them are.
     """
 
     forward: Forward
@@ -78,7 +78,7 @@ class Loop:
     repeats: int = 0
     grad_mode: Callable[[], AbstractContextManager[Any]] = torch.inference_mode
     spare: Callable[[], Any] = lambda: None
-    is_decided: Callable[[], bool] = lambda: False
+    is_decided: Callable[[], bool] | None = None
     _last: Any = None
 
     def run(self, units: Units, watcher: Watcher | None = None) -> None:
@@ -99,7 +99,7 @@ class Loop:
             raise
 
     def _run(self, units: Units, watcher: Watcher | None) -> None:
-        ranks, due, termination = self.ranks, self.checkpoints.due, self.termination
+        ranks, due, termination, is_decided = self.ranks, self.checkpoints.due, self.termination, self.is_decided
         termination.must_wait = lambda: self.torn
         with self.grad_mode():
             for unit in units:
@@ -114,7 +114,7 @@ class Loop:
                     termination.check()
                 if due():
                     self.save()
-                if self.is_decided():
+                if is_decided is not None and is_decided():
                     return
 
     def save(self) -> None:
@@ -272,12 +272,14 @@ class Loop:
         self.torn = True
         try:
             arguments = self.meter.arguments(*predicted)
-            self.meter.count(arguments)
+            is_staged = self.meter.count(arguments)
         except AssayError as error:  # of a batch that cannot be measured nothing was counted
             self.torn = False
             error.add_note(f"In the batch with {self._id_text(index, batch)}.")
             raise
-        if known is not None:
+        if known is not None and is_staged:
+            self.observers.push_staged(known, self.coverage.rows, rows)
+        elif known is not None:
             self.observers.push(known, self.coverage.rows, arguments)
         self.coverage.count(index, rows)
         if index is None and ids is not None:

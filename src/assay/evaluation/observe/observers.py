@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
@@ -28,6 +29,7 @@ from assay.evaluation.data.batch import Reader
 from assay.evaluation.nested_batch import structure
 from assay.evaluation.observe.clusters import ClustersByIndex, cluster_numbers
 from assay.evaluation.processes.ranks import Ranks
+from assay.meter import Meter
 from assay.meter.inputs.arguments import Arguments, layout_of
 from assay.metrics.base import Metric
 from assay.metrics.per_sample import SampleTerms, row_values
@@ -147,6 +149,14 @@ class RowMetadata:
 _NOTHING = RowMetadata(None, None, {})
 
 
+class _OfBatch(NamedTuple):
+    """A batch that is not handed over yet: the samples counted before it, its rows, and what is known of them."""
+
+    first: int
+    rows: int
+    metadata: RowMetadata
+
+
 class Observer(Protocol):
     """What counts or keeps something of the samples. Parts of the samples may be counted apart, and are then joined.
 
@@ -186,6 +196,7 @@ class Observers:
         observers: by name.
         stage_bytes: how much of a device's memory staged rows may take.
         clusters: of samples with indices, where they are no part of the batches.
+        meter: it counts the same batches; rows that it stages are not staged once more.
     """
 
     def __init__(
@@ -194,6 +205,7 @@ class Observers:
         observers: Mapping[str, Observer],
         stage_bytes: int = STAGE_BYTES,
         clusters: ClustersByIndex | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self._reader, self._observers, self._stage_bytes = reader, dict(observers), stage_bytes
         self._clusters = clusters
@@ -201,8 +213,12 @@ class Observers:
         self._layout: tuple[Any, ...] = ()
         self._columns: tuple[Any, ...] = ()
         self._buffers: list[Tensor] = []
-        self._capacity, self._limit, self._staged, self._first = 0, FIRST_ROWS, 0, 0
-        self._known: list[RowMetadata] = []
+        self._capacity, self._limit, self._staged = 0, FIRST_ROWS, 0
+        self._known: deque[_OfBatch] = deque()
+        self._meter, self._staged_by_meter, self._is_asking = meter, 0, False
+        self._counted: list[Arguments] = []
+        if meter is not None:
+            meter.counts.follower = self._take
         self._most_rows = MOST_RAW_ROWS if reader.raw else MOST_ROWS
         self.broken, self._was_shown = False, False
 
@@ -241,15 +257,15 @@ class Observers:
         rows = batch.preds.shape[0]
         if not rows:
             return
+        if self._staged_by_meter:
+            self.flush()
         layout = layout_of(batch)
         if layout != self._layout:
             self._expect(batch)
             self._layout = layout
         if self._staged + rows > self._capacity:
             self.flush()
-        if not self._staged:
-            self._first = first
-        self._known.append(metadata)
+        self._known.append(_OfBatch(first, rows, metadata))
         if rows > self._capacity:
             self._hand_over(batch)
             return
@@ -260,14 +276,56 @@ class Observers:
         if self._staged >= self._limit:
             self.flush()
 
+    def push_staged(self, metadata: RowMetadata, first: int, rows: int) -> None:
+        """Take the rows of a batch that the meter has staged, as its `count` returned.
+
+        Those that it counts before they are asked for, because its stage is full or its values are computed, are handed
+        over with the next batch.
+
+        Args:
+            metadata: what the CPU knows of them.
+            first: how many samples were counted before.
+            rows: how many they are.
+        """
+        if self._staged:
+            self.flush()
+        if not rows:
+            return
+        self._known.append(_OfBatch(first, rows, metadata))
+        self._staged_by_meter += rows
+        if self._staged_by_meter >= self._limit:
+            self.flush()
+        elif self._counted:
+            self._hand_over_counted()
+
+    def _take(self, rows: Arguments) -> None:
+        """Keep rows that the meter has counted; it overwrites those that were not asked for."""
+        if self._busy:
+            self._counted.append(rows if self._is_asking else rows.map(torch.clone))
+
     def flush(self) -> None:
-        """Hand over what is staged."""
+        """Hand over what is staged, here or by the meter."""
         if self._staged:
             buffers, (columns, names) = iter(self._buffers), self._columns
             tensors = [None if column is None else next(buffers)[: self._staged] for column in columns]
             self._staged = 0
             self._hand_over(Arguments(tensors, names))
             self._limit = min(16 * self._limit, self._capacity)
+        if self._staged_by_meter and self._meter is not None:
+            self._is_asking = True
+            try:
+                self._meter.counts.flushed()
+            finally:
+                self._is_asking = False
+            self._hand_over_counted()
+
+    def _hand_over_counted(self) -> None:
+        """Hand over what the meter has counted of its stage."""
+        counted, self._counted = self._counted, []
+        for rows in counted:
+            self._staged_by_meter -= len(rows.preds)
+            self._hand_over(rows)
+        self._limit = min(16 * self._limit, self._most_rows)
 
     def state(self) -> dict[str, Tensor]:
         """All that was counted, as tensors on the CPU."""
@@ -322,8 +380,17 @@ class Observers:
         with torch.inference_mode(False):
             self._buffers = [t.new_empty((self._capacity, *t.shape[1:])) for t in tensors]
 
+    def _metadata_of(self, rows: int) -> tuple[int, list[RowMetadata]]:
+        """Of the first rows that are not handed over: the samples counted before them, and what is known of them."""
+        first, metadata = self._known[0].first, []
+        while rows:
+            batch = self._known.popleft()
+            metadata.append(batch.metadata)
+            rows -= batch.rows
+        return first, metadata
+
     def _hand_over(self, batch: Arguments) -> None:
-        metadata, self._known = self._known, []
+        first, metadata = self._metadata_of(len(batch.preds))
         index = (
             None
             if metadata[0].index is None
@@ -337,7 +404,7 @@ class Observers:
             clusters = cluster_numbers([each.clusters for each in metadata])
         elif self._clusters is not None and index is not None:
             clusters = self._clusters.numbers[index]
-        rows = SampleRows(batch, index, ids, self._first, parts, raw or None, clusters=clusters)
+        rows = SampleRows(batch, index, ids, first, parts, raw or None, clusters=clusters)
         with self._whole(), torch.no_grad():
             for observer in self._busy:
                 observer.count(rows)

@@ -21,7 +21,7 @@ The last five count the staged rows first. Each holds `busy`, and raises a `Stat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TypeAlias
 
@@ -74,6 +74,7 @@ class MeterCounts:
         current: the counts of the device of the last batch.
         by_device: what was counted of the batches of each device.
         merged: what was added, on the CPU.
+        follower: is given staged rows when they are counted, in their order; for batches that `Meter.count` says so of.
     """
 
     def __init__(self, tallies: Sequence[Tally], options: MeterOptions) -> None:
@@ -82,6 +83,7 @@ class MeterCounts:
         self.keeps_samples, self._are_sums = "samples" in rules, rules == {"sum"}
         self._stay_in_place = rules <= {"sum", "max"}
         self.busy = OneAtATime()
+        self.follower: Callable[[Arguments], None] | None = None
         self._forget()
 
     def _forget(self) -> None:
@@ -201,7 +203,8 @@ class MeterCounts:
     def of(self, device: torch.device) -> DeviceCounts:
         """Those of one device, which are made where there are none."""
         if device not in self.by_device:
-            self.by_device[device] = DeviceCounts(self._tallies, device, self._options)
+            follower = None if self.by_device else self.follower  # rows of several devices would come in no order
+            self.by_device[device] = DeviceCounts(self._tallies, device, self._options, follower)
         return self.by_device[device]
 
     def traced(self, device: torch.device) -> DeviceCounts:

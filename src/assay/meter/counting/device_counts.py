@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +17,7 @@ from assay.meter.checks.law_checks import HostCounter, check_fingerprints, check
 from assay.meter.checks.recounts import KeptRows, Recounts, check_recount
 from assay.meter.counting.flat_states import FlatStates
 from assay.meter.counting.prepared_adds import PreparedAdds
+from assay.meter.counting.row_stage import RowStage, columns_of
 from assay.meter.inputs.arguments import Arguments, layout_of, preds_of
 from assay.meter.meter_options import MeterOptions
 from assay.native.library import library
@@ -36,12 +36,25 @@ PREPARED_BYTES = 1 << 13
 
 
 class DeviceCounts:
-    """What was counted of one device's batches: the states of the tallies, and the rows staged for them."""
+    """What was counted of one device's batches: the states of the tallies, and the rows staged for them.
 
-    def __init__(self, tallies: Sequence[Tally], device: torch.device, options: MeterOptions) -> None:
+    Args:
+        tallies: what counts.
+        device: of the batches.
+        options: how they are counted.
+        follower: is given staged rows when they are counted; what it keeps of them it copies.
+    """
+
+    def __init__(
+        self,
+        tallies: Sequence[Tally],
+        device: torch.device,
+        options: MeterOptions,
+        follower: Callable[[Arguments], None] | None = None,
+    ) -> None:
         self._rows = 0
         self._policy = policy(device)
-        self._tallies, self._device, self._stage_bytes = tallies, self._policy.tally_on.value, options.stage_bytes
+        self._tallies, self._device = tallies, self._policy.tally_on.value
         self._triton = uses_triton(self._device)
         self._compiled = policy(self._device).compiled.value and not self._triton
         self._on_host = self._device == self._policy.read_on.value
@@ -49,11 +62,9 @@ class DeviceCounts:
         is_compiled = self._compiled and library() is not None
         scales = [tally.compiled_chunk_scale if is_compiled else tally.chunk_scale for tally in tallies]
         self._chunk_elements = self._policy.chunk_elements.value * min(scales)
-        self._staged = 0
-        self._capacity = 0
+        self._stage = RowStage(self._device, options.stage_bytes, self._compiled)
+        self._follower, self._is_followed = follower, False
         self._at_once = False
-        self._buffers: list[Tensor] = []
-        self._staged_rows: tuple[Any, ...] = ()
         self._prepared: PreparedAdds | None = None
         self._prepared_of_batch: PreparedAdds | None = None
         self.layout: tuple[Any, ...] = ()
@@ -82,27 +93,6 @@ class DeviceCounts:
             self._fingerprints = no_fingerprints(self._tallies, self._device if self._has_fingerprints else None)
             self._rows_of_graphs = torch.zeros((), dtype=torch.int64, device=self._device)
 
-    def _new_slot(self) -> list[Tensor]:
-        """Where the next rows are staged. The first batch gets buffers of its size, as many come alone; the second one
-        full buffers."""
-        self._open()
-        end = self._staged + self.rows_of_layout
-        if not self._buffers or len(self._buffers[0]) < end:
-            before, size = self._buffers, self._capacity if self._buffers else end
-            with torch.inference_mode(False):
-                self._buffers = [
-                    torch.empty(size, *tail, dtype=dtype, device=self._device)
-                    for dtype, tail in (each for each in self._staged_rows[0] if each)
-                ]
-            for into, rows in zip(self._buffers, before, strict=False):
-                into[: self._staged] = rows[: self._staged]
-            self._slots.clear()
-        return [buffer[self._staged : end] for buffer in self._buffers]
-
-    def _first_rows(self, buffer: Tensor) -> Tensor:
-        """Those that are staged."""
-        return buffer if len(buffer) == self._staged else buffer[: self._staged]
-
     def _zero(self) -> list[State]:
         """The states of nothing, on the device."""
         with torch.inference_mode(False):
@@ -116,59 +106,60 @@ class DeviceCounts:
         """How many samples were given."""
         return self._rows + (0 if self._rows_of_graphs is None else int(self._rows_of_graphs))
 
-    def expect(self, batch: Arguments) -> None:
-        """Stage batches of this layout from now on; what is staged of another one is counted first."""
+    def expect(self, batch: Arguments, is_as_given: bool = True) -> None:
+        """Stage batches of this layout from now on; what is staged of another one is counted first.
+
+        Args:
+            batch: one of them.
+            is_as_given: its tensors are those of the caller, so that a follower may have the rows of the stage instead.
+        """
         self._refuse_if_broken()
-        rows = tuple(None if t is None else (t.dtype, t.shape[1:]) for t in batch.tensors), batch.names
-        if rows != self._staged_rows:
+        is_followed, columns = is_as_given and self._follower is not None, columns_of(batch)
+        if columns != self._stage.columns or is_followed != self._is_followed:
             self._flush()
-            self._capacity = 0
-            if self._stage_bytes and not batch.ragged:
-                tensors = [t for t in batch.tensors if t is not None]
-                row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in tensors)
-                self._capacity = self._stage_bytes // max(1, row_bytes)
-            self._staged_rows, self._buffers = rows, []
+            self._is_followed = is_followed
             if self.recounts is not None:
-                self.recounts.expect((*rows[0], *batch.names))
-        self._slots: dict[int, list[Tensor]] = {}
+                self.recounts.expect((*columns[0], *batch.names))
+        self._stage.expect(batch)
         self._given.expect(batch, self._rows + self._rows_by_python)
         self.rows_of_layout = len(batch.preds)
         is_fast = self._compiled and library() is not None and batch.nbytes >= AT_ONCE_BYTES
-        self._at_once = is_fast or self.rows_of_layout * 2 > self._capacity
+        self._at_once = is_fast or self.rows_of_layout * 2 > self._stage.capacity
         can_prepare = self._compiled and not torch.compiler.is_compiling()
-        is_sooner = can_prepare and bool(self._capacity) and batch.nbytes >= PREPARED_BYTES
+        is_sooner = can_prepare and bool(self._stage.capacity) and batch.nbytes >= PREPARED_BYTES and not is_followed
         self._prepared = PreparedAdds(self._tallies) if is_sooner else None
         self._prepared_of_batch = PreparedAdds(self._tallies) if can_prepare else None
         self.layout = layout_of(batch)
 
-    def push(self, batch: Arguments) -> None:
-        """Stage a batch of the expected layout, or count it at once when it is large."""
-        rows, recounts = self.rows_of_layout, self.recounts
+    def push(self, batch: Arguments) -> bool:
+        """Stage a batch of the expected layout, or count it at once when it is large.
+
+        Returns:
+            Whether the follower is given its rows when they are counted.
+        """
+        rows, recounts, stage = self.rows_of_layout, self.recounts, self._stage
         if recounts is not None:
             recounts.batches += 1
-        if not self._capacity:
+        if not stage.capacity:
             self.count_on_device(batch)
-            return
+            return False
         if self._prepared is not None and self._count_prepared(self._prepared, batch):
             self._rows += rows
-            return
+            return False
         if self._at_once:
             self._count(batch, () if recounts is None else recounts.of_batch(batch))
             self._rows += rows
-            return
-        if self._staged + rows > self._capacity:
+            return False
+        if stage.rows + rows > stage.capacity:
             self._flush()
-        is_full = recounts is not None and recounts.stage(batch, is_first=not self._staged)
-        tensors = [t.detach() if t.requires_grad else t for t in batch.tensors if t is not None]
-        slot = self._slots.get(self._staged)
-        if slot is None:  # a view of the buffer costs as much as the copy into it: it is kept for the next round
-            slot = self._slots[self._staged] = self._new_slot()
-        for into, tensor in zip(slot, tensors, strict=True):
-            into.copy_(tensor)
-        self._staged += rows
+        is_full = recounts is not None and recounts.stage(batch, is_first=not stage.rows)
+        if self._rows_of_graphs is None:
+            self._open()
+        stage.add(batch)
         self._rows += rows
         if is_full:
             self._flush()
+        return self._is_followed
 
     def count_on_device(self, batch: Arguments) -> None:
         """Count a batch with nothing left to Python, whose numbers stand still when a graph is replayed."""
@@ -199,11 +190,13 @@ class DeviceCounts:
         self._rows += rows
 
     def _flush(self) -> None:
-        if self._staged:
-            buffers, (rows, names) = iter(self._buffers), self._staged_rows
-            staged = Arguments([None if each is None else self._first_rows(next(buffers)) for each in rows], names)
-            self._count(staged, () if self.recounts is None else self.recounts.of_stage(self._staged))
-            self._staged = 0
+        stage = self._stage
+        if stage.rows:
+            staged = stage.staged()
+            self._count(staged, () if self.recounts is None else self.recounts.of_stage(stage.rows))
+            stage.clear()
+            if self._is_followed and self._follower is not None:
+                self._follower(staged)
 
     def _count(self, batch: Arguments, kept: Sequence[KeptRows] = ()) -> None:
         """Count rows into all tallies, or into none; of those that are kept the CPU will count the same.
@@ -355,7 +348,7 @@ class DeviceCounts:
     def flushed(self) -> list[State]:
         """The states on the device, with everything that was staged."""
         self._refuse_if_broken()
-        if self._staged or not self.is_open:
+        if self._stage.rows or not self.is_open:
             self._open()
             self._flush()
         return self._states

@@ -158,6 +158,9 @@ class TallyPlan:
         self, preds: Any, target: Any, weights: Tensor | None, columns: Mapping[str, Tensor | None]
     ) -> Arguments:
         """See `Meter.arguments`."""
+        is_plain = type(preds) is Tensor and (target is None or type(target) is Tensor)
+        if is_plain and not (columns or self.columns or self.encoders):
+            return Arguments((preds, target, weights), (), NO_RAGGED)
         present = {name: tensor for name, tensor in columns.items() if tensor is not None}
         self.check_columns(present)
         if not self.takes_raw:

@@ -259,8 +259,8 @@ def averaged(
         missing = [undefined if present else nan for present in of.present]
         values = [n / d if d else none for n, d, none in zip(*ratio(of), missing, strict=True)]
         return [nan if k == of.ignored else value for k, value in enumerate(values)]
-    above, below = ratio(of)
-    return [_average(above, below, of.present, of.support, average, undefined, unweighted)]
+    above, below, present, support = (each.tolist() for each in (*ratio(of), of.present, of.support))
+    return [_average(above, below, present, support, average, undefined, unweighted)]
 
 
 def averages(
@@ -287,7 +287,7 @@ def _average(
     undefined: float,
     unweighted: float,
 ) -> float:
-    """One average, rounded once."""
+    """One average of numbers of Python, rounded once."""
     if average == "micro":
         return above[0] / below[0] if below[0] else undefined if present[0] else nan
     weights: Sequence[int] = present if average == "macro" else support
@@ -295,8 +295,12 @@ def _average(
         return unweighted
     if isnan(undefined):
         weights, undefined = [weight if each else 0 for weight, each in zip(weights, below, strict=True)], 0.0
-    bits = bits_of(below)
-    return mean(fixed(above, below, bits, int(undefined)), weights, bits)
+    total = sum(weights)
+    if not total:
+        return nan
+    bits = BITS + max(below).bit_length()
+    rows, none = zip(above, below, weights, strict=True), int(undefined) << bits
+    return sum([weight * ((n << bits) // d if d else none) for n, d, weight in rows]) / (total << bits)
 
 
 def bits_of(below: Iterable[int]) -> int:

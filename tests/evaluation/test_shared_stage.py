@@ -1,0 +1,123 @@
+"""Rows that the meter stages are handed to the observers of samples as well: they are copied once, and none is lost."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+
+import pytest
+import torch
+
+from assay import Accuracy, F1Score, Meter
+from assay.evaluation import evaluate
+from assay.evaluation.loop import progress
+from assay.evaluation.observe.observers import Observers
+from thinning import every_third
+
+GENERATOR = torch.Generator().manual_seed(4)
+SCORES = torch.rand(700, 3, generator=GENERATOR)
+TRUE = torch.randint(3, (700,), generator=GENERATOR)
+ROWS_AT_A_TIME = {"all": [700], "few": [1] * 50 + [50] * 13, "mixed": [3, 400, 1, 90, 200, 6]}
+
+
+def measured(batches, stage_bytes=1 << 21, **options):
+    """Values, slices and per-sample values of batches `(scores, true, ids)`."""
+    metrics = Meter(acc=Accuracy(num_classes=3), f1=F1Score(num_classes=3, average="macro"), stage_bytes=stage_bytes)
+    how = {"inputs": 0, "target": 1, "ids": 2, "slices": {"even": lambda batch: batch[2] % 2}}
+    (section,) = evaluate(lambda x: x, batches, metrics, device="cpu", **how, **options).sections
+    return section.values, section.slices, section.samples
+
+
+def split(sizes, true=TRUE, scores=SCORES):
+    parts = [each.split(sizes) for each in (scores, true, torch.arange(700))]
+    return list(zip(*parts, strict=True))
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """Of one batch, which a meter without a stage counts at once."""
+    values, slices, samples = measured(split([700]), stage_bytes=0)
+    assert float(values[0].value) == (SCORES.argmax(1) == TRUE).double().mean()
+    assert samples.column("correct").tolist() == (SCORES.argmax(1) == TRUE).tolist()
+    return values, slices, samples
+
+
+@every_third
+@pytest.mark.parametrize("stage_bytes", [0, 30, 100, 3000, 1 << 21])
+@pytest.mark.parametrize("sizes", ROWS_AT_A_TIME.values(), ids=ROWS_AT_A_TIME)
+def test_a_report_is_the_same_however_rows_are_staged(expected, sizes, stage_bytes):
+    assert measured(split(sizes), stage_bytes) == expected
+
+
+@pytest.mark.parametrize("stage_bytes", [100, 1 << 21])
+def test_values_that_are_computed_after_each_batch_take_no_row_from_the_observers(expected, stage_bytes, monkeypatch):
+    read = []
+    monkeypatch.setattr(progress.EvaluationProgress, "step", lambda bar, rows: read.append(bar._read()))
+    monkeypatch.setattr(progress.EvaluationProgress, "watcher", property(lambda bar: bar))
+    assert measured(split(ROWS_AT_A_TIME["few"]), stage_bytes) == expected
+    assert len(read) == 63
+    assert "acc" in read[-1]
+
+
+def test_buffers_that_the_caller_writes_into_again_are_counted_as_they_were(expected):
+    scores, true = torch.empty(50, 3), torch.empty(50, dtype=torch.int64)
+
+    def batches():
+        for x, y, ids in split([50] * 14):
+            scores.copy_(x)
+            true.copy_(y)
+            yield scores, true, ids
+
+    assert measured(batches()) == expected
+
+
+def test_targets_of_several_dtypes_and_shapes_are_counted_in_their_order(expected):
+    forms = (torch.int64, torch.int64, torch.int32, torch.int64, torch.int16, torch.int32)
+    batches = [(x, y.to(form), ids) for (x, y, ids), form in zip(split(ROWS_AT_A_TIME["mixed"]), forms, strict=True)]
+    assert measured(batches) == expected
+    strided = [(x.t().contiguous().t(), y, ids) for x, y, ids in batches]
+    assert measured(strided) == expected
+
+
+def test_scores_with_a_dimension_too_many_are_staged_by_the_observers_as_they_are():
+    def shares(shape):
+        batches = [(each.view(shape), y > 0, ids) for each, y, ids in split([70] * 10, scores=SCORES[:, :1])]
+        metrics = Meter(acc=Accuracy(), f1=F1Score())
+        how = {"inputs": 0, "target": 1, "ids": 2}
+        return evaluate(lambda x: x, batches, metrics, device="cpu", **how).sections[0]
+
+    flat, wide = shares((-1,)), shares((-1, 1))
+    assert (wide.values, wide.samples) == (flat.values, flat.samples)
+
+
+def test_rows_are_copied_once(monkeypatch):
+    """The observers of samples make no stage of their own where the meter has one."""
+    expected = []
+    monkeypatch.setattr(Observers, "_expect", lambda observers, batch: expected.append(batch))
+    assert measured(split([50] * 14))[2].column("correct").tolist() == (SCORES.argmax(1) == TRUE).tolist()
+    assert not expected
+
+
+def test_a_batch_costs_few_calls():
+    """Functions of Python that one more batch calls; those of the model are not ours."""
+    net = torch.nn.Linear(3, 3)
+
+    def calls(count):
+        batches = [(torch.rand(8, 3), torch.randint(3, (8,))) for _ in range(count)]
+        called = Counter()
+
+        def note(frame, event, _):
+            if event == "call":
+                called[frame.f_code.co_filename] += 1
+
+        metrics = [Accuracy(num_classes=3), F1Score(num_classes=3, average="macro")]
+        sys.setprofile(note)
+        try:
+            evaluate(net, batches, metrics, device="cpu", progress=False)
+        finally:
+            sys.setprofile(None)
+        return sum(number for file, number in called.items() if "assay" in file)
+
+    calls(40)
+    each = (calls(80) - calls(40)) / 40  # of both, the first 256 rows are handed over, and at the end the others
+    assert each <= 36
