@@ -10,8 +10,12 @@ import torch
 import torchmetrics.functional.retrieval
 import torchmetrics.retrieval
 from assay.compat.torchmetrics.functional import retrieval as functional
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from assay.compat.drop_ins import QUERY_FUNCTIONS
+from assay.compat.for_torchmetrics.single_queries import number_of_query
 from assay.compat.torchmetrics import retrieval
 
 CLASSES = [name for name in torchmetrics.retrieval.__all__ if name != "RetrievalMetric"]
@@ -77,24 +81,42 @@ def test_functions_of_one_query(name):
             torch.testing.assert_close(ours(preds, target.long(), **given), original(preds, target.long(), **given))
 
 
+@st.composite
+def single_queries(draw, name):
+    """Scores, relevances and the arguments of a function; mostly of different scores, of all sizes and signs."""
+    size = draw(st.integers(1, 70))
+    scores = st.floats(width=32, allow_nan=False) | st.integers(-3, 3).map(float)
+    preds = draw(st.lists(scores, min_size=size, max_size=size, unique=draw(st.integers(0, 3)) > 0))
+    most = draw(st.sampled_from([1, 5, 2**40])) if name == "retrieval_normalized_dcg" else 1
+    target = draw(st.lists(st.integers(0, most), min_size=size, max_size=size))
+    takes = inspect.signature(getattr(functional, name)).parameters
+    given = {each: draw(st.none() | st.integers(1, size + 2)) for each in ("top_k", "max_k") if each in takes}
+    given |= {"adaptive_k": draw(st.booleans())} if "adaptive_k" in takes else {}
+    return torch.tensor(preds), torch.tensor(target), given
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_gives_the_bits_of_the_class_of_one_query(name):
+@settings(max_examples=60)
+@drawn(data=st.data())
+def test_a_function_gives_the_bits_of_the_class_of_one_query(name, data):
     """Functions rank a query whose scores differ by themselves; with equal scores they ask the class."""
-    neg = {"empty_target_action": "neg"}
-    kind, takes = getattr(retrieval, QUERY_FUNCTIONS[name]), inspect.signature(getattr(functional, name)).parameters
-    cut = next((each for each in ("top_k", "max_k") if each in takes), None)
-    for size in (1, 2, 5, 16, 33, 100):
-        for k in (None, 1, size // 2, size, size + 2) if cut else (None,):
-            given = {cut: k} if k else {}
-            given |= {"adaptive_k": bool(size % 2)} if "adaptive_k" in takes else {}
-            for scores in (torch.randn(size, generator=GENERATOR), torch.randint(3, (size,), generator=GENERATOR) / 2):
-                most = 4 if name == "retrieval_normalized_dcg" else 2
-                target = torch.randint(most, (size,), generator=GENERATOR)
-                found = getattr(functional, name)(scores, target, **given)
-                of_class = value(kind, [(scores, target, torch.zeros(size, dtype=torch.int64))], **neg, **given)
-                if isinstance(found, tuple):
-                    found, of_class = torch.cat(found[:2]), torch.cat([each.reshape(-1) for each in of_class[:2]])
-                assert torch.equal(found, of_class), (size, given)
+    preds, target, given = data.draw(single_queries(name))
+    found = getattr(functional, name)(preds, target, **given)
+    kind, indexes = getattr(retrieval, QUERY_FUNCTIONS[name]), torch.zeros(len(preds), dtype=torch.int64)
+    of_class = value(kind, [(preds, target, indexes)], empty_target_action="neg", **given)
+    if isinstance(found, tuple):
+        found, of_class = torch.cat(found[:2]), torch.cat([each.reshape(-1) for each in of_class[:2]])
+    assert torch.equal(found, of_class)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_only_a_query_whose_scores_differ_is_measured_without_its_class(name):
+    preds, target = torch.tensor([0.5, -2.0, 0.25]), torch.tensor([0, 1, 1])
+    assert number_of_query(name, preds, target, {}) is not None
+    for other in (torch.tensor([0.5, 0.5, 0.25]), torch.tensor([0.5, torch.nan, 0.25]), preds.double()):
+        assert number_of_query(name, other, target, {}) is None
+    assert number_of_query(name, preds, torch.tensor([0, -1, 1]), {}) is None
+    assert number_of_query(name, preds.requires_grad_(), target, {}) is None
 
 
 @pytest.mark.parametrize("name", ["retrieval_average_precision", "retrieval_auroc"])

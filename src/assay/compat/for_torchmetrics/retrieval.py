@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,7 +22,8 @@ from assay.metrics.retrieval.base import QueryMean, RetrievalMetric
 from assay.tally.base import Tally
 from assay.tally.queries.queries import QueryBlocks, QueryDocuments
 from assay.tally.queries.query_terms import QueryTerm
-from assay.tally.queries.ranked_queries import RankedQueries, row_total
+from assay.tally.queries.ranked_queries import RankedQueries
+from assay.tally.queries.ranked_query import RankedQuery
 
 _base: Any = import_package("torchmetrics.retrieval.base", "metrics of its names")
 _curves: Any = import_package("torchmetrics.retrieval.precision_recall_curve", "metrics of its names")
@@ -59,6 +62,12 @@ class CutGroup:
         size = there(queries.end) - start
         return cls(start, last + 1 - start, there(queries.relevant_within), size, there(queries.relevant_before))
 
+    @classmethod
+    def of_query(cls, query: Any, top_k: int | None) -> CutGroup:
+        """That of one query: the last document of those that are taken, in numbers."""
+        last = query.taken(top_k) - 1
+        return cls(last, 1, query.relevant_within[last], 1, query.relevant_before[last])  # type: ignore[arg-type]
+
     def hits(self) -> Iterator[tuple[int, Tensor]]:
         """Each number of relevant documents among the slots, and how probable it is (hypergeometric)."""
         for m in range(int(torch.minimum(self.relevant, self.slots).max()) + 1):
@@ -82,6 +91,14 @@ class TermOfFirst(QueryTerm):
             torch.zeros((), device="cpu"),
         )
 
+    def of_query(self, query: RankedQuery) -> float:
+        """The number of one query; 0 where it is undefined."""
+        alone: Any = query
+        cut: Any = CutGroup.of_query(query, self.top_k)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = float(self.value(alone, cut, cut.relevant))
+        return 0.0 if math.isnan(value) else value
+
     @abstractmethod
     def value(self, queries: RankedQueries, cut: CutGroup, hits: int) -> Tensor:
         """Its expectation, where so many of the cut group are relevant."""
@@ -102,7 +119,7 @@ class AveragePrecisionOfFirst(TermOfFirst):
         slot = queries.place - cut.start
         of_cut = hits / cut.slots * (cut.before + 1 + slot * ((hits - 1) / (cut.slots - 1).clamp(min=1)))
         precision = torch.where(slot < 0, precision, of_cut / (queries.place + 1))
-        return row_total(precision.masked_fill(slot >= cut.slots, 0)) / (cut.before + hits)
+        return queries.total(precision.masked_fill(slot >= cut.slots, 0)) / (cut.before + hits)
 
 
 @dataclass(frozen=True)
@@ -117,14 +134,14 @@ class AUROCOfFirst(TermOfFirst):
     def value(self, queries: RankedQueries, cut: CutGroup, hits: int) -> Tensor:
         of_cut = queries.place == cut.start
         first = (queries.place == queries.start) & (queries.place <= cut.start)
-        relevant = torch.where(of_cut, hits, queries.relevant_within)
-        others = torch.where(of_cut, cut.slots - hits, queries.group - queries.relevant_within)
+        relevant = queries.where(~of_cut, queries.relevant_within, hits)
+        others = queries.where(~of_cut, queries.group - queries.relevant_within, cut.slots - hits)
         total_others, total_relevant = cut.start + cut.slots - cut.before - hits, cut.before + hits
         most = 1.0 if self.max_fpr is None else self.max_fpr
         left = most * total_others - (queries.start - queries.relevant_before)
-        width = torch.minimum(left.clamp(min=0), others)
-        height = queries.relevant_before + relevant * (width / others.clamp(min=1)) / 2
-        area = row_total((width * height).masked_fill(~first, 0)) / (total_others * total_relevant)
+        width = queries.at_most(queries.at_least(left, 0), others)
+        height = queries.relevant_before + relevant * (width / queries.at_least(others, 1)) / 2
+        area = queries.total(queries.where(first, width * height, 0)) / (total_others * total_relevant)
         least = most**2 / 2
         return area if most == 1 else torch.where(area.isnan(), area, (1 + (area - least) / (most - least)) / 2)
 

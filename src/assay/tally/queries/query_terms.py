@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from assay.tally.queries.ranked_queries import RankedQueries, row_total
+from assay.tally.queries.ranked_queries import GainOf, RankedQueries
+from assay.tally.queries.ranked_query import RankedQuery
 
 EmptyTargetAction = Literal["neg", "pos", "skip", "error"]
 Gain = Literal["linear", "exponential"]
@@ -21,7 +22,8 @@ Gain = Literal["linear", "exponential"]
 class QueryTerm(ABC):
     """A frozen description of the numbers that a query gives, `(rows, width)`.
 
-    The numbers of a query for which `lacks` holds may be any.
+    The numbers of a query for which `lacks` holds may be any. Terms of functions of one query are written so that they
+    take a `RankedQuery` as well.
     """
 
     name: str
@@ -52,9 +54,10 @@ class QueryTerm(ABC):
     def __call__(self, queries: RankedQueries) -> Tensor:
         """The numbers of every query."""
 
-    def until(self, queries: RankedQueries, weights: Tensor) -> Tensor:
-        """Weights of places, with 0 for those that are not among the first `top_k`."""
-        return weights if self.top_k is None else weights.masked_fill(queries.place >= self.top_k, 0)
+    def of_query(self, query: RankedQuery) -> float:
+        """The number of one query; 0 where it lacks what it must have."""
+        alone: Any = query
+        return 0.0 if self.lacks(alone) else float(self(alone))
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,7 @@ class QueryPrecision(QueryTerm):
 
     def __call__(self, queries: RankedQueries) -> Tensor:
         hits = queries.hits_at(self.top_k)
-        if self.top_k is None:
-            return hits / queries.num_documents
-        return hits / queries.num_documents.clamp(max=self.top_k) if self.adaptive_k else hits / self.top_k
+        return hits / (queries.taken(self.top_k) if self.top_k is None or self.adaptive_k else self.top_k)
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,7 @@ class QueryHit(QueryTerm):
     name = "hit"
 
     def __call__(self, queries: RankedQueries) -> Tensor:
-        last = queries.relevance.shape[1] if self.top_k is None else min(self.top_k, queries.relevance.shape[1])
-        return 1 - queries.no_hit[:, last - 1 : last]
+        return 1 - queries.no_hit_at(self.top_k)
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,8 @@ class QueryFallOut(QueryTerm):
         return queries.num_relevant == queries.num_documents
 
     def __call__(self, queries: RankedQueries) -> Tensor:
-        retrieved = queries.num_documents
-        if self.top_k is not None:
-            retrieved = retrieved.clamp(max=self.top_k)
-        return (retrieved - queries.hits_at(self.top_k)) / (queries.num_documents - queries.num_relevant)
+        misses = queries.taken(self.top_k) - queries.hits_at(self.top_k)
+        return misses / (queries.num_documents - queries.num_relevant)
 
 
 @dataclass(frozen=True)
@@ -128,8 +126,7 @@ class QueryRPrecision(QueryTerm):
     name = "R-precision"
 
     def __call__(self, queries: RankedQueries) -> Tensor:
-        last = (queries.num_relevant.to(torch.int64) - 1).clamp(min=0)
-        return queries.hits.gather(1, last) / queries.num_relevant
+        return queries.hits_at_relevant() / queries.num_relevant
 
 
 @dataclass(frozen=True)
@@ -141,11 +138,11 @@ class QueryAveragePrecision(QueryTerm):
     name = "average precision"
 
     def __call__(self, queries: RankedQueries) -> Tensor:
-        others = (queries.relevant_within - 1) / (queries.group - 1).clamp(min=1)  # relevant ones a place before it
+        others = (queries.relevant_within - 1) / queries.at_least(queries.group - 1, 1)  # relevant, a place before it
         relevant = queries.relevant_before + 1 + queries.within * others
         share = queries.relevant_within / queries.group
-        precision = self.until(queries, share * relevant / (queries.place + 1))
-        return row_total(precision) / queries.num_relevant
+        precision = queries.until(self.top_k, share * relevant / (queries.place + 1))
+        return queries.total(precision) / queries.num_relevant
 
 
 @dataclass(frozen=True)
@@ -157,9 +154,8 @@ class QueryReciprocalRank(QueryTerm):
     name = "reciprocal rank"
 
     def __call__(self, queries: RankedQueries) -> Tensor:
-        hit = (queries.relevant_within / (queries.group - queries.within)).clamp(max=1)
-        before = torch.cat([torch.ones_like(hit[:, :1]), queries.no_hit[:, :-1]], 1)
-        return row_total(self.until(queries, before * hit / (queries.place + 1)))
+        hit = queries.at_most(queries.relevant_within / (queries.group - queries.within), 1)
+        return queries.total(queries.until(self.top_k, queries.no_hit_before * hit / (queries.place + 1)))
 
 
 @dataclass(frozen=True)
@@ -177,7 +173,7 @@ class QueryAUROC(QueryTerm):
         above = queries.start.to(queries.dtype) - queries.relevant_before
         equal = queries.group - queries.relevant_within
         below = (others - above - equal) + equal / 2
-        return row_total(queries.relevant * (below / others)) / queries.num_relevant
+        return queries.total(queries.relevant * (below / others)) / queries.num_relevant
 
 
 @dataclass(frozen=True)
@@ -194,10 +190,9 @@ class QueryNormalizedDCG(QueryTerm):
         return super().title + (", exponential" if self.gain == "exponential" else "")
 
     def __call__(self, queries: RankedQueries) -> Tensor:
-        discounts = self.until(queries, math.log(2) / torch.log((queries.place + 2).to(queries.dtype)))
-        gain, largest = GAINS[self.gain], queries.ideal[:, :1]
-        total = row_total(gain(queries.relevance, largest) * queries.expected(discounts))
-        return total / row_total(gain(queries.ideal, largest) * discounts)
+        discounts = queries.until(self.top_k, queries.discounts)
+        gains, largest = queries.gains(GAINS[self.gain])
+        return queries.total(gains * queries.expected(discounts)) / queries.total(largest * discounts)
 
 
 @dataclass(frozen=True)
@@ -215,7 +210,7 @@ class QueryRankBiasedPrecision(QueryTerm):
 
     def __call__(self, queries: RankedQueries) -> Tensor:
         stays = torch.exp(queries.place.to(queries.dtype) * math.log(self.p)) * (1 - self.p)
-        return row_total(queries.relevant * queries.expected(self.until(queries, stays)))
+        return queries.total(queries.relevant * queries.expected(queries.until(self.top_k, stays)))
 
 
 @dataclass(frozen=True)
@@ -240,13 +235,13 @@ class QueryExpectedReciprocalRank(QueryTerm):
         large = queries.groups_above(_LARGE)
         continuation = _expected_product(queries, 1 - content, large)
         before = torch.cat([torch.ones_like(continuation[:, :1]), continuation[:, :-1]], 1)
-        terms = self.until(queries, (before - continuation) / (queries.place + 1))
+        terms = queries.until(self.top_k, (before - continuation) / (queries.place + 1))
         groups = [content[row, start:end].numpy() for row, start, end in large]
         for (row, start, end), group, stops in zip(large, groups, _poisson_binomials(groups), strict=True):
             reached = max(0, len(group) if self.top_k is None else min(end, self.top_k) - start)
             terms[row, start:end] = 0
             terms[row, start] = before[row, start] * _reciprocal_rank(stops, len(group), start, reached)
-        return row_total(terms)
+        return queries.total(terms)
 
 
 _LARGE = 32
@@ -353,13 +348,17 @@ class QueryCurve(QueryTerm):
         return 2 * self.max_k
 
     def __call__(self, queries: RankedQueries) -> Tensor:
-        hits = queries.hits[:, : self.max_k]
-        missing = self.max_k - hits.shape[1]
-        if missing:
-            hits = torch.cat([hits, queries.num_relevant.expand(-1, missing)], 1)
-        counts = torch.arange(1, self.max_k + 1, device=hits.device).to(hits.dtype)
-        retrieved = torch.minimum(counts, queries.num_documents) if self.adaptive_k else counts
-        return torch.cat([hits / retrieved, hits / queries.num_relevant], 1)
+        return torch.cat(self.rates(queries), 1)
+
+    def rates(self, queries: RankedQueries) -> tuple[Tensor, Tensor]:
+        """Precision and recall, each of shape `(rows, max_k)`."""
+        hits = queries.hits_of_first(self.max_k)
+        return hits / self.retrieved(queries), hits / queries.num_relevant
+
+    def retrieved(self, queries: RankedQueries) -> Tensor:
+        """How many documents are taken."""
+        counts = queries.ranks(self.max_k)
+        return queries.at_most(counts, queries.num_documents) if self.adaptive_k else counts
 
 
 def power_of_two(x: Tensor) -> Tensor:
@@ -388,5 +387,5 @@ def _exponential_gain(relevance: Tensor, largest: Tensor) -> Tensor:
     return torch.where(largest > 64, shifted, _exponential(relevance))
 
 
-GAINS: dict[Gain, Callable[[Tensor, Tensor], Tensor]] = {"linear": _linear_gain, "exponential": _exponential_gain}
+GAINS: dict[Gain, GainOf] = {"linear": _linear_gain, "exponential": _exponential_gain}
 """The gain of each document in units that the rows share, from its relevance and the largest of its query."""

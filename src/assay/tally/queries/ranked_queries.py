@@ -6,6 +6,7 @@ information retrieval performance measures efficiently in the presence of tied s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -19,6 +20,9 @@ from assay.tally.sums.row_sums import sum_each_row
 _LAST = (1 << 31) - 1  # as a key of a score: behind that of -inf
 
 Value = TypeVar("Value")
+
+GainOf = Callable[[Tensor, Tensor], Tensor]
+"""The gain of documents, from their relevance and the largest of their query."""
 
 
 class Once(Generic[Value]):
@@ -170,6 +174,39 @@ class RankedQueries:
             return self.num_relevant
         return self.hits[:, count - 1 : count]
 
+    def hits_at_relevant(self) -> Tensor:
+        """How many relevant documents are expected among as many as are relevant, of shape `(rows, 1)`."""
+        last = (self.num_relevant.to(torch.int64) - 1).clamp(min=0)
+        return self.hits.gather(1, last)
+
+    def hits_of_first(self, count: int) -> Tensor:
+        """How many relevant documents are expected among the first 1, 2, ..., `count`, of shape `(rows, count)`."""
+        hits = self.hits[:, :count]
+        missing = count - hits.shape[1]
+        return torch.cat([hits, self.num_relevant.expand(-1, missing)], 1) if missing else hits
+
+    def ranks(self, count: int) -> Tensor:
+        """1, 2, ..., `count`, of shape `(count,)`."""
+        return torch.arange(1, count + 1, device=self.relevance.device).to(self.dtype)
+
+    def taken(self, count: int | None) -> Tensor:
+        """How many documents are among the first `count`, of shape `(rows, 1)`."""
+        return self.num_documents if count is None else self.num_documents.clamp(max=count)
+
+    def until(self, count: int | None, weights: Tensor) -> Tensor:
+        """Weights of places, with 0 for those that are not among the first `count`."""
+        return weights if count is None else weights.masked_fill(self.place >= count, 0)
+
+    def no_hit_at(self, count: int | None) -> Tensor:
+        """The probability that no relevant document is among the first `count`, of shape `(rows, 1)`."""
+        last = self.relevance.shape[1] if count is None else min(count, self.relevance.shape[1])
+        return self.no_hit[:, last - 1 : last]
+
+    @property
+    def no_hit_before(self) -> Tensor:
+        """The probability that no relevant document is in the places before each."""
+        return torch.cat([torch.ones_like(self.no_hit[:, :1]), self.no_hit[:, :-1]], 1)
+
     @Once
     def no_hit(self) -> Tensor:
         """The probability that no relevant document is in the places up to each."""
@@ -184,6 +221,36 @@ class RankedQueries:
         sums = torch.nn.functional.pad((weights * scale).round().to(torch.int64).cumsum(0), (1, 0))
         total = (sums[self.end] - sums[self.start]).to(self.dtype)
         return torch.where(self.group == 1, weights, total / (self.group * scale))
+
+    @property
+    def discounts(self) -> Tensor:
+        """1 / log2(rank + 1) of each place, of shape `(documents,)`."""
+        return discounts_of(self.place, self.dtype)
+
+    def gains(self, gain: GainOf) -> tuple[Tensor, Tensor]:
+        """The gain of each document, and of those from the most relevant to the least, in units that a row shares."""
+        largest = self.ideal[:, :1]
+        return gain(self.relevance, largest), gain(self.ideal, largest)
+
+    @staticmethod
+    def where(condition: Tensor, values: Tensor, others: Any) -> Tensor:
+        """The values where the condition holds, elsewhere the others."""
+        return torch.where(condition, values, others)
+
+    @staticmethod
+    def at_most(values: Tensor, limit: Tensor | int) -> Tensor:
+        """The values, or the limit where they are above it."""
+        return torch.minimum(values, limit) if isinstance(limit, Tensor) else values.clamp(max=limit)
+
+    @staticmethod
+    def at_least(values: Tensor, limit: int) -> Tensor:
+        """The values, or the limit where they are below it."""
+        return values.clamp(min=limit)
+
+    @staticmethod
+    def total(values: Tensor) -> Tensor:
+        """The sum of each row, of shape `(rows, 1)`."""
+        return sum_each_row(values.contiguous())
 
     @Once
     def ideal(self) -> Tensor:
@@ -230,6 +297,6 @@ def _and_first(others: Tensor, like: Tensor) -> Tensor:
     return torch.cat([torch.ones_like(like[:, :1], dtype=torch.bool), others], 1)
 
 
-def row_total(values: Tensor) -> Tensor:
-    """The sum of each row, of shape `(rows, 1)`."""
-    return sum_each_row(values.contiguous())
+def discounts_of(places: Tensor, dtype: torch.dtype) -> Tensor:
+    """1 / log2(rank + 1) of places from 0."""
+    return math.log(2) / torch.log((places + 2).to(dtype))
