@@ -34,6 +34,7 @@ class PreparedValue:
         tallies = self._plan.tallies
         self._flat = FlatStates(tallies) if FlatStates.fits(tallies) else None
         self._adds, self._read = None, None
+        self._zeros = [] if self._flat else [tally.zero_of_batch(batch.preds.device) for tally in tallies]
         if self._flat is not None:
             self._numbers = self._flat.numbers.numpy()
             self._adds = prepared_adds(tallies, self._flat.states, batch)
@@ -72,7 +73,7 @@ class PreparedValue:
     def _counted(self, preds: Tensor, target: Tensor | None) -> Sequence[State]:
         """The states of this batch alone."""
         if self._flat is None:
-            states = [_held(tally.zero_of_batch(preds.device)) for tally in self._plan.tallies]
+            states = [_held(zero) for zero in self._zeros]
         else:
             states = self._flat.states
             self._numbers.fill(0)
@@ -86,6 +87,9 @@ class PreparedValue:
         return states
 
 
-def _held(state: State) -> State:
-    """A state without samples, whose stores take those of one batch as they are."""
-    return {name: HeldSamples(each.columns) if type(each) is SampleStore else each for name, each in state.items()}
+def _held(zero: State) -> State:
+    """A new state without samples, whose stores take those of one batch as they are."""
+    return {
+        name: HeldSamples(each.columns) if isinstance(each, SampleStore) else each.clone()
+        for name, each in zero.items()
+    }

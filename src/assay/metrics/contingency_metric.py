@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -74,10 +74,9 @@ class ContingencyMetric(Metric):
 def mutual_information(table: ContingencyTable) -> float:
     """The mutual information of the two labels of a random sample, in nats; the order of labels changes no bit."""
     size, rows, columns = table.size, table.preds_totals[table.preds], table.target_totals[table.target]
-    terms = (
-        count / size * log_quotient(size * count, row * column)
-        for count, row, column in zip(table.counts, rows, columns, strict=True)
-    )
+    counts = table.counts.tolist()
+    logs = log_quotients((size * table.counts).tolist(), (rows * columns).tolist())
+    terms = [count / size * log for count, log in zip(counts, logs, strict=True)]
     return max(0.0, math.fsum(terms))
 
 
@@ -90,10 +89,13 @@ def entropy(totals: Iterable[int]) -> float:
     """
     totals = list(totals)
     size = sum(totals)
-    return math.fsum(total / size * log_quotient(size, total) for total in totals)
+    logs = log_quotients([size] * len(totals), totals)
+    return math.fsum([total / size * log for total, log in zip(totals, logs, strict=True)])
 
 
-def log_quotient(above: int, below: int) -> float:
-    """The logarithm of a quotient of positive integers, also accurate where it is close to 1."""
-    ratio = above / below
-    return math.log1p((above - below) / below) if 0.5 < ratio < 2 else math.log(ratio)
+def log_quotients(above: Sequence[int], below: Sequence[int]) -> list[float]:
+    """The logarithms of quotients of positive integers, also accurate where they are close to 1."""
+    return [
+        math.log1p((a - b) / b) if 0.5 < (ratio := a / b) < 2 else math.log(ratio)
+        for a, b in zip(above, below, strict=True)
+    ]

@@ -30,6 +30,13 @@ def test_the_table_is_that_of_labels_that_lie_far_apart(seed):
     assert np.array_equal(few.matrix(), expected)
 
 
+@pytest.mark.parametrize(("preds", "target"), [([0, 1, 0], [0, 2, 2]), ([0, 2, 2], [0, 1, 0])])
+def test_labels_between_those_that_occur_have_no_row_and_no_column(preds, target):
+    table = ContingencyTable.of(SampleArrays({"preds": np.array([preds]), "target": np.array([target])}))
+    assert table.matrix().shape == (2, 2)
+    assert sorted(table.preds_totals) == sorted(table.target_totals) == [1, 2]
+
+
 def test_labels_at_both_ends_of_int64_are_sorted():
     ends = torch.tensor([-(2**63), 2**63 - 1, 0])
     assert RandScore()(ends, ends).item() == 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from assay.errors import CapacityError, ConfigError, describe
 from assay.metrics.base import AT_MOST_1, SHARE
-from assay.metrics.contingency_metric import ContingencyMetric, entropy, log_quotient, mutual_information
+from assay.metrics.contingency_metric import ContingencyMetric, entropy, log_quotients, mutual_information
 from assay.tally.labels.contingency import ContingencyTable
 
 __all__ = [
@@ -193,11 +193,9 @@ def _cell_terms(a: int, b: int, size: int) -> list[float]:
     upper, lower = np.cumprod(after[mode - low : -1]), np.cumprod(1 / after[: mode - low][::-1])
     likelihood = np.concatenate([lower[::-1], [1.0], upper])
     probability = likelihood / math.fsum(likelihood)
-    return [
-        float(p) * k / size * log_quotient(size * k, a * b)
-        for k, p in zip(range(low, high + 1), probability, strict=True)
-        if k and p
-    ]
+    likely = [(k, p) for k, p in zip(range(low, high + 1), probability.tolist(), strict=True) if k and p]
+    logs = log_quotients([size * k for k, _ in likely], [a * b] * len(likely))
+    return [p * k / size * log for (k, p), log in zip(likely, logs, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)

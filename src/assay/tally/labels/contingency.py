@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -38,7 +39,7 @@ class ContingencyTable:
     target_totals: Whole
     unit: int = 0
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The sum of all counts."""
         return int(self.counts.sum()) if len(self.counts) else 0
@@ -59,8 +60,8 @@ class ContingencyTable:
         """The table of labels that were kept."""
         preds, target = samples["preds"].reshape(-1), samples["target"].reshape(-1)
         weights, unit = None, 0
-        if samples.weights is None and (few := _few_cells(preds, target)) is not None:
-            return cls.of_cells(*few, unit)
+        if samples.weights is None and (table := _small_table(preds, target)) is not None:
+            return cls.of_counts(table)
         if samples.weights is not None:
             has_weight = samples.weights.reshape(-1) > 0
             preds, target = preds[has_weight], target[has_weight]
@@ -74,6 +75,15 @@ class ContingencyTable:
             cell, place = np.unique(cell, return_inverse=True)
             counts = _sums(place, weights, len(cell))
         return cls.of_cells(cell // max(columns, 1), cell % max(columns, 1), counts, unit)
+
+    @classmethod
+    def of_counts(cls, table: Whole) -> ContingencyTable:
+        """The table of a matrix of counts, some of whose rows and columns may be 0."""
+        rows, columns = table.sum(1), table.sum(0)
+        if np.count_nonzero(rows) < len(rows) or np.count_nonzero(columns) < len(columns):
+            table, rows, columns = table[rows > 0][:, columns > 0], rows[rows > 0], columns[columns > 0]
+        row, column = table.nonzero()
+        return cls(table[row, column].astype(object), row, column, rows.astype(object), columns.astype(object))
 
     @classmethod
     def of_matrix(cls, counts: Counts) -> ContingencyTable:
@@ -92,8 +102,8 @@ class ContingencyTable:
         return cls(counts.astype(object), preds, target, rows.astype(object), columns.astype(object), unit)
 
 
-def _few_cells(preds: Whole, target: Whole) -> tuple[Whole, Whole, Whole] | None:
-    """The cells of integer labels that lie close together, and their counts: in the order of rows, then of columns.
+def _small_table(preds: Whole, target: Whole) -> Whole | None:
+    """How often integer labels that lie close together occur with each other: a row for each that `preds` may have.
 
     None of labels that are floats, or of which there may be many more than samples.
     """
@@ -103,10 +113,7 @@ def _few_cells(preds: Whole, target: Whole) -> tuple[Whole, Whole, Whole] | None
     shape = last - first + 1, high - low + 1
     if shape[0] * shape[1] > 4 * len(preds):
         return None
-    table = np.bincount((preds - first) * shape[1] + (target - low), minlength=shape[0] * shape[1]).reshape(shape)
-    table = table[table.any(1)][:, table.any(0)]
-    row, column = table.nonzero()
-    return row, column, table[row, column]
+    return np.bincount((preds - first) * shape[1] + (target - low), minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def _sums(index: Whole, values: Whole, size: int) -> Whole:
@@ -152,6 +159,8 @@ class LabelPairs(SampleTally):
         """The labels, without NaN."""
         samples = super().compute(state)
         preds, target, weights = samples["preds"], samples["target"], samples.weights
+        if preds.dtype.kind != "f" and target.dtype.kind != "f":  # which have no NaN
+            return samples
         if self.nan_strategy == "replace":
             value = self.nan_replace_value
             preds, target = (np.where(np.isnan(labels), value, labels) for labels in (preds, target))

@@ -27,7 +27,9 @@ class HeldSamples(SampleStore):
     def column(self, name: str) -> Tensor:
         """A copy of a column, in the dtype in which a `SampleStore` gives it."""
         found = self._held_column(name)
-        return super().column(name) if found is None else found.clone()
+        if found is None:
+            return super().column(name)
+        return found.clone() if found.data_ptr() == self._blocks[0].tensors[name].data_ptr() else found
 
     def _held_column(self, name: str) -> Tensor | None:
         if len(self._blocks) != 1:

@@ -203,6 +203,10 @@ class SampleStore:
         parts = [to_host(block.filled()[name]).to(dtype) for block in self._blocks]
         return torch.cat(parts) if parts else torch.empty(0, *column.tail, dtype=dtype, device="cpu")
 
+    def may_have_nan(self, name: str) -> bool:
+        """Whether some rows of a column are floats."""
+        return any(block.tensors[name].is_floating_point() for block in self._blocks)
+
     def blocks(self) -> list[dict[str, Tensor]]:
         """All rows in pieces, each where it is kept and in its own dtype; nothing is moved and no device waited for."""
         return [block.filled() for block in self._blocks]

@@ -96,8 +96,8 @@ class SampleTally(Tally):
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         store = state["samples"]
-        columns = (store.column(name) for name in self.arguments)
-        nan = sum(int(each.isnan().sum()) for each in columns if each.is_floating_point())
+        columns = (store.column(name) for name in self.arguments if store.may_have_nan(name))
+        nan = sum(int(each.isnan().sum()) for each in columns)
         problems = [InvalidValues("values are NaN", nan, fatal=False)]
         if self.weighted:
             bad = int(bad_weights(store.column("weights")).sum())
