@@ -15,6 +15,7 @@ from assay.metrics import (
     Accuracy,
     ConcordanceCorrCoef,
     ConfusionMatrix,
+    ExactMatch,
     ExplainedVariance,
     MaximumAbsoluteError,
     Mean,
@@ -390,6 +391,43 @@ def test_labels_are_counted_as_torch_counts_them(kind):
     assert by_torch["counts"].sum() == sum(target.numel() for _, target in batches)
     assert torch.equal(prepared["counts"], by_torch["counts"])
     assert torch.equal(compiled["counts"], by_torch["counts"])
+
+
+WHOLE_SAMPLES = {
+    **{name: case for name, case in LABELS.items() if "ignore_index" not in case[0]},
+    "several labels": LABELS["positions of several labels"],
+    "labels alone": (
+        {"num_labels": 3},
+        lambda g: (torch.rand(64, 3, generator=g), torch.randint(2, (64, 3), generator=g)),
+    ),
+    "sequences": (
+        {"num_classes": 3},
+        lambda g: (torch.randint(3, (64, 2), generator=g), torch.randint(3, (64, 2), generator=g)),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WHOLE_SAMPLES)
+def test_samples_that_are_all_right_are_counted_as_torch_counts_them(kind):
+    fields, batch = WHOLE_SAMPLES[kind]
+    generator = torch.Generator().manual_seed(0)
+    batches = [batch(generator) for _ in range(4)]
+    batches[2][0].view(-1)[3] = 9 if not batches[2][0].is_floating_point() else math.nan
+    batches[3][1].view(-1)[5] = -4
+    tally = ExactMatch(**fields).tally(False)
+    prepared, by_torch = (tally.zero(torch.device("cpu")) for _ in range(2))
+    add = tally.prepare(prepared, Batch(*batches[0], compiled=True))
+    for preds, target in batches:
+        add(preds, target, None)
+        tally.add(by_torch, Batch(preds, target))
+    assert torch.equal(prepared["counts"], by_torch["counts"])
+    assert by_torch["counts"][3:].sum()
+
+
+def test_whole_samples_with_ignored_labels_are_not_prepared():
+    tally = ExactMatch(num_classes=4, ignore_index=1).tally(False)
+    state, target = tally.zero(torch.device("cpu")), torch.randint(4, (8,))
+    assert tally.prepare(state, Batch(torch.rand(8, 4), target, compiled=True)) is None
 
 
 @pytest.mark.parametrize("change", [torch.Tensor.double, torch.Tensor.half])

@@ -55,6 +55,11 @@ def decision_of(like: Tensor, level: float | None = None, logits: bool = False) 
     return decided
 
 
+def labels_at(address: int, count: int) -> np.ndarray:
+    """So many labels that lie at an address, int64 `(count,)`; as long as they lie there."""
+    return np.frombuffer((ctypes.c_int64 * count).from_address(address), dtype=np.int64)
+
+
 def has_columns(rows: Tensor) -> bool:
     """Whether each column of `(N, C)` lies one number after the other, as those of a table do."""
     return rows.ndim == 2 and rows.stride(0) == 1 and rows.stride(1) >= len(rows) > 1

@@ -249,6 +249,10 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
                 found = value(preds, target)
                 return None if found is None else found.to(self._dtype)
             self.__dict__["_has_float64"] = has_float64  # of the last batch; setattr of a module is slow
+            if not reports:
+                with taken_warnings(NoDataWarning):
+                    found = value(preds, target)
+                return None if found is None else squeezed(self._converted(found))
             try:
                 found = self._reported_as_there(values, preds=preds, target=target)
             except _NotPreparedError:

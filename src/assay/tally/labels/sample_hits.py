@@ -9,7 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.tally.base import Batch, BatchLayout, State
+from assay.native.labels import labels_at
+from assay.native.library import library
+from assay.tally.base import Batch, BatchLayout, PreparedAdd, State
 from assay.tally.conservation import HostCount, Laws, at_most, equal
 from assay.tally.labels.confusion import LabelTally
 from assay.tally.labels.labels import Labels
@@ -36,6 +38,11 @@ def sample_results(labels: Labels, batch: Batch) -> tuple[Tensor, tuple[Tensor, 
     elif result.ndim > 1:
         result = result.flatten(1).amax(1)
     return result, (bad_target, bad_prediction)
+
+
+def _are_inside(labels: np.ndarray, num_classes: int) -> bool:
+    """Whether all labels, of which there is one or more, are from 0 to `num_classes - 1`."""
+    return bool(np.maximum.reduce(labels.view(np.uint64)) < num_classes)
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,27 @@ class SampleHits(LabelTally):
         if self.weighted:
             weights = self._sample_weights(batch, sample)
             exact.add_to(state["weights"], self._finite(state, weights), sample.reshape(-1))
+
+    def prepare(self, state: State, batch: Batch) -> PreparedAdd | None:
+        target, labels = batch.needed_target, self.labels
+        known = batch.compiled and library() is not None and target.dtype == torch.int64 and not self.weighted
+        decided = labels.prepare(batch.preds) if known and labels.ignore_index is None else None
+        if decided is None or not target.numel():
+            return None
+        counts, shape = state["counts"].numpy(), (*target.shape[: 1 + (labels.num_labels is not None)], -1)
+        samples = target.numel() // (labels.num_labels or target[0].numel())
+
+        def add(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+            assert target is not None, "the layout was checked"
+            true, found = target.numpy().reshape(-1), labels_at(decided(preds.detach()), target.numel())
+            if not (_are_inside(true, labels.num_classes) and _are_inside(found, labels.num_classes)):
+                self.add(state, Batch(preds.detach(), target, compiled=True))
+                return
+            right = np.count_nonzero(np.equal(true, found).reshape(shape).all(1))
+            counts[RIGHT] += right
+            counts[WRONG] += samples - right
+
+        return add
 
     def fingerprint(self, batch: Batch) -> Fingerprint:
         if not batch.needed_target.numel():
