@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, NamedTuple
@@ -138,16 +138,17 @@ class CalibrationError(ConfidenceMetric):
         return calibration_interval(right, confidence, sizes, confidence_level, squared=self.norm == "l2")
 
     def compute(self, counts: BinTotals) -> Tensor:
-        total = sum(counts.weight, Fraction(0))
+        weights, rights, confidences = counts.integers()
+        total = sum(weights)
         if not total:
             return number(math.nan)
-        bins = zip(counts.weight, counts.right, counts.confidence, strict=True)
-        gaps = [(weight, abs(right - confidence) / weight) for weight, right, confidence in bins if weight]
+        bins = zip(weights, rights, confidences, strict=True)
+        gaps = [(weight, abs(right - confidence)) for weight, right, confidence in bins if weight]
         if self.norm == "max":
-            return number(rounded(max(gap for _, gap in gaps)))
+            return number(rounded(max(Fraction(gap, weight) for weight, gap in gaps)))
         if self.norm == "l1":
-            return number(rounded(sum((weight * gap for weight, gap in gaps), Fraction(0)) / total))
-        return number(root(sum((weight * gap**2 for weight, gap in gaps), Fraction(0)) / total))
+            return number(sum(gap for _, gap in gaps) / total)
+        return number(root(sum((Fraction(gap * gap, weight) for weight, gap in gaps), Fraction(0)) / total))
 
 
 class ReliabilityDiagram(NamedTuple):
@@ -183,7 +184,7 @@ class CalibrationCurve(ConfidenceMetric):
     picture = "reliability"
 
     def compute(self, counts: BinTotals) -> ReliabilityDiagram:
-        def means(sums: list[Fraction]) -> Tensor:
+        def means(sums: Sequence[Fraction | int]) -> Tensor:
             return vector(quotient(value, weight) for value, weight in zip(sums, counts.weight, strict=True))
 
         edges = vector(Fraction(k, self.n_bins) for k in range(self.n_bins + 1))

@@ -40,9 +40,15 @@ class BinTotals:
     the exact sum of the confidences, each times its weight."""
 
     count: list[int]
-    weight: list[Fraction]
-    right: list[Fraction]
-    confidence: list[Fraction]
+    weight: Sequence[Fraction | int]
+    right: Sequence[Fraction | int]
+    confidence: Sequence[Fraction]
+
+    def integers(self) -> tuple[list[int], ...]:
+        """The weights, those that were right, and the confidences as integers of one unit, a power of two."""
+        columns = self.weight, self.right, self.confidence
+        unit = max(each.denominator for column in columns for each in column)
+        return tuple([each.numerator * (unit // each.denominator) for each in column] for column in columns)
 
 
 class _RowsInBins(NamedTuple):
@@ -230,9 +236,8 @@ class Confidence(Tally):
         """What the bins hold, as exact numbers."""
         counts = state["counts"].tolist()
         confidence = exact.fractions(state["confidence"], 2 if self.weighted else 1)
-        if self.weighted:
-            sums = exact.fractions(state["weights"], 1)
-            weight, right = sums[::2], sums[1::2]
-        else:
-            weight, right = ([Fraction(row[k]) for row in counts] for k in range(2))
-        return BinTotals([row[0] for row in counts], weight, right, confidence)
+        every, right = ([row[k] for row in counts] for k in range(2))
+        if not self.weighted:
+            return BinTotals(every, every, right, confidence)
+        sums = exact.fractions(state["weights"], 1)
+        return BinTotals(every, sums[::2], sums[1::2], confidence)
