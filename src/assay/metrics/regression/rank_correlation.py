@@ -21,7 +21,7 @@ from assay.stats.distributions import normal_quantile, student_quantile
 from assay.stats.intervals import Ends, fisher_z
 from assay.stats.rank_moves import kendall_moves, spearman_moves
 from assay.tally.base import Batch, Tally
-from assay.tally.stores.samples import SampleArrays, SampleTally
+from assay.tally.stores.samples import SampleArrays, UnorderedSamples
 from assay.tally.sums.integer_weights import integer_weights
 
 __all__ = ["KendallRankCorrCoef", "SpearmanCorrCoef"]
@@ -61,7 +61,7 @@ class RankCorrelation(Metric):
             raise ConfigError(describe("num_outputs", self.num_outputs, "1 or more", "Give the size of dimension 1"))
 
     def tally(self, weighted: bool) -> Tally:
-        return SampleTally(num_outputs=None if self.num_outputs == 1 else self.num_outputs, weighted=weighted)
+        return UnorderedSamples(num_outputs=None if self.num_outputs == 1 else self.num_outputs, weighted=weighted)
 
     def predicted(self, batch: Batch) -> Tensor | None:
         return single(batch.preds) if self.num_outputs == 1 else None
@@ -238,6 +238,8 @@ def _of_pairs(x: Array, y: Array, weights: Array) -> tuple[int, int]:
 
 def _group_sums(rank: Array, weights: Array) -> Array:
     """The weight of each rank."""
+    if weights.dtype != object:  # each is 1
+        return np.bincount(rank)
     sums = np.zeros(int(rank.max()) + 1, dtype=weights.dtype)
     np.add.at(sums, rank, weights)
     return sums

@@ -12,7 +12,7 @@ import numpy as np
 from assay.errors import DtypeError, describe
 from assay.tally.base import BatchLayout, InvalidValues, State
 from assay.tally.labels.confusion import Counts
-from assay.tally.stores.samples import SampleArrays, SampleTally
+from assay.tally.stores.samples import SampleArrays, UnorderedSamples
 from assay.tally.sums.integer_weights import integer_weights
 
 Whole = np.ndarray[Any, Any]
@@ -124,7 +124,7 @@ def _sums(index: Whole, values: Whole, size: int) -> Whole:
 
 
 @dataclass(frozen=True)
-class LabelPairs(SampleTally):
+class LabelPairs(UnorderedSamples):
     """The two labels of every sample, kept: labels are any integers, and nobody said how many there are.
 
     Args:
@@ -143,9 +143,6 @@ class LabelPairs(SampleTally):
             if column is not None and column.dtype.is_floating_point and not self.floats:
                 do = f"Pass {name}.long(), or {name}.argmax(1) of scores"
                 raise DtypeError(describe(name, column.dtype, "labels of an integer dtype", do))
-
-    def settle(self, state: State, rows: int) -> State:
-        return state  # a table of pairs is the same in any order of them
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         nan = InvalidValues("labels are NaN", 0)

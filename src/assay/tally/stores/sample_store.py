@@ -203,9 +203,10 @@ class SampleStore:
         parts = [to_host(block.filled()[name]).to(dtype) for block in self._blocks]
         return torch.cat(parts) if parts else torch.empty(0, *column.tail, dtype=dtype, device="cpu")
 
-    def may_have_nan(self, name: str) -> bool:
-        """Whether some rows of a column are floats."""
-        return any(block.tensors[name].is_floating_point() for block in self._blocks)
+    def count_nan(self, name: str) -> int:
+        """How many numbers of a column are NaN; this synchronizes with the device."""
+        columns = (block.filled()[name] for block in self._blocks if block.tensors[name].is_floating_point())
+        return sum(int(to_host(column).isnan().sum()) for column in columns)
 
     def blocks(self) -> list[dict[str, Tensor]]:
         """All rows in pieces, each where it is kept and in its own dtype; nothing is moved and no device waited for."""
