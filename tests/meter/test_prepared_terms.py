@@ -16,6 +16,7 @@ from assay.metrics import (
     LogCoshError,
     LogLoss,
     MeanAbsolutePercentageError,
+    MultilabelCoverageError,
     MultilabelRankingLoss,
     Perplexity,
 )
@@ -103,6 +104,11 @@ OF_ROWS = {
     HingeLoss(num_classes=4, multiclass_mode="one-vs-all"): lambda dtype: (rows(dtype), labels(4, 6)),
     LogLoss(num_classes=4): lambda dtype: (rows(dtype), labels(4, 6)),
     BrierScore(num_classes=4): lambda dtype: (rows(dtype), labels(4, 6)),
+    MultilabelCoverageError(num_labels=4): lambda dtype: (rows(dtype), labels(2, 6, 4)),
+    MultilabelCoverageError(num_labels=4, ignore_index=0): lambda dtype: (rows(dtype), labels(2, 6, 4)),
+    HingeLoss(ignore_index=1): lambda dtype: (torch.randn(6, generator=GENERATOR, dtype=dtype), labels(2, 6)),
+    LogLoss(logits=True): lambda dtype: (torch.randn(6, generator=GENERATOR, dtype=dtype), labels(2, 6)),
+    LogLoss(num_classes=4, logits=True): lambda dtype: (rows(dtype), labels(4, 6)),
     MultilabelRankingLoss(num_labels=4): lambda dtype: (rows(dtype), labels(2, 6, 4)),
     Perplexity(ignore_index=3): lambda dtype: (rows(dtype).view(2, 3, 4), labels(4, 2, 3)),
 }
@@ -113,10 +119,12 @@ OF_ROWS = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_rows_that_torch_computes_are_counted_as_others_are(metric, dtype):
     prepared, plain = Meter(v=metric), Meter(v=metric)
-    for k in range(7):
+    for k in range(8):
         preds, target = OF_ROWS[metric](dtype)
         if k == 3:
             preds[1] = torch.nan
+        if k == 6:
+            preds[1] = torch.inf
         if k == 4 and not target.is_floating_point():
             target[1] = 9  # no class, or a token that is not ignored
         alone = Meter(v=metric)

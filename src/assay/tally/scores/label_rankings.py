@@ -27,6 +27,9 @@ class LabelRows(ScoreTerm):
         check_weights(layout.weights)
 
     def __call__(self, batch: Batch) -> RowValues:
+        if (valid := self.data.valid_rows(batch)) is not None:
+            largest = torch.finfo(valid[0].dtype).max
+            return RowValues(self.values(valid[0].clamp(-largest, largest), valid[1] == 1, valid[1] != 1))
         rows = self.data.rows(batch)
         labels = self.data.known(rows)
         largest = torch.finfo(rows.scores.dtype).max

@@ -148,6 +148,17 @@ class ScoreSpec:
         known = self.add_known(invalid := torch.zeros(len(KINDS), dtype=torch.int64, device="cpu"), batch)
         return None if known is None or invalid.numpy().any() else known
 
+    def valid_rows(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
+        """The scores and the classes of a batch in host memory, if none of its rows is ignored or invalid; else None.
+
+        None too of a batch whose terms are recorded or compared: those are the terms of `rows`.
+        """
+        is_plain = batch.compiled and batch.terms is None and batch.weights is None
+        if not is_plain or self.labels.ignore_index is not None or not takes((rows := self.rows(batch)).scores):
+            return None
+        self.add_invalid(invalid := torch.zeros(len(KINDS), dtype=torch.int64, device="cpu"), rows, compiled=True)
+        return None if invalid.numpy().any() else (rows.scores, rows.place - 1)
+
     def add_invalid(self, invalid: Tensor, rows: ScoreRows, compiled: bool = False) -> None:
         """Add to `invalid` how many targets, scores and weights should not be there, without those that are ignored."""
         if compiled and rows.weights is None:

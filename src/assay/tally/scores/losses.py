@@ -9,6 +9,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -43,10 +44,8 @@ class Loss(ScoreTerm):
     """A loss of scores and labels: positive infinity is a value, and NaN comes from invalid scores."""
 
     def __call__(self, batch: Batch) -> RowValues:
-        if not self.data.logits and (valid := self.data.valid_classes(batch)) is not None:
-            counted = None if self.data.labels.ignore_index is None else valid >= 0
-            classes = (valid if counted is None else valid.clamp(min=0))[:, None]
-            return RowValues(*self.values(scores(batch, False)[:, None], classes), counted=counted)
+        if (plain := self._of_valid(batch)) is not None:
+            return plain
         rows = self.data.rows(batch)
         classes = self.data.known(rows)
         counted = classes[:, 0] >= 0
@@ -56,6 +55,19 @@ class Loss(ScoreTerm):
             undefined = values[0].isnan().any(1) & ~rows.scores.isnan().any(1) & counted
             invalid[1] = torch.cat([invalid[1], undefined[:, None]], 1)
         return RowValues(*values, counted=counted, invalid=invalid)
+
+    def _of_valid(self, batch: Batch) -> RowValues | None:
+        """The same of a batch in host memory in which nothing is invalid; None of others."""
+        if (valid := self.data.valid_classes(batch)) is not None:
+            counted = None if self.data.labels.ignore_index is None else valid >= 0
+            classes = (valid if counted is None else valid.clamp(min=0))[:, None]
+            found = RowValues(*self.values(scores(batch, False)[:, None], classes), counted=counted)
+        elif (rows := self.data.valid_rows(batch)) is not None:
+            found = RowValues(*self.values(*rows))
+        else:
+            return None
+        has_none = self.data.logits and any(np.isnan(each.numpy()).any() for each in found.values)
+        return None if has_none else found  # infinite logits may leave no value
 
     @abstractmethod
     def values(self, scores: Tensor, classes: Tensor) -> tuple[Tensor, ...]:

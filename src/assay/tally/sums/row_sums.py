@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -238,13 +238,10 @@ class RowSums(Tally):
             return None
         if self.term.columns_of(batch) is not None:
             return None
-        first = self._values(batch).values[0]
-        if not takes(first, dtypes=DTYPES) or not first.numel():
+        first, count = self._values(batch).values[0], state["count"].numpy()
+        sum_values = self._prepared_sum(state, first)
+        if sum_values is None:
             return None
-        (shape,), limbs, count = self.term.sums, state["sum0"], state["count"].numpy()
-        column = column_of(first.reshape(-1, 1), state["special0"].data_ptr(), 0, 1)
-        product = product_of(limbs.shape[-1], exact.origin(shape.power), [0] * shape.power)
-        sums = PreparedSums(first.numel(), column, [limbs.data_ptr(), *product], list(state.values()))
         size, dtype = first.shape, first.dtype
 
         def add(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
@@ -255,10 +252,21 @@ class RowSums(Tally):
                 self.add(state, rows)
                 return
             count[0] += len(values)
-            values = values.contiguous()  # kept by its name until it is counted
-            sums.add([values.data_ptr()])
+            sum_values(values.contiguous())
 
         return add
+
+    def _prepared_sum(self, state: State, like: Tensor) -> Callable[[Tensor], None] | None:
+        """What adds contiguous values like these to the only sum; None where compiled code does not."""
+        (shape,), limbs = self.term.sums, state["sum0"]
+        if not like.numel() or not takes(like, dtypes=(*DTYPES, torch.int64)):
+            return None
+        if like.dtype == torch.int64:
+            return None if shape.power > 1 else lambda values: add_integers(limbs[0], values, exact.origin(1))
+        column = column_of(like.reshape(-1, 1), state["special0"].data_ptr(), 0, 1)
+        product = product_of(limbs.shape[-1], exact.origin(shape.power), [0] * shape.power)
+        sums = PreparedSums(like.numel(), column, [limbs.data_ptr(), *product], list(state.values()))
+        return lambda values: sums.add([values.data_ptr()])
 
     @property
     def _is_one_sum(self) -> bool:
