@@ -75,6 +75,7 @@ def test_terms_that_torch_computes_are_counted_as_others_are(metric, dtype):
         if k == 4:
             preds[0, 0] = torch.inf
         preds.requires_grad_(k == 3)
+        target.requires_grad_(k == 4)
         alone = Meter(v=metric)
         alone.update(preds, target)
         with torch.autocast("cpu", enabled=k == 5):

@@ -9,6 +9,7 @@ import ctypes
 import math
 import struct
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -57,7 +58,8 @@ def decision_of(like: Tensor, level: float | None = None, logits: bool = False) 
 
 def labels_at(address: int, count: int) -> np.ndarray:
     """So many labels that lie at an address, int64 `(count,)`; as long as they lie there."""
-    return np.frombuffer((ctypes.c_int64 * count).from_address(address), dtype=np.int64)
+    numbers: Any = (ctypes.c_int64 * count).from_address(address)
+    return np.frombuffer(numbers, dtype=np.int64)
 
 
 def has_columns(rows: Tensor) -> bool:

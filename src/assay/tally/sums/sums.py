@@ -258,7 +258,9 @@ class Sums(Tally):
                 return
             count[0] += rows
             if are_computed:
-                values = values_of(preds.detach(), target if target is None else target.detach(), weights)
+                preds = preds.detach() if preds.requires_grad else preds
+                target = target.detach() if target is not None and target.requires_grad else target
+                values = values_of(preds, target, weights)
                 sums.add([0 if each is None else each.data_ptr() for each in values])
             else:
                 addresses = [0 if each is None else each.data_ptr() for each in (preds, target, weights)]

@@ -262,6 +262,9 @@ def _compared(a: Tensor, b: Tensor) -> Tensor:
     return above.sub_(below).to(torch.int64)
 
 
+_ARGUMENTS = ("preds", "target", "weights")
+_FLOATS = (torch.float32, torch.float64)
+
 ColumnValues = Callable[[Tensor, Tensor | None, Tensor | None], list[Tensor | None]]
 """The columns of `preds`, `target` and `weights`, contiguous; None for those that compiled code computes."""
 
@@ -272,18 +275,15 @@ def columns_of_terms(factors: Sequence[Factor]) -> ColumnValues:
         isinstance(each, ArgumentValue) or each.computed or (isinstance(each, FloatTerm) and each.is_of_pairs)
         for each in factors
     )
+    terms = [each if isinstance(each, FloatTerm) else None for each in factors]
+    places = [_ARGUMENTS.index(each.argument) if isinstance(each, ArgumentValue) else None for each in factors]
 
     def values(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> list[Tensor | None]:
         if are_plain and target is not None:
-            given = {"preds": preds, "target": target, "weights": weights}
-            pair = _as_one_float(preds, target)
+            given, pair = (preds, target, weights), _as_one_float(preds, target)
             return [
-                given[each.argument]
-                if isinstance(each, ArgumentValue)
-                else each(*pair).contiguous()
-                if isinstance(each, FloatTerm)
-                else None
-                for each in factors
+                term(*pair).contiguous() if term is not None else None if place is None else given[place]
+                for term, place in zip(terms, places, strict=True)
             ]
         columns = as_columns(preds, target, weights)
         return [None if factor.computed else factor.values(columns).contiguous() for factor in factors]
@@ -293,6 +293,8 @@ def columns_of_terms(factors: Sequence[Factor]) -> ColumnValues:
 
 def _as_one_float(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Contiguous floats of one dtype, and of one shape."""
+    if preds.dtype == target.dtype and preds.dtype in _FLOATS and preds.shape == target.shape:
+        return preds, target
     dtype = torch.float64 if torch.float64 in (preds.dtype, target.dtype) else torch.float32
     return preds.to(dtype), target.to(dtype).view(preds.shape)
 
