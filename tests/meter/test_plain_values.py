@@ -16,11 +16,16 @@ from assay.metrics import (
     CosineSimilarity,
     EditDistance,
     HingeLoss,
+    JaccardIndex,
     Max,
     MeanAbsoluteError,
     Min,
     NormalizedRootMeanSquaredError,
+    Perplexity,
     StatScores,
+    Variance,
+    WordInfoLost,
+    WordInfoPreserved,
 )
 from assay.native.library import MISSING, in_torch, library
 from laws import CASES, bits
@@ -67,6 +72,12 @@ PLAIN = [
     (StatScores(), (SCORES[0][:, 1], SCORES[1])),
     (StatScores(num_classes=2, ignore_index=1), SCORES),
     (StatScores(num_labels=2), (SCORES[0], torch.eye(3, 2, dtype=torch.int64))),
+    (Precision(), (SCORES[0][:, 1], SCORES[1])),
+    *((Precision(num_classes=2, average=each), SCORES) for each in ("micro", "macro", "weighted", None)),
+    (JaccardIndex(num_labels=2), (SCORES[0], torch.eye(3, 2, dtype=torch.int64))),
+    (Perplexity(), (torch.randn(2, 3, 4), torch.tensor([[0, 1, 2], [3, 0, 1]]))),
+    (WordInfoLost(), TEXTS),
+    (WordInfoPreserved(), TEXTS),
     (Max(), NUMBERS[:1]),
     (Min(), (NUMBERS[0].double(),)),
     (Min(nan_policy="ignore"), (torch.tensor([-0.0, float("inf"), 1.0]),)),
@@ -179,7 +190,7 @@ def test_no_data_and_divisors_of_zero_are_left_to_compute():
 
 
 def test_other_values_are_no_quotients():
-    meter = Meter(value=Precision(), several=Mean() + Sum())
+    meter = Meter(value=Variance(), several=Mean() + Sum())
     assert meter.plan.reading_of("value") is None
     assert meter.plan.reading_of("several") is None
 

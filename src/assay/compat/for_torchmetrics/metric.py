@@ -46,6 +46,14 @@ TABLE = library("torchmetrics")
 _VALUE = "value"
 _DATA = {"preds", "target"}
 
+_REDUCED: Mapping[str | None, Callable[[Tensor], Tensor]] = {
+    None: lambda counts: counts,
+    "none": lambda counts: counts,
+    "micro": lambda counts: counts.sum(0),
+    "macro": lambda counts: counts.float().mean(0),
+}
+"""How `StatScores` of TorchMetrics reduces the counts of classes `(C, 5)`, by `average`."""
+
 _DECLARED_OTHERWISE = ("ContinuousRankedProbabilityScore",)
 """Classes whose values have a gradient although their `is_differentiable` is False."""
 
@@ -454,9 +462,9 @@ class CompatibleRate(CompatibleMetric):
         if how is not None:
             return placed(rate(how, self, value[:4]), self._dtype, self._device)
         if not self._defaults:
-            is_whole = not value.tp.ndim or self._average in (None, "none")
-            if is_whole and self.entry.assay == "StatScores":
-                return placed(torch.stack(value, -1), self._dtype, self._device)
+            average = self._average if value.tp.ndim else "none"
+            if self.entry.assay == "StatScores" and average in _REDUCED:
+                return placed(_REDUCED[average](torch.stack(value, -1)), self._dtype, self._device)
             counts = (each.to(self._device) for each in value[:4])
             self.__dict__.update(zip(("tp", "fp", "tn", "fn"), counts, strict=True))  # setattr of a module is slow
         return placed(self.original.compute(self), self._dtype, self._device)

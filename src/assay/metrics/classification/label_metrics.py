@@ -237,11 +237,18 @@ def outcomes(totals: ClassTotals, multiclass: bool, ignored: int | None = None) 
     tp = totals.hits[chosen]
     fn, fp = totals.target[chosen] - tp, totals.predicted[chosen] - tp
     tn = totals.target.sum(-1) - tp - fp - fn
+    return outcomes_with_data(tp, fp, fn, tn, multiclass, ignored, totals.unit)
+
+
+def outcomes_with_data(
+    tp: Array, fp: Array, fn: Array, tn: Array, multiclass: bool, ignored: int | None = None, unit: int = 0
+) -> Outcomes:
+    """Outcomes, with which of the classes have data; see `outcomes`."""
     present = np.not_equal(tp + fp + fn + (0 if multiclass else tn), 0).astype(bool)
     if not multiclass or ignored is None or not 0 <= ignored < len(present):
-        return Outcomes(tp, fp, fn, tn, present, totals.unit)
+        return Outcomes(tp, fp, fn, tn, present, unit)
     present[..., ignored] = False
-    return Outcomes(tp, fp, fn, tn, present, totals.unit, ignored)
+    return Outcomes(tp, fp, fn, tn, present, unit, ignored)
 
 
 def averaged(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, isnan, nan
@@ -27,14 +27,15 @@ from assay.metrics.classification.label_metrics import (
     TopKField,
     averaged,
     averages,
+    outcomes_with_data,
 )
 from assay.metrics.classification.ratio import LARGEST_DENOMINATOR, OutcomeWeights, Ratio
 from assay.metrics.classification.samplewise import ONE, MultidimField, SampleShares, sample_means
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends, clopper_pearson, few_of_a_kind, on_logit_scale, wilson
 from assay.stats.linear import FEWEST_OF_CLASS
-from assay.tally.base import Batch, Tally
-from assay.tally.labels.confusion import ClassTotals, Counts
+from assay.tally.base import Batch, State, Tally
+from assay.tally.labels.confusion import ClassTotals, Confusion, Counts
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
 _OF_MATRIX = "logit interval of the confusion matrix"
@@ -163,19 +164,43 @@ class RatioMetric(LabelMetric):
         return replace(of, fp=of.fp * of.present) if ignored else of
 
     def outcomes(self, counts: Counts | ClassTotals) -> Outcomes:
-        of = self.divided(super().outcomes(counts))
+        return self._chosen(super().outcomes(counts))
+
+    def _chosen(self, of: Outcomes) -> Outcomes:
+        """The outcomes that are divided, of the classes that are asked for."""
+        of = self.divided(of)
         return of if self.only_classes is None else of.of(self.only_classes)
 
     def tally(self, weighted: bool) -> Tally:
         samplewise = self.multidim_average == "samplewise"
         return RowSums(SampleShares(self), weighted) if samplewise else super().tally(weighted)
 
+    def reading(self, tally: Tally) -> Callable[[State], Tensor | None] | None:
+        if self.multidim_average == "samplewise" or not isinstance(tally, Confusion) or tally.weighted:
+            return None
+        plain, multiclass, divide = tally.plain_outcomes, self.num_classes is not None, self._averages()
+
+        def read(state: State) -> Tensor | None:
+            table = plain(state, multiclass)
+            if table is None:
+                return None
+            tp, fp, tn, fn, _ = table.numpy().astype(object)
+            values = divide(self._chosen(outcomes_with_data(tp, fp, fn, tn, multiclass, self.ignore_index)))
+            return None if any(map(isnan, values)) else self._value(values)
+
+        return read
+
     def compute(self, counts: Any) -> Tensor:
-        if isinstance(counts, RowTotals):
-            values = sample_means(counts)
-        else:
-            of, average = self.outcomes(counts), self.class_average
-            values = averaged(self.outcome_weights, of, average, self.zero_division, self.unweighted)
+        is_by_sample = isinstance(counts, RowTotals)
+        return self._value(sample_means(counts) if is_by_sample else self._averages()(self.outcomes(counts)))
+
+    def _averages(self) -> Callable[[Outcomes], list[float]]:
+        """What gives the quotients of outcomes: of all classes, or one average."""
+        weights, average = self.outcome_weights, self.class_average
+        undefined, unweighted = self.zero_division, self.unweighted
+        return lambda of: averaged(weights, of, average, undefined, unweighted)
+
+    def _value(self, values: Sequence[float]) -> Tensor:
         return vector(values) if self.average is None and not self.binary else number(values[0])
 
     def classes_without_targets(self, counts: Any) -> frozenset[int]:

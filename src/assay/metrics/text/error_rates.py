@@ -19,7 +19,7 @@ from assay.metrics.per_sample import SampleTerms
 from assay.metrics.text.base import TextMetric, TextQuotient
 from assay.tally.base import Batch
 from assay.tally.sums.exact import Number
-from assay.tally.sums.polynomials import QuotientOfSums
+from assay.tally.sums.polynomials import QuotientOfSums, RowSum, SumOf
 from assay.tally.sums.row_sums import RowTotals
 
 __all__ = [
@@ -114,6 +114,13 @@ def _preserved(total: Mapping[str, Number]) -> Number:
     return quotient(right * right, words * predicted) if words and predicted else quotient(0, words + predicted)
 
 
+_WORDS, _PREDICTED, _RIGHT = (
+    SumOf(RowSum(0, _ALIGNMENT.names.index(f"{each} words"))) for each in ("target", "predicted", "right")
+)
+_PRESERVED = QuotientOfSums(_RIGHT * _RIGHT, _WORDS * _PREDICTED)
+_LOST = QuotientOfSums(_WORDS * _PREDICTED - _RIGHT * _RIGHT, _WORDS * _PREDICTED)
+
+
 @dataclass(frozen=True)
 class WordInfoPreserved(TextMetric):
     """Word information preserved (WIP).
@@ -134,6 +141,10 @@ class WordInfoPreserved(TextMetric):
     value_range = SHARE
     higher_is_better = True
     encoder = _ALIGNMENT
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return _PRESERVED
 
     def compute(self, counts: RowTotals) -> Tensor:
         return number(rounded(_preserved(self.totals(counts))))
@@ -159,6 +170,10 @@ class WordInfoLost(TextMetric):
     value_range = SHARE
     higher_is_better = False
     encoder = _ALIGNMENT
+
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return _LOST
 
     def compute(self, counts: RowTotals) -> Tensor:
         return number(rounded(1 - _preserved(self.totals(counts))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,9 +11,11 @@ from torch import Tensor
 
 from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import means, rounded
-from assay.tally.base import Tally
+from assay.tally.base import State, Tally
 from assay.tally.rows.row_terms import TokenLogLoss
+from assay.tally.sums.polynomials import MEAN_OF_ROWS
 from assay.tally.sums.row_sums import RowSums, RowTotals
+from assay.tally.sums.state_quotients import state_quotient
 
 __all__ = ["Perplexity"]
 
@@ -58,9 +61,25 @@ class Perplexity(Metric):
     def tally(self, weighted: bool) -> Tally:
         return RowSums(TokenLogLoss(self.ignore_index), weighted)
 
+    def reading(self, tally: Tally) -> Callable[[State], Tensor | None] | None:
+        mean = state_quotient(tally, MEAN_OF_ROWS)
+        if mean is None:
+            return None
+
+        def read(state: State) -> Tensor | None:
+            loss = mean(state)
+            return None if loss is None else _of_mean(loss.item())
+
+        return read
+
     def compute(self, counts: RowTotals) -> Tensor:
         (mean,) = means(counts)
-        try:
-            return number(math.exp(rounded(mean)))
-        except OverflowError:
-            return number(math.inf)
+        return _of_mean(rounded(mean))
+
+
+def _of_mean(loss: float) -> Tensor:
+    """The perplexity of tokens with this mean loss."""
+    try:
+        return number(math.exp(loss))
+    except OverflowError:
+        return number(math.inf)
