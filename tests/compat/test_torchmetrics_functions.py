@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 
 import pytest
@@ -17,6 +18,7 @@ from assay.compat.torchmetrics.functional import (
 )
 
 from assay.compat.for_torchmetrics import calls
+from assay.compat.for_torchmetrics.values import number_in
 from assay.errors import InputError, InvalidValuesWarning
 from assay.metrics import MeanSquaredError
 
@@ -148,3 +150,25 @@ def test_what_a_prepared_call_cannot_count_is_measured_as_before():
     with pytest.warns(InvalidValuesWarning):
         assert mean_squared_error(torch.tensor([1.0, torch.nan, 3.0]), fine).isnan()
     assert mean_squared_error(fine, 2 * fine).item() == pytest.approx(14 / 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("value", [0.1, -7.0, 59999.9, 1e5, 3.5e38, 1e300, math.inf, math.nan])
+def test_a_number_is_rounded_to_a_dtype_as_a_tensor_is(value, dtype):
+    expected = torch.tensor(value, dtype=torch.float64).to(dtype)
+    torch.testing.assert_close(number_in(value, dtype), expected, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("average", ["micro", "macro", "weighted", "none"])
+def test_prepared_rates_are_those_of_new_batches(average):
+    generator = torch.Generator().manual_seed(3)
+    for k in range(5):
+        preds, target = (torch.randint(4, (9,), generator=generator) for _ in range(2))
+        given = {"task": "multiclass", "num_classes": 4, "average": average}
+        found = torchmetrics.functional.accuracy(preds, target, **given)
+        torch.testing.assert_close(accuracy(preds, target, **given), found)
+        matrix = torchmetrics.functional.confusion_matrix(preds, target, task="multiclass", num_classes=4)
+        assert torch.equal(confusion_matrix(preds, target, task="multiclass", num_classes=4), matrix)
+        if k == 3:
+            with pytest.raises(ValueError, match="target"):
+                confusion_matrix(preds, target + 2, task="multiclass", num_classes=4)

@@ -16,6 +16,7 @@ from assay.metrics import (
     LogCoshError,
     LogLoss,
     MeanAbsolutePercentageError,
+    MinkowskiDistance,
     MultilabelCoverageError,
     MultilabelRankingLoss,
     Perplexity,
@@ -66,7 +67,11 @@ def test_bad_weights_of_a_later_batch_raise():
 
 
 @pytest.mark.filterwarnings("ignore::assay.errors.InvalidValuesWarning")
-@pytest.mark.parametrize("metric", [MeanAbsoluteError(), LogCoshError(), MeanAbsolutePercentageError()], ids=str)
+@pytest.mark.parametrize(
+    "metric",
+    [MeanAbsoluteError(), LogCoshError(), MeanAbsolutePercentageError(), MinkowskiDistance(p=3)],
+    ids=str,
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_terms_that_torch_computes_are_counted_as_others_are(metric, dtype):
     prepared, plain = Meter(v=metric), Meter(v=metric)

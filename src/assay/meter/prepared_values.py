@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +17,7 @@ from assay.meter.inputs.arguments import Arguments, layout_of
 from assay.meter.meter import Meter
 from assay.native.library import library
 from assay.native.quotients import StateQuotient
-from assay.tally.base import Batch, State
+from assay.tally.base import Batch, PreparedAdd, State
 from assay.tally.stores.held_samples import HeldSamples
 from assay.tally.stores.sample_store import SampleStore
 
@@ -33,14 +35,18 @@ class PreparedValue:
         ((self._name, self._metric),) = meter.metrics.items()
         tallies = self._plan.tallies
         self._flat = FlatStates(tallies) if FlatStates.fits(tallies) else None
-        self._adds, self._read = None, None
+        self._adds: Sequence[PreparedAdd] | None = None
+        self._read: Callable[[], Any] | None = None
+        self._quotient: Callable[[], float] | None = None
         self._zeros = [] if self._flat else [tally.zero_of_batch(batch.preds.device) for tally in tallies]
         if self._flat is not None:
             self._numbers = self._flat.numbers.numpy()
             self._adds = prepared_adds(tallies, self._flat.states, batch)
             reading = self._plan.reading_of(self._name) if library() is not None else None
-            if reading is not None and isinstance(reading.read, StateQuotient):
-                self._read = reading.read.of(self._flat.states[reading.place])
+            if reading is not None:
+                state = self._flat.states[reading.place]
+                self._read = partial(reading.read, state)
+                self._quotient = reading.read.of(state) if isinstance(reading.read, StateQuotient) else None
 
     @classmethod
     def of(cls, meter: Meter, preds: Tensor, target: Tensor | None) -> PreparedValue | None:
@@ -55,14 +61,20 @@ class PreparedValue:
     @property
     def is_quotient(self) -> bool:
         """Whether the value is a quotient of sums, of which a metric has nothing to warn."""
-        return self._read is not None
+        return self._quotient is not None
+
+    @keeps_subnormals
+    def quotient(self, preds: Tensor, target: Tensor | None) -> float:
+        """The value of a batch of this layout, where it is a quotient; NaN where the meter must be asked."""
+        states = self._counted(preds, target)
+        return math.nan if states is None or self._quotient is None else self._quotient()
 
     @keeps_subnormals
     def __call__(self, preds: Tensor, target: Tensor | None) -> Any:
         """The value of a batch of this layout, as `Meter.values_of` has it; None where the meter must be asked."""
-        if torch.is_autocast_enabled("cpu") or not (is_as_read(preds) and (target is None or is_as_read(target))):
-            return None
         states = self._counted(preds, target)
+        if states is None:
+            return None
         if self._read is not None:
             return self._read()
         plan = self._plan
@@ -70,8 +82,10 @@ class PreparedValue:
         tally, state = plan.state_of(self._name, settled)
         return None if tally.invalid_values(state) else self._metric.compute(tally.compute(state))
 
-    def _counted(self, preds: Tensor, target: Tensor | None) -> Sequence[State]:
-        """The states of this batch alone."""
+    def _counted(self, preds: Tensor, target: Tensor | None) -> Sequence[State] | None:
+        """The states of this batch alone; None where the meter must count it."""
+        if torch.is_autocast_enabled("cpu") or not (is_as_read(preds) and (target is None or is_as_read(target))):
+            return None
         if self._flat is None:
             states = [_held(zero) for zero in self._zeros]
         else:

@@ -265,6 +265,12 @@ def share_left(formula: QuotientOfSums, counts: Totals, k: int) -> Number:
 
 
 @cache
+def total_of_term(term: Term) -> QuotientOfSums:
+    """The sum of a term, times its weight."""
+    return QuotientOfSums(SumOf(term) * WEIGHT, WEIGHT)
+
+
+@cache
 def mean_of(term: Term, divisor: Term | None = None) -> QuotientOfSums:
     """The sum of a term over that of another one, or over that of the weights; infinite where a term was infinite."""
     return QuotientOfSums(SumOf(term), SumOf(divisor))

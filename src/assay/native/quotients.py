@@ -131,10 +131,13 @@ class StateQuotient:
             addresses.append(field.data_ptr())
         return self._value(self._addresses(*addresses))
 
-    def of(self, state: Mapping[str, Tensor]) -> Callable[[], Tensor | None]:
-        """The same of a contiguous state whose tensors stay where they are, as long as that is called."""
-        addresses = self._addresses(*[state[name].data_ptr() for name in self._fields])
-        return lambda: self._value(addresses) if library() is not None else None
+    def of(self, state: Mapping[str, Tensor]) -> Callable[[], float]:
+        """The same of a contiguous state whose tensors stay where they are, as a float; NaN where it would be None.
+
+        Compiled code must be there.
+        """
+        addresses, function = self._addresses(*[state[name].data_ptr() for name in self._fields]), _function_of_state()
+        return lambda: function(addresses, self._reading)  # type: ignore[no-any-return]
 
     def _value(self, addresses: bytes) -> Tensor | None:
         value = _function_of_state()(addresses, self._reading)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -16,7 +17,14 @@ from assay.compat.errors_of_others import error_as_there
 from assay.compat.for_torchmetrics.batches import batch_format, keeps, sample_stats
 from assay.compat.for_torchmetrics.rates import rate, rate_of
 from assay.compat.for_torchmetrics.subclasses import CompatibleType, itself
-from assay.compat.for_torchmetrics.values import has_thresholds, operating_points, original_value, placed, reduced_later
+from assay.compat.for_torchmetrics.values import (
+    has_thresholds,
+    number_in,
+    operating_points,
+    original_value,
+    placed,
+    reduced_later,
+)
 from assay.compat.modules import warn_of_others_own
 from assay.devices.placement import to_host
 from assay.errors import (
@@ -254,8 +262,8 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
                 return None  # it has measured another number of outputs meanwhile
             preds, target = batch if keeps_data else self._format(*batch).values()
             if is_quotient:  # which is neither warned of nor changed
-                found = value(preds, target)
-                return None if found is None else found.to(self._dtype)
+                number = value.quotient(preds, target)
+                return None if math.isnan(number) else number_in(number, self._dtype)
             self.__dict__["_has_float64"] = has_float64  # of the last batch; setattr of a module is slow
             if not reports:
                 with taken_warnings(NoDataWarning):

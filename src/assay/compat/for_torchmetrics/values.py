@@ -20,6 +20,9 @@ _ZERO = (*_REDUCED_LATER, "ConfusionMatrix", "JaccardIndex", "ROC")
 _EMPTY = {"Max": -torch.inf, "Min": torch.inf, "Sum": 0.0}
 """Values of no data."""
 
+_FITS_ALL = 6e4
+"""Smaller numbers are no overflow in any dtype, for which torch raises where it makes a tensor of a number."""
+
 _NO_THRESHOLD = 1e6
 """The threshold where no point of a curve has the minimum."""
 
@@ -115,6 +118,13 @@ def _operating_point(
         return torch.zeros_like(value[0]), torch.full_like(thresholds[0], _NO_THRESHOLD)
     best = value.masked_fill(~allowed, -1).argmax()
     return value[best], thresholds[best]
+
+
+def number_in(value: float, dtype: torch.dtype) -> Tensor:
+    """A number on the CPU, rounded to a dtype as a tensor of float64 is."""
+    if abs(value) < _FITS_ALL:
+        return torch.scalar_tensor(value, dtype=dtype, device="cpu")
+    return torch.scalar_tensor(value, dtype=torch.float64, device="cpu").to(dtype)
 
 
 def placed(value: Any, dtype: torch.dtype, device: torch.device) -> Any:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import NOT_NEGATIVE, SHARE, Metric, number
-from assay.metrics.exact_arithmetic import combined, quotient, root, rounded
+from assay.metrics.exact_arithmetic import Reading, combined, quotient, read_through, root, rounded
 from assay.metrics.output_metrics import (
     MEAN_SQUARED_ERROR,
     SQUARED_ERROR,
@@ -29,6 +29,7 @@ from assay.metrics.output_metrics import (
     mean_of,
     of_term,
     squared,
+    total_of_term,
 )
 from assay.metrics.per_sample import single
 from assay.stats.intervals import Ends, few_of_a_kind, wilson
@@ -46,6 +47,7 @@ from assay.tally.sums.float_terms import (
 )
 from assay.tally.sums.largest_error import LargestError
 from assay.tally.sums.polynomials import QuotientOfSums
+from assay.tally.sums.state_quotients import state_quotient
 from assay.tally.sums.terms import PREDS, TARGET, AbsoluteError, AbsoluteValue, FloatTerm, Term
 from assay.tally.sums.totals import Totals
 
@@ -277,6 +279,14 @@ class MinkowskiDistance(ElementwiseMetric):
             return SQUARES
         return frozenset({AbsoluteError() if self.p == 1 else AbsolutePower(self.p)})
 
+    def reading(self, tally: Tally) -> Reading | None:
+        if self.p in (1, 2) or self.num_outputs > 1:
+            return None
+        return read_through(self._root, state_quotient(tally, total_of_term(AbsolutePower(self.p))))
+
+    def _root(self, total: float) -> float:
+        return math.pow(total, 1 / self.p)
+
     def value(self, counts: Totals, k: int) -> Number:
         if counts.count[k] == 0:
             return math.nan
@@ -284,7 +294,7 @@ class MinkowskiDistance(ElementwiseMetric):
             return root(SQUARED_ERROR.evaluate(counts.sum_of(k)))
         if self.p == 1:
             return counts[AbsoluteError()][k]
-        return math.pow(rounded(counts[AbsolutePower(self.p)][k]), 1 / self.p)
+        return self._root(rounded(counts[AbsolutePower(self.p)][k]))
 
 
 @dataclass(frozen=True)

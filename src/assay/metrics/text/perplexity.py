@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 from torch import Tensor
 
 from assay.metrics.base import Metric, number
-from assay.metrics.exact_arithmetic import means, rounded
-from assay.tally.base import State, Tally
+from assay.metrics.exact_arithmetic import Reading, means, read_through, rounded
+from assay.tally.base import Tally
 from assay.tally.rows.row_terms import TokenLogLoss
 from assay.tally.sums.polynomials import MEAN_OF_ROWS
 from assay.tally.sums.row_sums import RowSums, RowTotals
@@ -61,25 +60,16 @@ class Perplexity(Metric):
     def tally(self, weighted: bool) -> Tally:
         return RowSums(TokenLogLoss(self.ignore_index), weighted)
 
-    def reading(self, tally: Tally) -> Callable[[State], Tensor | None] | None:
-        mean = state_quotient(tally, MEAN_OF_ROWS)
-        if mean is None:
-            return None
-
-        def read(state: State) -> Tensor | None:
-            loss = mean(state)
-            return None if loss is None else _of_mean(loss.item())
-
-        return read
+    def reading(self, tally: Tally) -> Reading | None:
+        return read_through(_exponential, state_quotient(tally, MEAN_OF_ROWS))
 
     def compute(self, counts: RowTotals) -> Tensor:
         (mean,) = means(counts)
-        return _of_mean(rounded(mean))
+        return number(_exponential(rounded(mean)))
 
 
-def _of_mean(loss: float) -> Tensor:
-    """The perplexity of tokens with this mean loss."""
+def _exponential(value: float) -> float:
     try:
-        return number(math.exp(loss))
+        return math.exp(value)
     except OverflowError:
-        return number(math.inf)
+        return math.inf
