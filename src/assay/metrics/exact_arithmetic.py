@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal
 
 from torch import Tensor
 
 from assay.metrics.base import number, vector
-from assay.native.quotients import StateQuotient
-from assay.tally.base import State
 from assay.tally.sums.exact import Number
 from assay.tally.sums.polynomials import MEAN_OF_ROWS, SUM_OF_ROWS, QuotientOfSums, SumOf
 from assay.tally.sums.row_sums import RowTotals
 from assay.tally.sums.totals import Totals
-
-Reading = Callable[[State], Tensor | None]
 
 _SMALL, _LARGE = 2.0**-900, 2.0**900  # two floats have 106 bits of what lies between
 _BITS = 128  # of the integer under the root: its root has 64, which is more than float64 keeps
@@ -64,16 +60,6 @@ def sums_or_means(counts: RowTotals, reduction: Literal["sum", "mean"]) -> list[
 def quotient_of_rows(reduction: Literal["sum", "mean"]) -> QuotientOfSums:
     """That of `sums_or_means`, of rows that give one number."""
     return SUM_OF_ROWS if reduction == "sum" else MEAN_OF_ROWS
-
-
-def read_through(function: Callable[[float], float], quotient: StateQuotient | None) -> Reading | None:
-    """What reads a function of a quotient of sums, as `Metric.reading` does; None without one."""
-
-    def read(state: State) -> Tensor | None:
-        value = None if quotient is None else quotient(state)
-        return None if value is None else number(function(value.item()))
-
-    return None if quotient is None else read
 
 
 def root(value: Number) -> float:

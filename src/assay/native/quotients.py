@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -114,6 +115,13 @@ class StateQuotient:
         numbers += [each for name, first, words in inputs for each in (at(name), first // 8, words)]
         self._reading = struct.pack(f"{len(numbers)}q", *numbers) + steps
         self._addresses = struct.Struct(f"{len(self._fields)}q").pack
+        self._then: Callable[[float], float] | None = None
+
+    def through(self, function: Callable[[float], float]) -> StateQuotient:
+        """What reads a function of this quotient, rounded to a float, in its place; of NaN it must give NaN."""
+        read = copy(self)
+        read._then = function
+        return read
 
     def __call__(self, state: Mapping[str, Tensor]) -> Tensor | None:
         """The quotient, float64 of shape `()`; None where it is doubtful, or there is something to report.
@@ -136,11 +144,15 @@ class StateQuotient:
 
         Compiled code must be there.
         """
-        addresses, function = self._addresses(*[state[name].data_ptr() for name in self._fields]), _function_of_state()
-        return lambda: function(addresses, self._reading)  # type: ignore[no-any-return]
+        addresses = self._addresses(*[state[name].data_ptr() for name in self._fields])
+        return lambda: self._number(addresses)
+
+    def _number(self, addresses: bytes) -> float:
+        value: float = _function_of_state()(addresses, self._reading)
+        return value if self._then is None else self._then(value)
 
     def _value(self, addresses: bytes) -> Tensor | None:
-        value = _function_of_state()(addresses, self._reading)
+        value = self._number(addresses)
         return None if value != value else torch.scalar_tensor(value, dtype=torch.float64, device="cpu")
 
 

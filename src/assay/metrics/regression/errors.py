@@ -15,7 +15,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import NOT_NEGATIVE, SHARE, Metric, number
-from assay.metrics.exact_arithmetic import Reading, combined, quotient, read_through, root, rounded
+from assay.metrics.exact_arithmetic import combined, quotient, root, rounded
 from assay.metrics.output_metrics import (
     MEAN_SQUARED_ERROR,
     SQUARED_ERROR,
@@ -32,6 +32,7 @@ from assay.metrics.output_metrics import (
     total_of_term,
 )
 from assay.metrics.per_sample import single
+from assay.native.quotients import StateQuotient
 from assay.stats.intervals import Ends, few_of_a_kind, wilson
 from assay.tally.base import Batch, Tally
 from assay.tally.sums.exact import Number
@@ -279,10 +280,11 @@ class MinkowskiDistance(ElementwiseMetric):
             return SQUARES
         return frozenset({AbsoluteError() if self.p == 1 else AbsolutePower(self.p)})
 
-    def reading(self, tally: Tally) -> Reading | None:
+    def reading(self, tally: Tally) -> StateQuotient | None:
         if self.p in (1, 2) or self.num_outputs > 1:
             return None
-        return read_through(self._root, state_quotient(tally, total_of_term(AbsolutePower(self.p))))
+        total = state_quotient(tally, total_of_term(AbsolutePower(self.p)))
+        return None if total is None else total.through(self._root)
 
     def _root(self, total: float) -> float:
         return math.pow(total, 1 / self.p)

@@ -9,7 +9,8 @@ from typing import Annotated
 from torch import Tensor
 
 from assay.metrics.base import Metric, number
-from assay.metrics.exact_arithmetic import Reading, means, read_through, rounded
+from assay.metrics.exact_arithmetic import means, rounded
+from assay.native.quotients import StateQuotient
 from assay.tally.base import Tally
 from assay.tally.rows.row_terms import TokenLogLoss
 from assay.tally.sums.polynomials import MEAN_OF_ROWS
@@ -60,8 +61,9 @@ class Perplexity(Metric):
     def tally(self, weighted: bool) -> Tally:
         return RowSums(TokenLogLoss(self.ignore_index), weighted)
 
-    def reading(self, tally: Tally) -> Reading | None:
-        return read_through(_exponential, state_quotient(tally, MEAN_OF_ROWS))
+    def reading(self, tally: Tally) -> StateQuotient | None:
+        mean = state_quotient(tally, MEAN_OF_ROWS)
+        return None if mean is None else mean.through(_exponential)
 
     def compute(self, counts: RowTotals) -> Tensor:
         (mean,) = means(counts)

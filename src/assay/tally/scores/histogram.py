@@ -37,18 +37,28 @@ from assay.tally.sums.row_sums import add_invalid
 @dataclass(frozen=True)
 class BinTotals:
     """For each bin: how many samples, their weight (their number, without weights), that of those that were right, and
-    the exact sum of the confidences, each times its weight."""
+    the exact sum of the confidences, each times its weight, as integers in units of `2 ** unit`."""
 
     count: list[int]
     weight: Sequence[Fraction | int]
     right: Sequence[Fraction | int]
-    confidence: Sequence[Fraction]
+    confidences: list[int]
+    unit: int
+
+    @property
+    def confidence(self) -> list[Fraction]:
+        """The sums of the confidences."""
+        return [exact.fraction(each, self.unit) for each in self.confidences]
 
     def integers(self) -> tuple[list[int], ...]:
         """The weights, those that were right, and the confidences as integers of one unit, a power of two."""
-        columns = self.weight, self.right, self.confidence
-        unit = max(each.denominator for column in columns for each in column)
-        return tuple([each.numerator * (unit // each.denominator) for each in column] for column in columns)
+        numbers = *self.weight, *self.right
+        bits = max(-self.unit, *(each.denominator.bit_length() - 1 for each in numbers))
+        weights, rights = (
+            [each.numerator << (bits + 1 - each.denominator.bit_length()) for each in of]
+            for of in (self.weight, self.right)
+        )
+        return weights, rights, [each << (bits + self.unit) for each in self.confidences]
 
 
 class _RowsInBins(NamedTuple):
@@ -105,6 +115,14 @@ class Confidence(Tally):
         known = None if self.data.logits else self.data.add_known(state["invalid"], batch)
         if known is not None:
             self._add_compiled(state, batch.preds.reshape(-1), known)
+            return
+        is_plain = self.data.labels.multiclass and not self.data.logits
+        if is_plain and (valid := self.data.valid_rows(batch)) is not None:
+            scores, classes = valid
+            label = native_labels.first_largest(scores).unsqueeze(1)
+            self._add_compiled(
+                state, scores.gather(1, label).view(-1), torch.eq(label, classes).view(torch.int8).view(-1)
+            )
             return
         rows = self.data.with_probabilities(batch)
         compiled = batch.compiled and takes(rows.scores)
@@ -235,9 +253,9 @@ class Confidence(Tally):
     def compute(self, state: State) -> BinTotals:
         """What the bins hold, as exact numbers."""
         counts = state["counts"].tolist()
-        confidence = exact.fractions(state["confidence"], 2 if self.weighted else 1)
+        confidences = exact.integers(state["confidence"], 2 if self.weighted else 1)
         every, right = ([row[k] for row in counts] for k in range(2))
         if not self.weighted:
-            return BinTotals(every, every, right, confidence)
+            return BinTotals(every, every, right, *confidences)
         sums = exact.fractions(state["weights"], 1)
-        return BinTotals(every, sums[::2], sums[1::2], confidence)
+        return BinTotals(every, sums[::2], sums[1::2], *confidences)

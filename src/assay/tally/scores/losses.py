@@ -60,8 +60,8 @@ class Loss(ScoreTerm):
         """The same of a batch in host memory in which nothing is invalid; None of others."""
         if (valid := self.data.valid_classes(batch)) is not None:
             counted = None if self.data.labels.ignore_index is None else valid >= 0
-            classes = (valid if counted is None else valid.clamp(min=0))[:, None]
-            found = RowValues(*self.values(scores(batch, False)[:, None], classes), counted=counted)
+            classes = (valid if counted is None else valid.clamp(min=0)).unsqueeze(1)
+            found = RowValues(*self.values(scores(batch, False).unsqueeze(1), classes), counted=counted)
         elif (rows := self.data.valid_rows(batch)) is not None:
             found = RowValues(*self.values(*rows))
         else:
@@ -162,7 +162,7 @@ class Hinge(Loss):
         return (SumShape(self.data.groups if self.one_vs_all else 1),)
 
     def values(self, scores: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
-        loss = (1 - self._margin(scores, classes)).clamp(min=0)
+        loss = self._margin(scores, classes).neg_().add_(1).clamp_(min=0)
         return (loss.square() if self.squared else loss,)
 
     def _margin(self, scores: Tensor, classes: Tensor) -> Tensor:

@@ -246,7 +246,7 @@ class RowSums(Tally):
 
         def add(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
             rows = Batch(preds.detach(), None if target is None else target.detach(), compiled=True)
-            found = self._values(rows)
+            found = self.term(rows).looked_through(rows)
             values = found.values[0]
             if found.counted is not None or found.invalid or values.shape != size or values.dtype != dtype:
                 self.add(state, rows)
