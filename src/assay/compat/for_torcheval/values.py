@@ -230,8 +230,11 @@ class _Words(CompatibleTorchEval):
         return {"value": Meter(value=kinds.get(self.original.__name__, WordInfoPreserved)())}
 
     def _count(self, input: str | list[str], target: str | list[str]) -> None:
-        _there("text.word_error_rate", "_word_error_rate_input_check")(input, target)
         texts = [[each] if isinstance(each, str) else list(each) for each in (input, target)]
+        if self.original.__name__ != "WordInformationLost":
+            _there("text.word_error_rate", "_word_error_rate_input_check")(input, target)
+        elif len(texts[0]) != len(texts[1]):
+            _there("text.word_information_lost", "_wil_update")(input, target)  # which raises
         self._begin(0)
         self.meters["value"].update(*texts)
 
