@@ -17,9 +17,10 @@ from assay.compat.drop_ins import FAMILIES, drop_ins
 from assay.compat.for_torchmetrics.boxes import OF_BOXES, PairsAndMisses
 from assay.compat.for_torchmetrics.families import CompatibleFamily
 from assay.compat.for_torchmetrics.names import families
-from assay.errors import AssayWarning
+from assay.errors import AssayWarning, InvalidValuesError
 from assay.integrations.torchmetrics import AssayMetric
 from assay.metrics import IntersectionOverUnion, RelativeAverageSpectralError, RootMeanSquaredErrorUsingSlidingWindow
+from assay.pretend import pretend
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Metric `:UserWarning",  # of buffers
@@ -479,6 +480,25 @@ def test_indices_in_two_dimensions_are_one_image_to_the_mean_iou():
     options = {"num_classes": 3, "per_class": True, "input_format": "index"}
     same(kind(**options)(masks, masks), original(**options)(masks, masks))
     assert torchmetrics.functional.segmentation.mean_iou(masks, masks, **options).tolist() == [[1, 1, 1]]
+
+
+@pytest.mark.parametrize("name", ["PanopticQuality", "ModifiedPanopticQuality"])
+def test_unknown_categories_of_predictions_are_refused_as_there(name):
+    preds = torch.tensor([[0, 0], [2, 0], [1, 0]])[None]
+    target = preds.clamp(max=1)
+    for kind in both("detection", name):
+        metric = kind(things=[0], stuffs=[1])
+        metric.update(target, target)
+        with pytest.raises(ValueError, match="Unknown categories found"):
+            metric.update(preds, target)
+        if kind.__module__.startswith("assay"):
+            assert metric.compute() == 1
+        kind(things=[0], stuffs=[1]).update(target, preds)
+        kind(things=[0], stuffs=[1], allow_unknown_preds_category=True).update(preds, target)
+    with pretend("mps"):
+        metric.update(preds.to("mps"), target.to("mps"))
+        with pytest.raises(InvalidValuesError, match="1"):
+            metric.compute()
 
 
 def test_categories_are_in_increasing_order():

@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.compat.for_torchmetrics.batches import labels_of, probabilities
+from assay.compat.for_torchmetrics.batches import BatchFormat, labels_of, probabilities
 from assay.compat.for_torchmetrics.families import Arguments, Family, without_counterpart
+from assay.devices.placement import can_read
 from assay.encode.base import Encoder
-from assay.errors import NoDataWarning, warn
+from assay.errors import InvalidValuesError, NoDataWarning, describe, warn
 from assay.integrations.optional_packages import import_package
 from assay.metrics import ByGroup, ModifiedPanopticQuality, PanopticQuality, ROUGEScore, SQuAD, StatScores
 from assay.metrics.base import Metric
@@ -173,6 +174,40 @@ def _segments(preds: Tensor, target: Tensor) -> dict[str, Any]:
     return {"preds": preds, "target": target}
 
 
+class UnknownCategoriesError(InvalidValuesError, ValueError):
+    """Categories that are neither things nor stuffs, for which TorchMetrics raises a `ValueError`."""
+
+
+@dataclass(frozen=True)
+class KnownSegments:
+    """Categories and segments; unknown categories of `preds` are refused at once where no device must be waited for.
+
+    Args:
+        categories: those of things and stuffs.
+    """
+
+    categories: tuple[int, ...]
+
+    def __call__(self, preds: Tensor, target: Tensor) -> dict[str, Any]:
+        batch = _segments(preds, target)
+        if can_read(preds):
+            own = preds[..., 0]
+            unknown = ~torch.isin(own, torch.tensor(self.categories, device="cpu"))
+            if unknown.any():
+                found = sorted(set(own[unknown].tolist()))
+                do = "Correct them, or pass allow_unknown_preds_category=True"
+                why = describe("preds", f"categories {found}", "those of things and stuffs", do)
+                raise UnknownCategoriesError(f"Unknown categories found. {why}")
+        return batch
+
+
+def _segment_batch(arguments: Arguments) -> BatchFormat:
+    if arguments["allow_unknown_preds_category"]:
+        return _segments
+    categories = _categories(arguments)
+    return KnownSegments((*categories["things"], *categories["stuffs"]))
+
+
 def _as_tensor(value: Any, arguments: Arguments) -> Tensor:
     """PQ, SQ and RQ of each category `(categories, 3)`, 0 for absent ones, or their means."""
     each = torch.stack(list(value), 1)
@@ -194,10 +229,10 @@ OF_DICTIONARIES: Mapping[str, Family] = {
     "ModifiedPanopticQuality": Family(
         "ModifiedPanopticQuality",
         lambda all: ModifiedPanopticQuality(**_categories(all)),
-        lambda all: _segments,
+        _segment_batch,
         dtype=torch.float64,
     ),
-    "PanopticQuality": Family("PanopticQuality", _quality, lambda all: _segments, _as_tensor, dtype=torch.float64),
+    "PanopticQuality": Family("PanopticQuality", _quality, _segment_batch, _as_tensor, dtype=torch.float64),
     "ROUGEScore": Family("ROUGEScore", _rouge_metric, lambda all: SummaryBatch("rougeLsum" in _keys(all))),
     "SQuAD": Family(
         "SQuAD",
