@@ -14,6 +14,7 @@ from ignite.exceptions import NotComputableError
 from assay.compat import ignite
 from assay.errors import AssayWarning, InvalidValuesError, ShapeError, StateError
 from assay.migrate.table import library
+from assay.pretend import pretend
 from ranks import processes
 
 GENERATOR = torch.Generator().manual_seed(5)
@@ -123,10 +124,16 @@ def test_what_ignite_refuses_is_refused():
         ignite.metrics.regression.CanberraMetric().update((labels(2, 4), labels(2, 4)))
     with pytest.raises(ShapeError, match="y_pred"):
         Accuracy().update((torch.ones(2),))
+    scores = torch.tensor([0.3, 1.0]), torch.tensor([0, 1])  # where Ignite takes 0 and 1 only
     metric = Accuracy()
-    metric.update((torch.tensor([0.3, 1.0]), torch.tensor([0, 1])))  # scores, where Ignite takes 0 and 1 only
-    with pytest.raises(InvalidValuesError, match="1"):
+    with pytest.raises(ValueError, match="0's and 1's"):
+        metric.update(scores)
+    with pytest.raises(NotComputableError):
         metric.compute()
+    with pretend("mps"):
+        metric.update(tuple(each.to("mps") for each in scores))
+        with pytest.raises(InvalidValuesError, match="1"):
+            metric.compute()
 
 
 def test_a_metric_without_a_counterpart_is_that_of_ignite_and_says_what_assay_has():
@@ -138,9 +145,10 @@ def test_a_metric_without_a_counterpart_is_that_of_ignite_and_says_what_assay_ha
 
 def test_invalid_labels_of_samples_raise():
     metric = Precision(average="samples", is_multilabel=True)
-    metric.update((torch.tensor([[0, 1], [2, 1]]), torch.tensor([[0, 1], [0, 1]])))
-    with pytest.raises(InvalidValuesError, match="neither 0 nor 1"):
-        metric.compute()
+    with pretend("mps"):
+        metric.update((torch.tensor([[0, 1], [2, 1]]).to("mps"), torch.tensor([[0, 1], [0, 1]]).to("mps")))
+        with pytest.raises(InvalidValuesError, match="neither 0 nor 1"):
+            metric.compute()
 
 
 def test_classes_are_those_of_ignite():

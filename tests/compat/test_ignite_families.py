@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import sys
 import types
 from typing import Any
@@ -16,6 +17,7 @@ from ignite.exceptions import NotComputableError
 from assay.compat import ignite
 from assay.compat.drop_ins import IGNITE_ON_COUNTS, drop_ins
 from assay.errors import AssayWarning, InputError, InvalidValuesError
+from assay.pretend import pretend
 from ranks import processes
 
 GENERATOR = torch.Generator().manual_seed(31)
@@ -322,13 +324,34 @@ def test_batches_without_anything_that_counts_give_no_value():
             metric.compute()
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "batch", "error"),
+    [
+        ("MeanAbsoluteRelativeError", {}, (torch.ones(2), torch.tensor([0.0, 1.0])), NotComputableError),
+        ("MeanAveragePrecision", {}, (torch.ones(3, 2), torch.tensor([0, 1, 2])), InvalidValuesError),
+        ("MeanNormalizedBias", {}, (torch.ones(2), torch.tensor([0.0, 1.0])), None),
+        ("Precision", {}, (torch.eye(3), torch.tensor([0, 3, 2])), InvalidValuesError),
+        ("Recall", {}, (torch.eye(3), torch.tensor([0, 3, 2])), InvalidValuesError),
+        ("Recall", {"is_multilabel": True}, (torch.eye(3), torch.tensor([[0, 2, 0]] * 3)), InvalidValuesError),
+        ("SelectionRate", {}, (torch.tensor([0, 2]), torch.tensor([0, 1])), InvalidValuesError),
+    ],
+)
+def test_what_ignite_refuses_is_refused_at_once_where_nothing_must_be_waited_for(name, options, batch, error):
+    made = lambda kinds: found(kinds, name)(**options)  # noqa: E731
+    with pytest.raises((NotComputableError, ValueError)) as there:
+        made(original).update(batch)
+    with pytest.raises(there.type, match=re.escape(str(there.value))):
+        made(ignite.metrics).update(batch)
+    if error is not None:
+        metric = made(ignite.metrics)
+        with pretend("mps"):
+            metric.update(tuple(each.to("mps") for each in batch))
+            with pytest.raises(error):
+                metric.compute()
+
+
 def test_invalid_values_raise_when_the_value_is_computed():
-    error = found(ignite.metrics, "MeanAbsoluteRelativeError")()
-    error.update((torch.ones(2), torch.tensor([0.0, 1.0])))
-    with pytest.raises(NotComputableError, match="ground truth has 0"):
-        error.compute()
     for metric, batch in (
-        (ignite.metrics.MeanAveragePrecision(), (rand(3, 2), torch.tensor([0, 1, 2]))),
         (ignite.metrics.CohenKappa(num_classes=2), (torch.tensor([0, 5]), torch.tensor([0, 1]))),
         (ignite.metrics.MultiLabelConfusionMatrix(num_classes=2), (torch.tensor([[0, 3]]), torch.tensor([[0, 1]]))),
     ):

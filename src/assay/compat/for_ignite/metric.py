@@ -12,6 +12,7 @@ from torch import Tensor
 
 from assay.compat.errors_of_others import error_as_there
 from assay.compat.for_torchmetrics.values import placed
+from assay.devices.placement import can_read
 from assay.errors import InputError, NoDataWarning, ShapeError, StateError, describe, taken_warnings
 from assay.integrations.ignite import IgniteMetric
 from assay.integrations.optional_packages import import_package
@@ -91,6 +92,11 @@ class CompatibleIgniteMetric(IgniteMetric):
             call = lambda: self.original(*args, **kwargs).update(output)  # noqa: E731
             raise error_as_there(error, call, "Ignite") from error
 
+    def _check_binary_multilabel_cases(self, output: Any) -> None:
+        """Refuse labels other than 0 and 1 as Ignite does, where no device must be waited for; else `compute` does."""
+        if all(can_read(each) for each in output):
+            self.original._check_binary_multilabel_cases(self, output)
+
     def _real(self, output: Any) -> Any:
         """The output without the samples at its end that are repeated by the sampler."""
         left = self._left
@@ -162,6 +168,27 @@ def pair(output: Any) -> tuple[Any, Any]:
         got = f"{len(output)} parts" if isinstance(output, Sequence) else type(output).__name__
         raise ShapeError(describe("output of the engine", got, "(y_pred, y)", "Pass output_transform= that gives them"))
     return output[0], output[1]
+
+
+def check_classes(target: Tensor, classes: int) -> None:
+    """Refuse labels of no class, where no device must be waited for; else `compute` does.
+
+    Raises:
+        InputError: a label is too large.
+    """
+    if can_read(target) and target.numel() and (largest := int(target.max())) >= classes:
+        do = "Correct the labels, or predict scores of all classes"
+        raise InputError(describe("y", f"a label of {largest}", f"labels of the {classes} classes of y_pred", do))
+
+
+def check_divisor(target: Tensor) -> None:
+    """Refuse a target of 0, where no device must be waited for; else `compute` does.
+
+    Raises:
+        NotComputableError: there is one.
+    """
+    if can_read(target) and not target.all():
+        raise NotComputableError("The ground truth has 0.")
 
 
 def counts(meter: Meter) -> Any:

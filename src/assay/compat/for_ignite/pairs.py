@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.compat.counterparts import counterpart
-from assay.compat.for_ignite.metric import CompatibleIgniteMetric, pair, quietly
+from assay.compat.for_ignite.metric import CompatibleIgniteMetric, check_classes, check_divisor, pair, quietly
 from assay.compat.for_torchmetrics.values import placed
 from assay.decide import Rows, TopK
 from assay.errors import ShapeError, describe
@@ -45,9 +45,6 @@ class IgnitePair(CompatibleIgniteMetric):
         cls.entry = library("ignite").entries[cls.original.__name__]
         cls.sized = cls.original.__name__ in (*_OF_LABELS, *_OF_SCORES)
 
-    def _check_binary_multilabel_cases(self, output: Any) -> None:
-        """Nothing: invalid values are counted, and raise in `compute`."""
-
     def _check(self, output: Any) -> None:
         """Raise what the class of Ignite raises for these shapes."""
         for check in ("_check_shape", "_check_type"):
@@ -60,6 +57,10 @@ class IgnitePair(CompatibleIgniteMetric):
         preds, target = pair(output)
         self._check((preds, target))
         classes = preds.shape[1] if preds.ndim > 1 else 1
+        if self.name in ("Precision", "Recall") and preds.ndim > target.ndim:
+            check_classes(target, classes)
+        if self.name == "MeanNormalizedBias":
+            check_divisor(target)
         self._begin(classes, int(preds.ndim == target.ndim or classes == 1))
         self.meter.update(*self._batch(preds, target))
         self._updated = True  # as Precision and Recall say of themselves

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import assay.metrics
-from assay.compat.for_ignite.metric import CompatibleIgniteMetric, counts, pair, quietly
+from assay.compat.for_ignite.metric import CompatibleIgniteMetric, check_classes, counts, pair, quietly
 from assay.compat.for_ignite.pairs import column, zeros_and_ones
 from assay.compat.for_ignite.values import OneMetric
 from assay.compat.for_torchmetrics.batches import NO_LABEL, labels_of
@@ -55,9 +55,6 @@ class _MeanAveragePrecision(CompatibleIgniteMetric):
 
     sized = True
 
-    def _check_binary_multilabel_cases(self, output: Any) -> None:
-        """Nothing: invalid values are counted, and raise in `compute`."""
-
     def _meter_of(self, size: int, flag: int) -> Meter:
         return Meter(value=ROC(num_labels=None if size == 1 else size, logits=True))
 
@@ -66,6 +63,8 @@ class _MeanAveragePrecision(CompatibleIgniteMetric):
         self._check_shape((preds, target))
         self._check_type((preds, target))
         several = self._type == "multiclass"
+        if several:
+            check_classes(target, preds.shape[1])
         target = _one_hot(target, preds.shape[1]) if several else zeros_and_ones(target)
         classes = 1 if self._type == "binary" or self.class_mean == "micro" else preds.shape[1]
         self._begin(classes, int(self._type == "binary"))

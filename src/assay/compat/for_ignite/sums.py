@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from assay.compat.for_ignite.metric import CompatibleIgniteMetric, NotComputableError, pair
+from assay.compat.for_ignite.metric import CompatibleIgniteMetric, NotComputableError, check_divisor, pair
 from assay.compat.for_ignite.pairs import check_regression, column
 from assay.encode.edits import EditCounts
 from assay.meter import Meter
@@ -152,6 +152,7 @@ class _RelativeError(SumMetric):
     def _rows(self, output: Any) -> Tensor:
         check_regression(pair(output))
         preds, target = column(*as_floats(*pair(output)))
+        check_divisor(target)
         zero = target == 0
         return torch.stack([((preds - target) / target).abs().masked_fill(zero, 0), zero.to(preds.dtype)], 1)
 

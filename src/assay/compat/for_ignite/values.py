@@ -145,9 +145,6 @@ class _SelectionRate(OneMetric):
 
     sized = True
 
-    def _check_binary_multilabel_cases(self, output: Any) -> None:
-        """Nothing: invalid values are counted, and raise in `compute`."""
-
     def _meter_of(self, size: int, flag: int) -> Meter:
         sizes: dict[str, Any] = {"num_labels": size} if self._multilabel else {"num_classes": 2 if flag else size}
         return Meter(value=assay.metrics.SelectionRate(**sizes))
