@@ -33,7 +33,7 @@ def as_of(rules: Rules, release: str) -> Rules:
         topic: [fact for fact in table if fact["device"] == rules.device and number < _number(fact["until"])]
         for topic, table in _history()
     }
-    lacked = frozenset(f"aten::{name}" for fact in facts["lacked"] for name in fact["operators"])
+    lacked = frozenset(f"aten::{name}" for fact in facts["lacked"] for name in fact["operators"].split())
     texts = {fact["name"]: fact["text"] for fact in facts["texts"]}
     return replace(rules, lacked=lacked, texts=rules.texts | texts)
 

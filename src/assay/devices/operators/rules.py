@@ -263,7 +263,8 @@ def _of_release(file: str, topic: str) -> frozenset[str]:
     tables = fact_file(file)[topic]
     known = {release for table in tables for release in table["releases"]}
     release = nearest(version("torch"), known)
-    return frozenset(f"aten::{name}" for table in tables if release in table["releases"] for name in table["operators"])
+    listed = " ".join(table["operators"] for table in tables if release in table["releases"])
+    return frozenset(f"aten::{name}" for name in listed.split())
 
 
 def nearest(installed: str, known: Iterable[str]) -> str:
