@@ -131,7 +131,7 @@ def device_module(machine: DeviceState) -> AdapterModule:
         **_memory(),
         **_random(machine),
         **_tensor_types(kind),
-        **dict.fromkeys(facts["does_nothing"], _nothing),
+        **dict.fromkeys(facts.get("does_nothing", ()), _nothing),
         **{name: refuse(f"torch.{kind}.{name}") for name in facts["refused"]},
         "get_amp_supported_dtype": lambda: [getattr(torch, name) for name in facts["autocast"]],
         "is_bf16_supported": lambda *_, **__: "bfloat16" in facts["autocast"],

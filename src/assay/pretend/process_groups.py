@@ -84,7 +84,7 @@ def _group_of(kind: str, recorder: Recorder) -> type[dist.ProcessGroup]:
                 refuse(call, tensor, f"No backend type associated with device type {place}")
         elif call in REDUCTIONS:
             dtype = str(tensor.dtype).removeprefix("torch.")
-            if operator in facts["refused_operators"]:
+            if operator in facts.get("refused_operators", ()):
                 refuse(call, tensor, facts["operator_text"].format(operator=operator))
             if dtype not in facts["reduced"]:
                 refuse(call, tensor, facts["text"].format(call=call, dtype=SCALAR_TYPES.get(dtype, dtype)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay.devices.capabilities import device_type, fact_file
 from assay.devices.kinds import DEVICES
@@ -29,8 +29,8 @@ class OperatorLimits:
 
     operator: str  # torch's name without ``aten::``
     device: str  # a kind of device, such as ``"cuda"``
-    dtypes: tuple[str, ...]  # of the activations, such as ``"bfloat16"``
-    groups: tuple[int, ...]  # the sizes of groups that it knows; empty where a whole row shares its scale
+    dtypes: tuple[str, ...] = ("bfloat16", "float16", "float32")  # of the activations
+    groups: tuple[int, ...] = ()  # the sizes of groups that it knows; empty where a whole row shares its scale
     rows: int = 1  # what the number of rows of the weight must be divisible by
     width: int = 1  # the same of its columns
     symmetric: bool = False  # it cannot add a zero to the weights of a group
@@ -138,8 +138,10 @@ def _has(kind: str, operator: str, release: str | None) -> bool:
 
 @cache
 def _kernels() -> dict[tuple[str, str], OperatorLimits]:
-    limits = (
-        OperatorLimits(**{**row, "dtypes": tuple(row["dtypes"]), "groups": tuple(row["groups"])})
-        for row in fact_file("quantization")["kernels"]
-    )
-    return {(each.operator, each.device): each for each in limits}
+    kernels = fact_file("quantization")["kernels"].items()
+    return {(name, device): _limits(name, device, row) for name, devices in kernels for device, row in devices.items()}
+
+
+def _limits(operator: str, device: str, row: dict[str, Any]) -> OperatorLimits:
+    lists: dict[str, Any] = {name: tuple(row[name]) for name in ("dtypes", "groups") if name in row}
+    return OperatorLimits(operator, device, **{**row, **lists})
