@@ -1,4 +1,4 @@
-"""For mkdocstrings: docstrings as Markdown, and metrics as they are when imported, since declarations make theirs."""
+"""For mkdocstrings: docstrings as Markdown; metrics and records as they are when imported: their bases add to them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from docstrings import as_markdown
 
 
 class RuntimeMetrics(Extension):
-    """Takes docstring and signature of each public metric from the class itself."""
+    """Takes docstring and signature of each public metric, and the signature of each record, from the class itself."""
 
     def on_class(self, *, cls: Class, **_: Any) -> None:
-        """Replace what the source text of a metric has."""
+        """Replace what the source text of a metric has, and add the signature that a record gets from its base."""
+        if any(str(base) == "Record" for base in cls.bases):
+            kind = getattr(import_module(cls.module.path), cls.name)
+            cls.members["__init__"] = Function("__init__", parameters=_parameters(kind), parent=cls)
         if not cls.path.startswith("assay.metrics.") or cls.name not in import_module("assay.metrics").__all__:
             return
         kind = getattr(import_module(cls.module.path), cls.name)
@@ -38,10 +41,14 @@ def _parameters(kind: type) -> Parameters:
         *(
             Parameter(
                 each.name,
-                annotation=re.sub(r"\b(typing|collections\.abc)\.", "", inspect.formatannotation(each.annotation)),
+                annotation=_annotation(each.annotation),
                 kind=ParameterKind[each.kind.name.lower()],
                 default=None if each.default is each.empty else repr(each.default),
             )
             for each in inspect.signature(kind).parameters.values()
         )
     )
+
+
+def _annotation(of: Any) -> str:
+    return of if isinstance(of, str) else re.sub(r"\b(typing|collections\.abc)\.", "", inspect.formatannotation(of))

@@ -45,8 +45,9 @@ _SERIES = re.compile(r'\[\n[^\[\]{}"]*(?:"-?(?:NaN|Infinity)"[^\[\]{}"]*)*\]')
 _FIELD_TYPES: dict[type[Record], dict[str, Any]] = {}  # reading the types of a class costs 20 µs: once is enough
 
 
+@typing.dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(dataclasses.field,))
 class Record:
-    """The base of what is saved; subclasses are ``@dataclass(frozen=True, eq=False)``."""
+    """The base of what is saved: a subclass is a frozen dataclass, without a decorator."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     record_tag: ClassVar[str] = ""
@@ -63,6 +64,7 @@ class Record:
             older: schemas that are read, too: their files lack fields, which have defaults.
         """
         cls.record_tag, cls._schema, cls._older = tag, schema, older
+        dataclasses.dataclass(frozen=True, eq=False)(cls)
 
     def __post_init__(self) -> None:
         for name, hint in field_types(type(self)).items():

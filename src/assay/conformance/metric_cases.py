@@ -31,7 +31,6 @@ RELATIVE, ABSOLUTE = 2.0**-17, 2.0**-20
 """How far a value of float terms may lie from that of the CPU: each term is rounded to float32 (2^-24) a few times."""
 
 
-@dataclass(frozen=True, eq=False)
 class MetricValue(Record):
     """What a metric gives for its fixed samples.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib.resources import files
 from typing import Literal, TypeAlias
@@ -30,7 +30,6 @@ KINDS: dict[CheckKind, str] = {
 Result: TypeAlias = Literal["holds", "differs", "not seen"]
 
 
-@dataclass(frozen=True, eq=False)
 class CheckOutcome(Record):
     """What one check found.
 
@@ -54,7 +53,6 @@ class CheckOutcome(Record):
         return f"{line}\n  got       {self.got}\n  expected  {self.expected}" if self.result == "differs" else line
 
 
-@dataclass(frozen=True, eq=False)
 class ExpectedAnswers(Record):
     """Questions about operators, dtypes and waits that have the same answers.
 
@@ -67,7 +65,6 @@ class ExpectedAnswers(Record):
     questions: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Expectations(Record, schema="assay.device-expectations/1"):
     """What is expected of devices: made on the CPU, and on pretended devices by the facts about them.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from assay._records import Record
@@ -18,7 +17,6 @@ _STYLES = {"holds": "good", "differs": "strong bad", "not enough evidence": "war
 PRETENDED = "PRETENDED: computed by the CPU by the facts about the device. It says nothing of a real one."
 
 
-@dataclass(frozen=True, eq=False)
 class DeviceCheck(Record, Viewable, schema="assay.device-check/1"):
     """What the checks of a device found.
 

@@ -100,7 +100,6 @@ class Candidate:
         return weight.detach().t() if self.transposed else weight.detach()
 
 
-@dataclass(frozen=True, eq=False)
 class Others(Record):
     """Modules of one class that hold parameters and are neither linear layers nor embeddings; or biases of layers."""
 

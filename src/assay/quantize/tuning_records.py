@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
@@ -16,7 +16,6 @@ from assay.errors import InputError, StateError, describe
 Steps: TypeAlias = tuple[tuple[int, str], ...]
 
 
-@dataclass(frozen=True, eq=False)
 class TuningRecord(Record):
     """The kernels for one dtype and scheme on one device.
 
@@ -43,7 +42,6 @@ class TuningRecord(Record):
             raise InputError(describe("steps", self.steps, "numbers of rows that ascend from 1", do))
 
 
-@dataclass(frozen=True, eq=False)
 class TuningResult(Record, schema="assay.tuning/1"):
     """All that was measured on one device.
 

@@ -9,7 +9,6 @@ from assay.errors import ShapeError, describe
 from assay.render.text import number
 
 
-@dataclass(frozen=True, eq=False)
 class ConfusionPlot(Record, tag="confusion_matrix"):
     """How often each class was predicted for each target.
 
@@ -75,7 +74,6 @@ class MatrixPlot:
         return f"{number(right)} of {number(total)} is on the diagonal, {len(self.labels)} classes."
 
 
-@dataclass(frozen=True, eq=False)
 class ConfusionDifference(Record, tag="confusion_difference"):
     """Two confusion matrices of the same classes, shown by how they differ.
 

@@ -6,7 +6,6 @@ import base64
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ COLORS = ("#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc
 """Of classes, on images: the colours of Okabe and Ito, which color-blind readers can tell apart."""
 
 
-@dataclass(frozen=True, eq=False)
 class PictureBox(Record):
     """A box on a picture, in its pixels.
 
@@ -40,7 +38,6 @@ class PictureBox(Record):
     score: float | None = None
 
 
-@dataclass(frozen=True, eq=False)
 class Picture(Record):
     """A small image of one sample.
 

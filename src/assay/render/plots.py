@@ -27,7 +27,6 @@ MAX_POINTS = 400
 """Points kept of one curve: more than a screen shows, few enough for a page of many curves to stay small."""
 
 
-@dataclass(frozen=True, eq=False)
 class Curve(Record):
     """One line of a plot: its points and the area under it.
 
@@ -72,7 +71,6 @@ _AXES = {
 """What the axes of each kind of curve are."""
 
 
-@dataclass(frozen=True, eq=False)
 class Curves(Record, tag="curves"):
     """ROC, precision-recall, detection error tradeoff or reliability curves, one a class or a run.
 
@@ -115,7 +113,6 @@ class Curves(Record, tag="curves"):
         return f"{self.measure} from {low:.4f} ({worst}) to {high:.4f} ({best})."
 
 
-@dataclass(frozen=True, eq=False)
 class Reliability(Record, tag="reliability"):
     """How often predictions made with some confidence are right.
 
@@ -149,7 +146,6 @@ class Reliability(Record, tag="reliability"):
         return f"{sum(self.counts):,} samples in {len(self.counts)} bins of confidence.{error}"
 
 
-@dataclass(frozen=True, eq=False)
 class Residuals(Record, tag="residuals"):
     """What a regression leaves: prediction minus target, over the prediction.
 
@@ -201,7 +197,6 @@ class Residuals(Record, tag="residuals"):
         return f"{self.total:,} samples{shown}. {spread}"
 
 
-@dataclass(frozen=True, eq=False)
 class Bars(Record, tag="bars"):
     """One bar a label, with an interval where there is one.
 
@@ -235,7 +230,6 @@ class Bars(Record, tag="bars"):
         return f"From {low:.4g} ({least}) to {high:.4g} ({most})."
 
 
-@dataclass(frozen=True, eq=False)
 class Series(Record):
     """One of the histograms of a `Distribution`.
 
@@ -248,7 +242,6 @@ class Series(Record):
     counts: tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Distribution(Record, tag="distribution"):
     """How a number is spread in one group of samples or more: scores of positives and of negatives.
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from assay._records import Record
 
 
-@dataclass(frozen=True, eq=False)
 class Point(Record):
     """One thing in the plane.
 
@@ -27,7 +25,6 @@ class Point(Record):
     upper: float | None = None
 
 
-@dataclass(frozen=True, eq=False)
 class Points(Record, tag="points"):
     """Things by two numbers of which less is better, such as bits a weight and how far outputs moved.
 

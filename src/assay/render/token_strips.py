@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay._records import Record
 from assay.errors import ShapeError, describe
 
@@ -14,7 +12,6 @@ DARKEST = 8.0
 _NAMED = 5
 
 
-@dataclass(frozen=True, eq=False)
 class TokenStrip(Record):
     """A stretch of a text in pieces, mostly one a token; tokens that are one character together are one piece.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +17,6 @@ from assay.stats.group_intervals import mean_tails, share_tails, student_ends, w
 from assay.stats.scales import SCALES
 
 
-@dataclass(frozen=True, eq=False)
 class GroupSpread(Record):
     """How much the means of groups differ, and whether by more than chance; `assay.stats.heterogeneity` has formulas.
 
@@ -37,7 +35,6 @@ class GroupSpread(Record):
     deviation: float
 
 
-@dataclass(frozen=True, eq=False)
 class GroupedMetric(Record):
     """One metric for each group.
 
@@ -127,7 +124,6 @@ class GroupedMetric(Record):
         return np.where(sizes > 0, np.rint(np.nan_to_num(self.means.values) * sizes), 0).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
 class GroupedValues(Record):
     """The metrics of samples that have the same value of a column, for each value.
 

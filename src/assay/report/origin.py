@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from assay._records import OPTIONAL, Record
 from assay.errors import StateError, describe
 
 
-@dataclass(frozen=True, eq=False)
 class SectionCounts(Record):
     """What was counted of all samples of a section, as exact integers that do not depend on their order.
 
@@ -41,7 +40,6 @@ class SectionCounts(Record):
         return {"n_resamples": self.n_resamples, "seed": self.seed}
 
 
-@dataclass(frozen=True, eq=False)
 class ReportOrigin(Record):
     """What made a report. It does not say where: paths are shortened to names of files, and passwords are left out.
 

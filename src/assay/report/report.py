@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -50,7 +50,6 @@ def _exactly_now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-@dataclass(frozen=True, eq=False)
 class Report(Record, Viewable, schema=SCHEMA, older=OLDER):
     """All that one evaluation found.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from assay._records import OPTIONAL, CellValue, Record
 from assay.errors import ConfigError, ShapeError, describe, plural
@@ -18,7 +18,6 @@ from assay.report.value import Value
 from assay.report.worst_queries import WorstQueries
 
 
-@dataclass(frozen=True, eq=False)
 class Table(Record):
     """Rows of text, counts and numbers under named columns.
 
@@ -49,7 +48,6 @@ class Table(Record):
                 raise ShapeError(describe(f"Table.rows[{i}]", f"{len(row)} cells", expected, do))
 
 
-@dataclass(frozen=True, eq=False)
 class Section(Record):
     """What was measured on one thing: a model, a data set, a slice.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -37,7 +36,6 @@ def spaced(name: str) -> str:
     return re.sub(r"\s*,\s*(?=[^,=]+=)", ", ", re.sub(r"\s*=\s*", " = ", name.strip()))
 
 
-@dataclass(frozen=True, eq=False)
 class Slice(Record):
     """The metrics of some of the samples of a section.
 

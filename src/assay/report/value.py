@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -19,7 +19,6 @@ CLOSE = 1e-5
 """How near a value is to the mean of its column, against the mean size of what is added: terms may be float32."""
 
 
-@dataclass(frozen=True, eq=False)
 class Value(Record):
     """One number with its name.
 

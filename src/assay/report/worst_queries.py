@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay._records import Record
 from assay.errors import ShapeError, describe
 
@@ -12,7 +10,6 @@ MOST_DOCUMENTS = 10
 """Of a query that are shown; and the first relevant one, if it is further down."""
 
 
-@dataclass(frozen=True, eq=False)
 class QueryDocument(Record):
     """A document of a query.
 
@@ -33,7 +30,6 @@ class QueryDocument(Record):
     shown: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
 class QueryRanking(Record):
     """A query with its documents.
 
@@ -59,7 +55,6 @@ class QueryRanking(Record):
         return next((each for each in self.documents if each.relevance > 0), None)
 
 
-@dataclass(frozen=True, eq=False)
 class WorstQueries(Record):
     """The queries with the worst values of a metric, the worst first.
 

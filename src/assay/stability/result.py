@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
 from assay._records import Record
@@ -28,7 +27,6 @@ _OUTCOME_STYLES = {"stable": "good", "depends": "strong bad", "not enough eviden
 _EXIT_CODES = {"stable": 0, "depends": 1, "not enough evidence": 2}
 
 
-@dataclass(frozen=True, eq=False)
 class StabilityCheck(Record):
     """One comparison: the outputs for the same samples, with one thing changed.
 
@@ -60,7 +58,6 @@ class StabilityCheck(Record):
     is_needed: bool = False
 
 
-@dataclass(frozen=True, eq=False)
 class Stability(Record, Viewable, schema="assay.stability/1"):
     """What a check of stability found.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
 from assay._records import Record
@@ -17,7 +16,6 @@ Outcome: TypeAlias = Literal["pass", "fail", "not checked"]
 _STYLES = {"pass": "good", "fail": "strong bad", "not checked": "warn", "not enough evidence": "warn"}
 
 
-@dataclass(frozen=True, eq=False)
 class VerificationCheck(Record):
     """One thing that was checked.
 
@@ -36,7 +34,6 @@ class VerificationCheck(Record):
     is_needed: bool = False
 
 
-@dataclass(frozen=True, eq=False)
 class Verification(Record, Viewable, schema="assay.verification/1"):
     """What a verification found.
 

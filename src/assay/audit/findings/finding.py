@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay._records import Record
 from assay.audit.watching.observations import Origin
 
 
-@dataclass(frozen=True, eq=False)
 class Finding(Record):
     """One device bug at one line; what was seen on several devices, in several usages or metrics is one finding.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from assay._records import Record
 from assay.audit.findings.finding import Finding
@@ -15,7 +14,6 @@ from assay.render import Document, Viewable
 NONE, FOUND, NOT_RUN = 0, 1, 2
 
 
-@dataclass(frozen=True, eq=False)
 class Audit(Record, Viewable, schema="assay.audit/2"):
     """The result of auditing one target.
 

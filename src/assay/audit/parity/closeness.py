@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -24,7 +23,6 @@ _BITS = {
 _WIDE = {torch.complex32: torch.complex64, torch.complex64: torch.complex128, torch.complex128: torch.complex128}
 
 
-@dataclass(frozen=True, eq=False)
 class Tolerance(Record):
     """How far two right results may lie apart: ``absolute + relative * |cpu|``.
 
@@ -45,7 +43,6 @@ class Tolerance(Record):
 EXACT = Tolerance(0.0, 0.0, "integers and booleans are equal or they are not")
 
 
-@dataclass(frozen=True, eq=False)
 class ValueDifference(Record):
     """How the values of one tensor differ: at the element that lies farthest outside the tolerance.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from assay._records import Record
@@ -21,7 +20,6 @@ from assay.render.terminal import show
 AGREE, DIVERGE, NOT_RUN = 0, 1, 2
 
 
-@dataclass(frozen=True, eq=False)
 class ParityAudit(Record, Viewable, schema="assay.parity/2"):
     """All that a command compared.
 

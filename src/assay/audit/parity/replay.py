@@ -55,7 +55,6 @@ NOTES = ("operator", "dtype")  # no divergence, as long as the values agree
 Operands = tuple[Argument, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class OperatorDivergence(Record):
     """One place at which the device's run leaves the CPU's.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -35,7 +34,6 @@ MODES = ("lockstep", "free")
 LIMIT = 4 << 30
 
 
-@dataclass(frozen=True, eq=False)
 class ParityResult(Record, Viewable):
     """What came of running one thing on the CPU and on a device.
 

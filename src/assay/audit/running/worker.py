@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
 from assay._records import Record
 from assay.audit.running.targets import Target, find_cases, parse, run_program, runs_cases
@@ -29,7 +28,6 @@ CONTINUED = "the script goes on after what is refused"
 MAX_EVENTS = 10_000  # events of a script that are kept in memory: they are sent at once
 
 
-@dataclass(frozen=True, eq=False)
 class Job(Record, schema="assay.audit-job/1"):
     """What a worker is to do: the target, one device, the usages, and how many cases were done before it.
 

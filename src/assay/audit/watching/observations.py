@@ -40,7 +40,6 @@ class AuditRun:
     replaced: bool = False  # another device that the program names is taken for this one, to see what comes next
 
 
-@dataclass(frozen=True, eq=False)
 class Origin(Record):
     """The line at which a tensor came to be where it is: what happened there."""
 
@@ -80,7 +79,6 @@ def of_event(event: Event, run: AuditRun) -> Observation:
     return Observation(event.kind, run, event.why, **{name: getattr(event, name) for name in same})
 
 
-@dataclass(frozen=True, eq=False)
 class Unrun(Record):
     """A part that was not audited, and why; ``known`` says that this was known before, and is no failure."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay._records import Record
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from assay.quantize.rounding import Calibration
 
 
-@dataclass(frozen=True, eq=False)
 class LayerPlan(Record):
     """What happens to one layer.
 
@@ -48,7 +46,6 @@ class LayerPlan(Record):
     tied: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
 class Plan(Record, Viewable, schema="assay.plan/1"):
     """What happens to each layer of a model on a device; made by :func:`assay.quantize.plan`.
 

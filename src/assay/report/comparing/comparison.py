@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 VERDICTS = ("better", "worse", "differs", "no evidence", "cannot say")
 
 
-@dataclass(frozen=True, eq=False)
 class Delta(Record):
     """The difference of one metric between a run and the baseline.
 
@@ -90,7 +89,6 @@ class Delta(Record):
             )
 
 
-@dataclass(frozen=True, eq=False)
 class Flips(Record):
     """The samples to which a yes-or-no metric says something else in a run than in the baseline.
 
@@ -131,7 +129,6 @@ class Flips(Record):
         return ("worse", *worse), ("better", *better)
 
 
-@dataclass(frozen=True, eq=False)
 class ChangedSample(Record):
     """A sample that a run treats otherwise than the baseline.
 
@@ -154,7 +151,6 @@ class ChangedSample(Record):
     picture: Picture | None = None
 
 
-@dataclass(frozen=True, eq=False)
 class Changes(Record):
     """The samples that changed most by a metric.
 
@@ -183,7 +179,6 @@ class Changes(Record):
     best_pictured: tuple[ChangedSample, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
 class Unmatched(Record):
     """What was not compared.
 
@@ -202,7 +197,6 @@ class Unmatched(Record):
     slice: str = ""
 
 
-@dataclass(frozen=True, eq=False)
 class Run(Record):
     """A report that was compared.
 
@@ -226,7 +220,6 @@ class Run(Record):
         return cls(name, report.title, report.created, report.device, report.origin)
 
 
-@dataclass(frozen=True, eq=False)
 class PlotPair(Record):
     """A plot of the baseline and of a run in one.
 
@@ -241,7 +234,6 @@ class PlotPair(Record):
     plot: PairedPlot
 
 
-@dataclass(frozen=True, eq=False)
 class Comparison(Record, Viewable, schema="assay.comparison/6"):
     """Runs against a baseline.
 

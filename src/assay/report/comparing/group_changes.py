@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay._records import Record
 
 
-@dataclass(frozen=True, eq=False)
 class ChangedGroup(Record):
     """A group (a user, a shop) that a run treats otherwise than the baseline.
 
@@ -34,7 +31,6 @@ class ChangedGroup(Record):
     corrected: float
 
 
-@dataclass(frozen=True, eq=False)
 class GroupChanges(Record):
     """The groups of a column of many values that changed most by a metric: those that chance explains least.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from assay._records import OPTIONAL, Record
 from assay.errors import ConfigError, describe
@@ -16,7 +16,6 @@ KINDS = ("min", "max", "max-drop", "max-rise", "min-ratio", "max-ratio", "worst-
 EXIT_CODES = {"pass": 0, "fail": 1, "not enough evidence": 2}
 
 
-@dataclass(frozen=True, eq=False)
 class GateRule(Record):
     """One condition.
 
@@ -56,7 +55,6 @@ class GateRule(Record):
             )
 
 
-@dataclass(frozen=True, eq=False)
 class GateCheck(Record):
     """What became of a rule.
 
@@ -81,7 +79,6 @@ class GateCheck(Record):
     reason: str = ""
 
 
-@dataclass(frozen=True, eq=False)
 class Gate(Record, Viewable, schema="assay.gate/2"):
     """What a gate said.
 

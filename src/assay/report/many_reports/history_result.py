@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from assay._records import OPTIONAL, Record
 from assay.errors import plural
@@ -12,7 +12,6 @@ from assay.report.many_reports.history_view import history_document
 from assay.report.report import now
 
 
-@dataclass(frozen=True, eq=False)
 class HistoryValue(Record):
     """A metric in one run.
 
@@ -37,7 +36,6 @@ class HistoryValue(Record):
     change: Delta | None = None
 
 
-@dataclass(frozen=True, eq=False)
 class HistoryMetric(Record):
     """A metric over runs.
 
@@ -54,7 +52,6 @@ class HistoryMetric(Record):
     values: tuple[HistoryValue, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class History(Record, Viewable, schema="assay.history/1"):
     """The values of metrics over runs.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from assay._records import Record
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@dataclass(frozen=True, eq=False)
 class RankedRun(Record):
     """Where one run stands by a metric.
 
@@ -41,7 +40,6 @@ class RankedRun(Record):
     upper: float | None = None
 
 
-@dataclass(frozen=True, eq=False)
 class MetricRanking(Record):
     """The places of runs by a metric.
 
@@ -66,7 +64,6 @@ class MetricRanking(Record):
     methods: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
 class RunRanking(Record, Viewable, schema="assay.ranking/1"):
     """Runs by their values, with ties.
 

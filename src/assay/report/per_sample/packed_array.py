@@ -13,7 +13,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, Self, TypeAlias
 
@@ -43,7 +43,6 @@ class ColumnFile(Protocol):
         """One of the arrays, `CHUNK_ROWS` values at a time."""
 
 
-@dataclass(frozen=True, eq=False)
 class PackedArray(Record):
     """An array of booleans, integers, floats or strings; made by `PackedArray.of`.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from assay._records import OPTIONAL, Record
 from assay.errors import ConfigError, describe
 
 
-@dataclass(frozen=True, eq=False)
 class Resampling(Record):
     """How samples were resampled: randomly assigned to groups by their ids, which are then drawn (docs/intervals.md).
 

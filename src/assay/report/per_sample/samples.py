@@ -7,7 +7,7 @@ and a target they are kept, too: then a comparison can say which samples got bet
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Self
 
@@ -25,7 +25,6 @@ MOST_SAMPLES = 2_000_000
 """How many samples at most have their values in the JSON of a report, and are kept by default."""
 
 
-@dataclass(frozen=True, eq=False)
 class Column(Record):
     """What each sample contributes to a metric.
 
@@ -38,7 +37,6 @@ class Column(Record):
     values: PackedArray
 
 
-@dataclass(frozen=True, eq=False)
 class RawSample(Record):
     """A raw sample as strings, shortened; of images, the classes of their boxes.
 
@@ -53,7 +51,6 @@ class RawSample(Record):
     target: str
 
 
-@dataclass(frozen=True, eq=False)
 class Samples(Record):
     """The samples of a section, packed; made by `Samples.pack`.
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay._records import Record
 from assay.render import Document, Viewable
 from assay.report.planning.power_view import power_document
 
 
-@dataclass(frozen=True, eq=False)
 class PowerEstimate(Record):
     """What one way to compare a metric needs to show a difference.
 
@@ -38,7 +35,6 @@ class PowerEstimate(Record):
     smallest: tuple[float, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Power(Record, Viewable, schema="assay.power/1"):
     """How many samples comparisons with a report need, and what they can show.
 
