@@ -16,8 +16,9 @@ from assay.meter import Meter
 from assay.meter.cells import CellMeters
 from assay.metrics import AUROC, Accuracy, AveragePrecision
 from assay.metrics.base import Metric
+from assay.native.library import MISSING, library
 from assay.pretend import pretend
-from assay.tally.base import Batch
+from assay.tally.base import Batch, merge
 from assay.tally.row_cells import RowCells
 from assay.tally.scores.labelled_scores import score_spec
 from assay.tally.scores.scores import ScoreTally
@@ -186,3 +187,48 @@ def test_samples_are_kept_once():
         states.add(Batch(preds, target, compiled=True), RowCells(torch.from_numpy(cells), 6))
         kept = sum(states.state(cell)["samples"].rows for cell in range(6))
         assert kept == (900 if seed == 0 else 0) + 100 * (seed + 1)
+
+
+PART_OF = np.array([0, 1, 0, 2, 1, 1])
+compiled_code = pytest.mark.skipif(library() is None, reason=MISSING)
+
+
+@compiled_code
+@pytest.mark.parametrize("task", TASKS, ids=str)
+def test_areas_of_parts_of_the_cells(task: Task):
+    """From rows in the order in which they came, then in their canonical order, and with more behind those."""
+    metric = AUROC(**task.options)
+    tally, like = metric.tally(False), Meter(auroc=metric)
+    counted, plain = CellMeters(like), CellMeters(like)
+    for seed, rows in enumerate((400, 130, 60)):
+        for each in (counted, plain):
+            each.count(like.arguments(*task.draw(rows, seed), None, {}), drawn_cells(rows), CELLS, {})
+        check_areas(counted, plain, tally)
+        if seed == 1:
+            counted.grouped(PART_OF, 3, canonical=True)
+            check_areas(counted, plain, tally)
+
+
+def check_areas(counted: CellMeters, plain: CellMeters, tally: ScoreTally) -> None:
+    """Compare the areas of all parts with those of the rows of each alone, and what is known without rows."""
+    found = counted.area_sums(tally, PART_OF)
+    assert found is not None
+    for part in range(3):
+        cells = np.flatnonzero(part == PART_OF)
+        own = [plain.counted(cell)[0][0] for cell in cells]
+        whole = merge(tally, own)
+        codes = np.repeat(np.arange(len(cells)), [state["samples"].rows for state in own])
+        assert np.array_equal(found[:, cells], tally.area_sums(whole, codes, len(cells)))
+        assert bits(counted.sums_of(tally, cells)) == bits({name: whole[name] for name in ("count", "invalid")})
+
+
+@pytest.mark.parametrize(
+    ("options", "weighted"), [({"exact_up_to": 60}, False), ({"exact_up_to": 0}, False), ({}, True)]
+)
+def test_scores_in_bins_or_with_weights_have_no_areas(options: dict[str, int], weighted: bool):
+    metric = AUROC(**options)
+    like = Meter(weighted=weighted, auroc=metric)
+    counted = CellMeters(like)
+    weights = torch.ones(400) if weighted else None
+    counted.count(like.arguments(*TASKS[0].draw(400, 0), weights, {}), drawn_cells(400), CELLS, {})
+    assert counted.area_sums(metric.tally(weighted), PART_OF) is None

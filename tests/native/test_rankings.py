@@ -14,7 +14,15 @@ from assay.meter.resampling.replicates import drawn_values
 from assay.metrics import AUROC, ROC, AveragePrecision, PrecisionRecallCurve
 from assay.metrics.classification import ranking
 from assay.native.library import MISSING, library
-from assay.native.rankings import area_sums, count_inversions, pairs_of_draws, rank_scores, twice_below
+from assay.native.rankings import (
+    area_sums,
+    area_sums_of_cells,
+    count_inversions,
+    order_scores,
+    pairs_of_draws,
+    rank_scores,
+    twice_below,
+)
 from assay.stats import rankings as stats_rankings
 from assay.stats.linear import AreaPlaces
 from assay.tally.scores import scores as tally_of_scores
@@ -149,6 +157,19 @@ def test_what_groups_contribute_to_an_area_is_counted_for_each_score(kind, rows)
         own = known & (groups == group).numpy()
         part = of_samples(scores.numpy()[own], positive[own])
         assert tuple(found[group]) == places.sums(part.thresholds, part.positives, part.negatives)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 31, 3_000])
+@pytest.mark.parametrize("kind", ["uniform", "tied", "logits", "any bits", "ends"])
+def test_what_cells_contribute_to_the_areas_of_their_parts(kind, rows):
+    scores, classes, cells = drawn_groups(kind, rows)
+    part_of = np.array([1, 0, 1, 2, 0, 1], np.int32)
+    found = area_sums_of_cells(order_scores(scores, classes, 1), cells.numpy(), part_of)
+    for part in range(3):
+        own = torch.from_numpy(part_of)[cells.long()] == part
+        assert np.array_equal(
+            found[part_of == part], area_sums(scores[own], classes[own], cells[own], 1, 6)[part_of == part]
+        )
 
 
 @pytest.mark.parametrize("rows", [0, 1, 31, 400])

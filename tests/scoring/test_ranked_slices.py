@@ -13,7 +13,10 @@ import pytest
 import torch
 
 from assay import AUROC, Accuracy, AveragePrecision, Meter
+from assay.native.library import library
 from assay.scoring import count, fragments_of, merge, score
+from assay.tally.scores import sorted_scores
+from assay.tally.scores.score_cells import ScoreCells
 from thinning import one_of_each
 
 CLASSES = 3
@@ -86,3 +89,24 @@ def test_slices_have_the_values_of_their_rows(tmp_path: Path, limit: int, weight
         np.testing.assert_equal(values, values_of(like, table, mask), name)
     whole = {each.name: each.value for each in at_once.sections[0].values}
     assert whole == values_of(like, table, np.ones(ROWS, bool))
+
+
+def test_groups_of_all_slices_are_resampled_from_scores_that_are_sorted_once(monkeypatch: pytest.MonkeyPatch):
+    """Slices by two columns and both crossed, and all rows: four kinds of groups, of which each had its own scores."""
+    rows = 21_000
+    random = np.random.default_rng(0)
+    y = random.integers(0, CLASSES, rows)
+    scores = np.round(random.random((rows, CLASSES), dtype=np.float32), 3)
+    scores[np.arange(rows), y] += 0.3
+    parts = {"a": random.integers(0, 3, rows), "b": random.integers(0, 2, rows)}
+    table = pa.table({f"p{k}": scores[:, k] / scores.sum(1) for k in range(CLASSES)} | {"y": y, **parts})
+    sorted_rows, order_scores = [], sorted_scores.native.order_scores
+    monkeypatch.setattr(
+        sorted_scores.native, "order_scores", lambda *args: sorted_rows.append(len(args[0])) or order_scores(*args)
+    )
+    options = {"preds": "p0..p2", "target": "y", "slices": ["a", "b", ("a", "b")]}
+    found = score(table, "auroc", **options)
+    assert sorted_rows == ([] if library() is None else [rows] * CLASSES)
+    monkeypatch.setattr(ScoreCells, "area_sums", lambda self, part_of: None)
+    assert found.sections == score(table, "auroc", **options).sections
+    assert all(value.replicates is not None for each in found.sections[0].slices for value in each.values)

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from assay.devices.placement import to_host
 from assay.devices.policies import policy
 from assay.meter.checks.cell_checks import CellChecks
-from assay.meter.counting.counts import Counted
 from assay.meter.inputs.arguments import COPIED_BYTES, Arguments
 from assay.meter.meter import Meter
 from assay.tally.base import Batch, State, Tally, merge
 from assay.tally.composite import components
 from assay.tally.inputs import readable
+from assay.tally.late_items import LateItems
 from assay.tally.row_cells import RowCells
 
 LARGE_CHUNK = 8
@@ -165,12 +165,26 @@ class CellMeters:
                         state[name] = grown
         return states
 
-    def counted(self, cell: int) -> Counted:
+    def counted(self, cell: int) -> tuple[Sequence[State], int]:
         """The states of a cell in the order of the tallies, and its rows; they can be read until more is counted."""
         self._flush()
         tables = [{name: table[cell] for name, table in state.items()} for state in self._host_tables()]
         other = None if self._others is None else self._meters.get(cell, self._others)
-        return self._in_order(tables, self._states_of(cell), other), int(self._rows[cell])
+        found = self._in_order(tables, [{}] * len(self._states), other)
+        tallies, late = self._like.tallies, self._states
+
+        def state(k: int) -> State:
+            return late[tallies[k]].state(cell) if tallies[k] in late else found[k]
+
+        return LateItems(len(found), state), int(self._rows[cell])
+
+    def area_sums(self, tally: Tally, part_of: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """What cells contribute to the areas of a tally, see `CellStates.area_sums`."""
+        return self._states[tally].area_sums(part_of) if tally in self._states else None
+
+    def sums_of(self, tally: Tally, cells: NDArray[np.int64]) -> State:
+        """See `CellStates.sums_of`."""
+        return self._states[tally].sums_of(cells)
 
     def meter(self, cell: int) -> Meter:
         """A meter with what was counted of a cell; it can be read until more is counted."""

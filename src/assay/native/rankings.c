@@ -168,6 +168,64 @@ void assay_twice_below(const struct ranked *r, uint64_t *keys, int64_t *twice)
     }
 }
 
+/* A row in its place from the highest score down: its number, whether it is a positive, and whether its score is lower than
+ * that of the row before it. */
+#define ROW_BITS 30
+#define IS_POSITIVE (UINT32_C(1) << ROW_BITS)
+#define IS_LOWER (UINT32_C(1) << 31)
+#define ROW_MASK (IS_POSITIVE - 1)
+
+/* The rows of a class or label, fewer than 2 ** 30, from the highest score down, and how many there are. `keys` is room for
+ * two numbers a row. */
+void assay_order_scores(const struct ranked *r, uint64_t *keys, uint32_t *order, int64_t *ranked)
+{
+    int64_t rows;
+    const uint64_t *sorted = sorted_rows(r, keys, &rows);
+    for (int64_t i = 0; i < rows; i++) {
+        uint32_t place = (uint32_t)sorted[i], is_lower = i && sorted[i] >> 32 != sorted[i - 1] >> 32;
+        order[i] = place >> 1 | place << 31 >> 1 | is_lower << 31;
+    }
+    *ranked = rows;
+}
+
+/* What cells of samples contribute to the area under the ROC curve of the part that a cell is in, four numbers for each cell as
+ * `assay_area_sums` says, from rows in the order of `assay_order_scores`. `sums` begins with zeros, and so does `counts`, four
+ * numbers for each part: its negatives and positives above the score, and those that have it. */
+void assay_area_sums_of_cells(int64_t rows, const uint32_t *order, const int32_t *cells, int64_t count, const int32_t *part_of,
+                              int64_t *counts, int64_t *sums)
+{
+    for (int64_t i = 0, end; i < rows; i = end) {
+        for (end = i + 1; end < rows && !(order[end] & IS_LOWER);)
+            end++;
+        if (end - i == 1) {
+            int32_t cell = cells[order[i] & ROW_MASK];
+            int64_t is_positive = (order[i] & IS_POSITIVE) != 0, *of = counts + 4 * part_of[cell];
+            int64_t *of_cell = sums + 4 * (int64_t)cell + !is_positive;
+            of_cell[0] += 2 * of[!is_positive];
+            of_cell[2]++;
+            of[is_positive]++;
+            continue;
+        }
+        for (int64_t j = i; j < end; j++)
+            counts[4 * part_of[cells[order[j] & ROW_MASK]] + 2 + ((order[j] & IS_POSITIVE) != 0)]++;
+        for (int64_t j = i; j < end; j++) {
+            int32_t cell = cells[order[j] & ROW_MASK];
+            int64_t is_positive = (order[j] & IS_POSITIVE) != 0, *of = counts + 4 * part_of[cell];
+            int64_t *of_cell = sums + 4 * (int64_t)cell + !is_positive;
+            of_cell[0] += 2 * of[!is_positive] + of[2 + !is_positive];
+            of_cell[2]++;
+        }
+        for (int64_t j = i; j < end; j++) {
+            int64_t *of = counts + 4 * part_of[cells[order[j] & ROW_MASK]];
+            of[0] += of[2];
+            of[1] += of[3];
+            of[2] = of[3] = 0;
+        }
+    }
+    for (int64_t k = 0; k < count; k++) /* above a positive are the negatives that are not below it */
+        sums[4 * k] = 2 * counts[4 * part_of[k]] * sums[4 * k + 2] - sums[4 * k];
+}
+
 /* One more row of a score, as often as each draw has its group. */
 INLINE void add_draws(double *restrict of, const double *restrict times, int64_t draws)
 {

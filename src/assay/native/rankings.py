@@ -1,7 +1,8 @@
 """The compiled form of `tally.curves.of_samples` for float32 scores without weights: the same counts.
 
 Also how many samples of the other kind are below each sample, what groups of samples contribute to areas under ROC
-curves, the areas of samples that are resampled by groups, and the inversions that Kendall's correlation counts.
+curves, also of many parts of the samples at once, the areas of samples that are resampled by groups, and the inversions
+that Kendall's correlation counts.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from torch import Tensor
 from assay.native.library import call
 
 Array = np.ndarray[Any, Any]
+
+MOST_ORDERED = 1 << 30
+"""Rows that `order_scores` takes fewer of."""
 
 
 def rank_scores(scores: Tensor, classes: Tensor, positive: int) -> tuple[Array, Array, Array]:
@@ -83,6 +87,34 @@ def area_sums(scores: Tensor, classes: Tensor, groups: Tensor, positive: int, co
     """
     ranked, sums = _Ranked.of(scores, classes, groups, positive), np.zeros((count, 4), np.int64)
     call("area_sums", ctypes.byref(ranked), _room(scores), sums.ctypes.data)
+    return sums
+
+
+def order_scores(scores: Tensor, classes: Tensor, positive: int) -> Array:
+    """The rows of a class or label from the highest score down, each in one number for `area_sums_of_cells`: uint32.
+
+    Args:
+        scores: see `area_sums`; fewer than `MOST_ORDERED`.
+        classes: see there.
+        positive: see there.
+    """
+    order, ranked = np.empty(len(scores), np.uint32), ctypes.c_int64()
+    described = _Ranked.of(scores, classes, None, positive)
+    call("order_scores", ctypes.byref(described), _room(scores), order.ctypes.data, ctypes.byref(ranked))
+    return order[: ranked.value]
+
+
+def area_sums_of_cells(order: Array, cells: Array, part_of: Array) -> Array:
+    """`area_sums` of cells, each beside the samples of the part that it is in: int64 `(cells, 4)`.
+
+    Args:
+        order: what `order_scores` gives.
+        cells: the cell of each row, contiguous int32.
+        part_of: the part of each cell, from 0, contiguous int32.
+    """
+    sums, counts = np.zeros((len(part_of), 4), np.int64), np.zeros((int(part_of.max(initial=-1)) + 1, 4), np.int64)
+    lists = order.ctypes.data, cells.ctypes.data, len(part_of), part_of.ctypes.data
+    call("area_sums_of_cells", len(order), *lists, counts.ctypes.data, sums.ctypes.data)
     return sums
 
 

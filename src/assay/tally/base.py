@@ -157,6 +157,21 @@ class CellStates(ABC):
             canonical: whether samples are to be in their canonical order, into which all are put at once.
         """
 
+    def area_sums(self, part_of: Whole) -> Whole | None:
+        """What each cell contributes to the areas under ROC curves of the part that it is in.
+
+        Args:
+            part_of: the part of each cell, from 0.
+
+        Returns:
+            Integers of shape `(classes or labels, cells, 4)`, see `Tally.area_sums`; None where that takes the states.
+        """
+        return None
+
+    def sums_of(self, cells: Whole) -> State:
+        """The state of some cells together without its samples, where `area_sums` gives something."""
+        raise NotImplementedError
+
     @abstractmethod
     def packed(self) -> dict[str, Tensor]:
         """What was counted of all cells, as tensors on the CPU: one form for all orders of the same rows."""

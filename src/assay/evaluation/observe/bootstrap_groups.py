@@ -7,7 +7,7 @@ samples have the same resamples, and can be compared replicate by replicate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
@@ -30,6 +30,8 @@ from assay.meter.resampling.replicates import FEWEST_GROUPS, ConfidenceInterval,
 from assay.report.per_sample.resampling import Resampling
 from assay.stats.bootstrap import LEAST
 from assay.stats.sampling import SampleDigest, groups_of, in_clusters
+from assay.tally.base import State
+from assay.tally.late_items import LateItems
 
 SLICE_GROUPS = 32
 """Of a slice. Its standard error has 12 % of error by that, and Student's t is 4 % larger than for 128."""
@@ -262,6 +264,14 @@ class BootstrapGroups:
     def _groups_of(label: Label, partition: Partition) -> CountedGroups:
         """What was counted of the groups of a slice."""
         like, counted = partition.like, partition.counted
-        chosen = [counted[each] for each in sorted(each for each in counted if each[:-1] == label)]
-        states = [like.counts.settled(states, rows) for states, rows in chosen]
-        return CountedGroups(like, states, np.array([rows for _, rows in chosen], np.int64))
+        labels = sorted(each for each in counted if each[:-1] == label)
+        chosen = [counted[each] for each in labels]
+        states = [_settled(like, *each) for each in chosen]
+        rows = np.array([rows for _, rows in chosen], np.int64)
+        return CountedGroups(like, states, rows, partition.sums_of(labels))
+
+
+def _settled(like: Meter, states: Sequence[State], rows: int) -> Sequence[State]:
+    """The states of so many rows in a form to compute from, each made when it is asked for."""
+    tallies = like.tallies
+    return LateItems(len(tallies), lambda k: tallies[k].settle(states[k], rows))

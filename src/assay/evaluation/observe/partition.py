@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ from assay.evaluation.observe.observers import (
 )
 from assay.meter import Meter
 from assay.meter.cells import CellCounts, CellMeters
-from assay.meter.counting.counts import Counted
+from assay.tally.base import State, Tally
 
 Label: TypeAlias = tuple[str, ...]
 
@@ -45,7 +46,12 @@ class Partition:
         self._counted = CellMeters(self.like)
         self._cells: dict[Label, int] = {}
         self._cell_of_code = np.full(0, -1, np.int64)
-        self._read: dict[Label, Counted] = {}
+        self._changed()
+
+    def _changed(self) -> None:
+        """Forget what was read."""
+        self._read: dict[Label, tuple[Sequence[State], int]] = {}
+        self._areas: dict[Tally, Array | None] = {}
 
     def __len__(self) -> int:
         return len(self._cells)
@@ -58,7 +64,7 @@ class Partition:
             codes: integers `(N,)`, one for each label.
             label_of: the label of a number.
         """
-        self._read = {}
+        self._changed()
         cells = self._cells_of(codes, label_of)
         self._counted.count(rows.batch, cells, len(self._cells), rows.chunks)
 
@@ -83,11 +89,27 @@ class Partition:
         return self._cells.setdefault(label, len(self._cells))
 
     @property
-    def counted(self) -> dict[Label, Counted]:
+    def counted(self) -> dict[Label, tuple[Sequence[State], int]]:
         """By label, the states of the tallies and the rows."""
         if not self._read:
             self._read = {label: self._counted.counted(cell) for label, cell in self._cells.items()}
         return self._read
+
+    def sums_of(self, labels: Sequence[Label]) -> LabelSums:
+        """What labels contribute to the areas of the labels that are like them but for the last text."""
+        return LabelSums(self, np.array([self._cells[label] for label in labels], np.int64))
+
+    def area_sums(self, tally: Tally) -> Array | None:
+        """What all cells contribute to areas, see `CellStates.area_sums`."""
+        if tally not in self._areas:
+            numbers: dict[Label, int] = {}
+            part_of = [numbers.setdefault(label[:-1], len(numbers)) for label in self._cells]
+            self._areas[tally] = self._counted.area_sums(tally, np.array(part_of, np.int64))
+        return self._areas[tally]
+
+    def state_of(self, tally: Tally, cells: Array) -> State:
+        """See `CellStates.sums_of`."""
+        return self._counted.sums_of(tally, cells)
 
     def grouped(self, group_of: Callable[[Label], Label], *, canonical: bool) -> dict[Label, Meter]:
         """By group, what was counted of the labels of each.
@@ -119,7 +141,7 @@ class Partition:
 
     def add_state(self, tensors: Tensors) -> None:
         """Add what `state` gave."""
-        self._read = {}
+        self._changed()
         cells = np.array([self._cell(tuple(label)) for label in from_bytes(tensors["labels"])], np.int64)
         tables = parts_of(part_of("tables", tensors))
         meters = {}
@@ -129,6 +151,26 @@ class Partition:
         states = parts_of(part_of("states", tensors))
         counts = CellCounts(tensors["rows"].numpy(), _in_order(tables), _in_order(states), meters)
         self._counted.add(counts, cells, len(self._cells))
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSums:
+    """What the groups of a part of the samples contribute to its areas under ROC curves, see `KnownSums`.
+
+    Args:
+        partition: what was counted.
+        cells: the cells of the groups.
+    """
+
+    partition: Partition
+    cells: Array
+
+    def areas(self, tally: Tally) -> Array | None:
+        found = self.partition.area_sums(tally)
+        return None if found is None else found[:, self.cells]
+
+    def state(self, tally: Tally) -> State:
+        return self.partition.state_of(tally, self.cells)
 
 
 def _in_order(parts: Mapping[str, dict[str, Tensor]]) -> list[dict[str, Tensor]]:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from assay.errors import AssayWarning, ConfigError, InvalidValuesError, StateError, describe
+from assay.meter.counting.tally_plan import TallySource
 from assay.meter.meter import Meter
-from assay.meter.resampling.resample import GroupReadings, GroupStates
+from assay.meter.resampling.resample import GroupReadings, GroupStates, KnownSums
 from assay.metrics.base import named_numbers
 from assay.stats.bootstrap import (
     BIAS,
@@ -28,6 +29,7 @@ from assay.stats.intervals import Ends, caution_of_end, risky_end_of_skewness, s
 from assay.stats.linear import FROM_ROWS
 from assay.stats.scales import SCALES, Scale
 from assay.tally.base import InvalidValues, State
+from assay.tally.late_items import LateItems
 
 FEWEST_GROUPS = 10
 """Groups with samples, below which nothing is drawn."""
@@ -110,11 +112,13 @@ class CountedGroups:
         like: one of these meters.
         states: of each group, in the order of the tallies; they may be added any number of times.
         rows: how many samples each group has.
+        sums: what the groups contribute to areas under ROC curves, where that is known without their states.
     """
 
     like: Meter
     states: Sequence[Sequence[State]]
     rows: Whole
+    sums: KnownSums | None = None
 
     @staticmethod
     def of(like: Meter, groups: Sequence[Meter]) -> CountedGroups:
@@ -261,9 +265,9 @@ def values_of_draws(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)
         for source, wanted, names in plan.readings(name for name in only if metrics[name].estimates):
-            counted = GroupStates(source.tally, [source.state(states) for states in groups.states], rows)
-            readings = GroupReadings(counted, wanted)
-            _refuse(wanted.invalid_values(readings.whole_state), names)
+            counted = GroupStates(source.tally, _states_of(source, groups.states), rows)
+            readings = GroupReadings(counted, wanted, groups.sums if rows.sum() >= FROM_ROWS else None)
+            _refuse(readings.invalid_values, names)
             if not groups.like.weighted:
                 for name in list(names):
                     values = metrics[name].replicates(readings, draws, to_first_order=rows.sum() >= FROM_ROWS)
@@ -286,6 +290,11 @@ def values_of_draws(
                 for part, number in numbers:
                     replicates.setdefault(part, []).append(number)
     return replicates
+
+
+def _states_of(source: TallySource, groups: Sequence[Sequence[State]]) -> Sequence[State]:
+    """The states of a tally in groups, made when they are asked for: some have many samples."""
+    return LateItems(len(groups), lambda k: source.state(groups[k]))
 
 
 def _refuse(problems: Sequence[InvalidValues], names: Sequence[str]) -> None:

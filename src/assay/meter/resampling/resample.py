@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.stats.bootstrap import LEAST, Whole
-from assay.tally.base import State, Tally, merge
+from assay.tally.base import InvalidValues, State, Tally, merge
 from assay.tally.composite import CompositeTally
 from assay.tally.stores.sample_store import SampleStore
 
@@ -136,6 +136,16 @@ class GroupStates:
         return torch.stack([state.get(name, absent) for state in self.states])
 
 
+class KnownSums(Protocol):
+    """What groups contribute to areas under ROC curves, where it is known without the states of the groups."""
+
+    def areas(self, tally: Tally) -> Whole | None:
+        """See `Tally.area_sums`; None where it follows from the states."""
+
+    def state(self, tally: Tally) -> State:
+        """The state of all groups together without its samples, where `areas` gives something."""
+
+
 @dataclass(frozen=True, eq=False)
 class GroupReadings:
     """What a tally computes of each group of samples.
@@ -143,10 +153,12 @@ class GroupReadings:
     Args:
         counted: the states of the groups.
         wanted: the tally.
+        sums: see `CountedGroups`.
     """
 
     counted: GroupStates
     wanted: Tally
+    sums: KnownSums | None = None
 
     def __iter__(self) -> Iterator[Any]:
         each = np.eye(len(self.counted.states), dtype=np.int64)
@@ -172,8 +184,22 @@ class GroupReadings:
         return self.wanted.compute(counted.whole), np.repeat(np.arange(len(counted.states)), counted.rows)
 
     @cached_property
+    def invalid_values(self) -> Sequence[InvalidValues]:
+        """What is invalid in all samples."""
+        if self.sums is None or self._known_areas is None:
+            return self.wanted.invalid_values(self.whole_state)
+        return self.wanted.invalid_values(self.sums.state(self.wanted))
+
+    @cached_property
+    def _known_areas(self) -> Whole | None:
+        """What groups contribute to areas, where their states need not be made for it."""
+        return self.sums.areas(self.wanted) if self.sums is not None and self.wanted == self.counted.tally else None
+
+    @cached_property
     def area_sums(self) -> Whole | None:
         """What groups contribute to areas under ROC curves; None where that follows from what is computed of them."""
+        if self._known_areas is not None:
+            return self._known_areas
         codes, tally = self._codes, self.counted.tally
         return None if codes is None else tally.area_sums(self.counted.whole, codes, len(self.counted.states))
 

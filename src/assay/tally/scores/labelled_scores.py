@@ -113,6 +113,14 @@ class ScoreSpec:
         beyond = (rows.place - self.labels.num_classes).clamp_(0, 1)
         return torch.addcmul(rows.place - 1, beyond, rows.place, value=-1)
 
+    def positives(self, target: Tensor, group: int) -> tuple[Tensor, int]:
+        """The known classes of the rows of a group as int8, and which of them is that of positives."""
+        classes = target[:, group if self.labels.num_labels else 0]
+        positive = group if self.labels.multiclass else 1
+        if classes.dtype == torch.int8:
+            return classes, positive
+        return (classes == positive).to(torch.int8) - (classes < 0).to(torch.int8), 1
+
     def is_simple(self, batch: Batch) -> bool:
         """Whether compiled code copies a batch unchanged: binary scores in float32, and classes in int64."""
         simple = batch.compiled and self.groups == 1 and not self.labels.multiclass and batch.weights is None

@@ -16,8 +16,9 @@ from assay.devices.policies import policy
 from assay.native.library import takes
 from assay.tally.base import Batch, CellStates, State
 from assay.tally.row_cells import RowCells
-from assay.tally.scores.labelled_scores import KINDS, ScoreRows
+from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec
 from assay.tally.scores.score_histogram import ScoreHistogram
+from assay.tally.scores.sorted_scores import RowsOfBatch, SortedScores
 from assay.tally.stores.sample_store import SampleStore, canonical_order
 from assay.tally.sums.row_sums import add_invalid
 
@@ -44,6 +45,7 @@ class CellSamples:
         self._starts: Cells | None = None
         self._sorted: dict[str, Tensor] = {}
         self._is_canonical = False
+        self._batches: list[RowsOfBatch] | None = []
 
     def __len__(self) -> int:
         return self._store.rows
@@ -53,11 +55,21 @@ class CellSamples:
         """The names of the columns of a sample."""
         return tuple(self._store.columns)
 
-    def add(self, rows: Rows, cells: Cells) -> None:
-        """Keep rows, each in its cell."""
+    def add(self, rows: Rows, cells: Cells, batch: RowsOfBatch | None = None) -> None:
+        """Keep rows, each in its cell.
+
+        Args:
+            rows: the rows.
+            cells: the cell of each.
+            batch: stands for them where they are all rows of a batch.
+        """
         self._store.append(**rows)
         self._more.append(cells.astype(np.int32))
         self._starts, self._sorted, self._is_canonical = None, {}, False
+        if batch is None:
+            self._batches = None
+        elif self._batches is not None:
+            self._batches.append(batch)
 
     def _all_cells(self) -> NDArray[np.int32]:
         """The cell of each row in the store."""
@@ -84,6 +96,13 @@ class CellSamples:
             if not taken.all():
                 left = np.flatnonzero(~taken)
                 self.add(selected(block, left), own[left])
+
+    def area_sums(self, data: ScoreSpec, part_of: Cells) -> Cells | None:
+        """What cells contribute to areas under ROC curves, see `CellStates.area_sums`."""
+        batches = self._batches
+        column = self._store.column
+        rows = SortedScores.shared(data, batches, column) if batches else SortedScores(data, column)
+        return rows.area_sums(self._all_cells(), part_of.astype(np.int32))
 
     def of(self, cell: int) -> SampleStore:
         """The samples of a cell: views of those of all, which are sorted by cell for it."""
@@ -120,7 +139,7 @@ class CellSamples:
             index = torch.from_numpy(order)
             self._store = self._store.replaced({name: each.index_select(0, index) for name, each in columns.items()})
             self._cells = cells[order]
-        self._starts, self._sorted, self._is_canonical = None, {}, True
+        self._starts, self._sorted, self._is_canonical, self._batches = None, {}, True, None
 
     def canonical(self) -> tuple[Cells, dict[str, Tensor]]:
         """The cells of all samples and the samples, by cell, and those of a cell in their canonical order."""
@@ -138,7 +157,7 @@ class CellSamples:
         starts, order = RowCells(torch.from_numpy(cells), int(cells.max(initial=-1)) + 1).segments
         columns = {name: self._store.column(name).index_select(0, order) for name in self._store.columns}
         self._store, self._sorted = self._store.replaced(columns), columns
-        self._cells, self._is_canonical = self._cells[order.numpy()], False
+        self._cells, self._is_canonical, self._batches = self._cells[order.numpy()], False, None
         return starts.numpy()
 
 
@@ -195,7 +214,7 @@ class ScoreCells(CellStates):
         is_full = self._keeping.is_full(self._rows + counts)
         kept = np.flatnonzero(~is_full[cells.on_host])
         if len(kept):
-            self._keep(rows, cells.on_host, kept)
+            self._keep(rows, batch, cells.on_host, kept)
         self._rows += counts
         self._add_invalid(rows, batch, cells)
         if len(kept) < len(cells):
@@ -208,12 +227,15 @@ class ScoreCells(CellStates):
         more = np.zeros(max(0, size - len(self._rows)), np.int64)
         self._rows, self._stored = np.append(self._rows, more), np.append(self._stored, more)
 
-    def _keep(self, rows: ScoreRows, cells: Cells, kept: Cells) -> None:
+    def _keep(self, rows: ScoreRows, batch: Batch, cells: Cells, kept: Cells) -> None:
         """Keep the rows at these positions."""
-        columns = self._columns(rows)
-        if len(kept) < len(cells):
-            columns, cells = selected(columns, kept), cells[kept]
-        self._samples.add(columns, cells)
+        key = self._histogram.data, "kept rows"
+        columns, whole = batch.memoize(key, lambda _: (self._columns(rows), RowsOfBatch()))
+        if len(kept) == len(cells):
+            self._samples.add(columns, cells, whole)
+        else:
+            cells = cells[kept]
+            self._samples.add(selected(columns, kept), cells)
         self._stored += np.bincount(cells, minlength=len(self._stored))
 
     def _count(self, chosen: NDArray[np.bool_], scores: Tensor, known: Tensor, cells: RowCells, compiled: bool) -> None:
@@ -267,10 +289,19 @@ class ScoreCells(CellStates):
             stores = [*self._samples.grouped(groups, count, canonical=canonical)]
         return [self._state(np.flatnonzero(groups == k), store) for k, store in enumerate(stores)]
 
+    def area_sums(self, part_of: Cells) -> Cells | None:
+        is_whole = self._keeping.always and len(self._samples) == self._rows.sum() and not self._histograms
+        if not is_whole or "weights" in self._samples.columns:
+            return None
+        return self._samples.area_sums(self._histogram.data, part_of)
+
+    def sums_of(self, cells: Cells) -> State:
+        rows, invalid = self._rows[cells].sum(keepdims=True), self._all_invalid()[cells].sum(0)
+        return {"count": torch.from_numpy(rows), "invalid": torch.from_numpy(invalid)}
+
     def _state(self, cells: Cells, samples: SampleStore | None) -> State:
         """What was counted of some cells together, with their samples where any are kept."""
-        rows, invalid = self._rows[cells].sum(keepdims=True), self._all_invalid()[cells].sum(0)
-        state: State = {"count": torch.from_numpy(rows), "invalid": torch.from_numpy(invalid)}
+        state = self.sums_of(cells)
         if samples is not None:
             state["samples"] = samples
         histograms = [states[cell] for states in self._histograms.values() for cell in cells.tolist() if cell in states]

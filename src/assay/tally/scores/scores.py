@@ -368,7 +368,7 @@ class ScoreTally(Tally):
         if not self._keeps_plain_scores(state) or not takes(scores := state["samples"].column("scores")):
             return None
         known, within = state["samples"].column("target"), torch.from_numpy(codes.astype(np.int32))
-        columns = (self._positives(known, group) for group in range(self.data.groups))
+        columns = (self.data.positives(known, group) for group in range(self.data.groups))
         sums = native_rankings.area_sums
         return np.array([sums(scores[:, k], of, within, positive, groups) for k, (of, positive) in enumerate(columns)])
 
@@ -382,20 +382,12 @@ class ScoreTally(Tally):
             each = [map(curves.pairs_of, compute(times[codes])) for times in draws] if compute else []
             return np.array([list(of_draw) for of_draw in each], np.float64).transpose(1, 2, 0)
         within, pairs = torch.from_numpy(codes.astype(np.int32)), native_rankings.pairs_of_draws
-        columns = (self._positives(known, group) for group in range(self.data.groups))
+        columns = (self.data.positives(known, group) for group in range(self.data.groups))
         return np.array([pairs(scores[:, k], of, within, positive, draws) for k, (of, positive) in enumerate(columns)])
 
     def _keeps_plain_scores(self, state: State) -> bool:
         """Whether a state holds every score, without weights."""
         return "samples" in state and "histogram" not in state and not self.weighted
-
-    def _positives(self, target: Tensor, group: int) -> tuple[Tensor, int]:
-        """The classes of the rows of a group as int8, and which of them is that of positives."""
-        classes = target[:, group if self.data.labels.num_labels else 0]
-        positive = group if self.data.labels.multiclass else 1
-        if classes.dtype == torch.int8:
-            return classes, positive
-        return (classes == positive).to(torch.int8) - (classes < 0).to(torch.int8), 1
 
     def compute_repeated(self, state: State) -> Callable[[Array], tuple[Ranking, ...]] | None:
         if not self._keeps_plain_scores(state):
