@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from weakref import WeakMethod
 
 import numpy as np
 import torch
@@ -157,6 +158,17 @@ class _OfBatch(NamedTuple):
     metadata: RowMetadata
 
 
+def _weakly(take: Callable[[Arguments], None]) -> Callable[[Arguments], None]:
+    """A method that does not keep its object: a meter that did would keep the files of observers."""
+    method = WeakMethod(take)
+
+    def call(rows: Arguments) -> None:
+        if (found := method()) is not None:
+            found(rows)
+
+    return call
+
+
 class Observer(Protocol):
     """What counts or keeps something of the samples. Parts of the samples may be counted apart, and are then joined.
 
@@ -218,7 +230,7 @@ class Observers:
         self._meter, self._staged_by_meter, self._is_asking = meter, 0, False
         self._counted: list[Arguments] = []
         if meter is not None:
-            meter.counts.follower = self._take
+            meter.counts.follower = _weakly(self._take)
         self._most_rows = MOST_RAW_ROWS if reader.raw else MOST_ROWS
         self.broken, self._was_shown = False, False
 
