@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, StateError
 from assay.meter import Meter
+from assay.meter.counting.tally_plan import TallyPlan
 from assay.metrics.aggregation.values import Sum
 from assay.metrics.classification.probabilities import CalibrationError, LogLoss
 from assay.metrics.classification.ranking import AUROC
@@ -406,3 +407,36 @@ def test_what_is_no_metric_is_refused_with_what_to_pass(metric, message):
         Meter(metric)
     with pytest.raises(ConfigError, match=message.replace("metrics:", "metrics: name:")):
         Meter(name=metric)
+
+
+def test_a_layout_is_looked_through_once_for_all_meters_of_equal_metrics(monkeypatch):
+    looked = []
+    real = TallyPlan._looked_through
+
+    def noted(plan, batch, strict):
+        looked.append(batch.preds.shape)
+        return real(plan, batch, strict)
+
+    monkeypatch.setattr(TallyPlan, "_looked_through", noted)
+    preds, target = torch.rand(5, 7), torch.randint(7, (5,))
+    metric = Accuracy(num_classes=7, average="macro", only_classes=(0, 3))  # of which no other test has a plan
+    for _ in range(3):
+        Meter(a=metric).update(preds, target)
+    assert looked == [(5, 7)]
+    Meter(a=metric).update(preds[:4], target[:4])
+    Meter(a=metric).update(preds[:4], target[:4].int())
+    assert looked == [(5, 7), (4, 7), (4, 7)]
+    for _ in range(2):
+        with pytest.raises(ShapeError, match="as many as preds has, 5"):
+            Meter(a=metric).update(preds, target[:4])
+
+
+def test_a_tensor_whose_storage_was_freed_is_refused_by_each_new_meter():
+    def values():
+        return torch.rand(8)[::2]
+
+    Meter(mse=MeanSquaredError()).update(values(), values())
+    freed = values()
+    freed.untyped_storage().resize_(16)  # bytes: as many as four numbers take, which end beyond it
+    with pytest.raises(DeviceError, match="storage was freed"):
+        Meter(mse=MeanSquaredError()).update(freed, values())

@@ -69,6 +69,7 @@ class CellMeters:
             if not all(map(self._is_counted_here, components(metric.batch_tally(like.weighted))))
         }
         self._others = like.fresh(others, stage_bytes=STAGE_BYTES) if others else None
+        self._places = [[*self._tables, *self._states].index(tally) for tally in like.tallies] if not others else []
         self._empty = like.fresh(stage_bytes=STAGE_BYTES)
         self._meters: dict[int, Meter] = {}
         self._staged: list[tuple[Arguments, NDArray[np.int64]]] = []
@@ -244,9 +245,11 @@ class CellMeters:
 
     def _in_order(self, tables: Sequence[State], apart: Sequence[State], other: Meter | None) -> list[State]:
         """The states of all tallies of the meter, in their order."""
+        if other is None:
+            found = (*tables, *apart)
+            return [found[place] for place in self._places]
         states = dict(zip((*self._tables, *self._states), (*tables, *apart), strict=True))
-        if other is not None:
-            states = dict(zip(other.tallies, other.counts.to_add()[0], strict=True)) | states
+        states = dict(zip(other.tallies, other.counts.to_add()[0], strict=True)) | states
         return [states[tally] for tally in self._like.tallies]
 
     def _meter(self, states: Sequence[State], rows: int) -> Meter:

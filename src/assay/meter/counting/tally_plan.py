@@ -6,17 +6,20 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from operator import is_
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from assay.decide import Argmax
 from assay.devices.memory import host_bytes
+from assay.devices.placement import is_freed
 from assay.encode.base import TENSORS
 from assay.errors import AssayError, ConfigError, InputError, ShapeError, describe
 from assay.meter.counting.compiled_rows import CAN_TRACE
-from assay.meter.inputs.arguments import NO_RAGGED, Arguments
+from assay.meter.inputs.arguments import NO_RAGGED, Arguments, layout_of
 from assay.meter.inputs.label_codes import numbered
 from assay.meter.inputs.raw_samples import encoded, shared_encoders
 from assay.metrics.base import Metric
@@ -26,6 +29,10 @@ from assay.tally.base import BatchLayout, State, Tally
 from assay.tally.composite import CompositeTally, components
 from assay.tally.inputs import check_inputs, layout, match_shapes
 from assay.tally.labels.labels import Labels
+
+MOST_LAYOUTS = 64
+"""So many layouts of batches are known to be right."""
+_PLAIN = (Tensor, type(None))
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,7 @@ class TallyPlan:
                 tallies.append(tally)
         self.tallies: tuple[Tally, ...] = tuple(tallies)
         self._check_memory()
+        self._right: set[tuple[Any, ...]] = set()
         groups: dict[Tally, int] = {}
         self.group_of = {name: groups.setdefault(wanted, len(groups)) for name, wanted in self._wanted.items()}
         """A number for each metric, the same for metrics that are computed from the same tally."""
@@ -180,10 +188,28 @@ class TallyPlan:
     def checked(self, batch: Arguments, strict: bool) -> Arguments:
         """The arguments on one device and with a sample dimension, after their metadata was found to be right.
 
+        What was right as it was given is right for all meters of this plan, and looked through once.
+
         Args:
             batch: what `arguments` gave, or some of its rows.
             strict: raise where tensors are on several devices, instead of moving them with a warning.
         """
+        if is_compiling() or batch.names or self.labels or any(type(each) not in _PLAIN for each in batch.tensors):
+            return self._looked_through(batch, strict)
+        try:
+            given = layout_of(batch)
+        except RuntimeError:  # a tensor without storage, or without a shape
+            return self._looked_through(batch, strict)
+        if given in self._right and not any(tensor is not None and is_freed(tensor) for tensor in batch.tensors):
+            return batch
+        found = self._looked_through(batch, strict)
+        if all(map(is_, found.tensors, batch.tensors)):
+            if len(self._right) >= MOST_LAYOUTS:
+                self._right.clear()
+            self._right.add(given)
+        return found
+
+    def _looked_through(self, batch: Arguments, strict: bool) -> Arguments:
         if not batch.names:
             self.check_columns(())
         names = ("preds", "target", "weights", *batch.names)

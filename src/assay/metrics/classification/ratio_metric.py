@@ -282,8 +282,7 @@ class RatioMetric(LabelMetric):
         value, slopes = self._slopes(matrix)
         if math.isnan(value):
             return None
-        moves = [float(np.sum(slopes * each.values[0])) for each in groups]
-        return np.append(float(self.compute(counts)), value + draws[1:] @ np.array(moves))
+        return np.append(float(self.compute(counts)), value + draws[1:] @ _moves(groups, draws.shape[1], slopes))
 
     def _slopes(self, matrix: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """An average over classes, and how far a sample in each cell of the matrix moves it; NaN for 0 / 0."""
@@ -419,6 +418,14 @@ class RatioMetric(LabelMetric):
             if name not in cls.arguments and not hasattr(cls, name):
                 do = "Add the field, or write a number"
                 raise ConfigError(describe(str(ratio), repr(name), f"a field of {cls.__name__}", do))
+
+
+def _moves(groups: GroupCounts, count: int, slopes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far the samples of each of so many groups move the value."""
+    tables = groups.tables_of_draws(np.eye(count, dtype=np.int64))
+    if tables is None:
+        return np.array([float(np.sum(slopes * each.values[0])) for each in groups])
+    return np.concatenate([(slopes * each.values[:, 0]).reshape(len(each.values), -1).sum(1) for each in tables])
 
 
 @lru_cache
