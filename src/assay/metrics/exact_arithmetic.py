@@ -46,6 +46,21 @@ def quotient(above: Number, below: Number) -> Number:
     return above / below
 
 
+def rounded_quotient(above: Number, below: Number) -> float:
+    """`quotient`, rounded once.
+
+    Example:
+        >>> rounded_quotient(Fraction(1), Fraction(3))
+        0.3333333333333333
+    """
+    if isinstance(above, float) or isinstance(below, float) or not below:
+        return rounded(quotient(above, below))
+    try:  # integers are divided to the nearest float, without a fraction in lowest terms
+        return (above.numerator * below.denominator) / (above.denominator * below.numerator)
+    except OverflowError:
+        return rounded(quotient(above, below))
+
+
 def means(counts: RowTotals, k: int = 0) -> list[Number]:
     """The means over the rows of what was summed first, or in another place; NaN without weight."""
     weight = counts.weight

@@ -23,7 +23,7 @@ from assay.encode.translation import (
 )
 from assay.errors import ConfigError, describe
 from assay.metrics.base import NOT_NEGATIVE, SHARE, number
-from assay.metrics.exact_arithmetic import quotient, rounded
+from assay.metrics.exact_arithmetic import rounded, rounded_quotient
 from assay.metrics.text.base import TextMetric, TextQuotient
 from assay.tally.sums.exact import Number
 from assay.tally.sums.row_sums import RowTotals
@@ -69,7 +69,7 @@ class NGramPrecision(TextMetric):
         common, total = grams[: self.n_gram], grams[self.n_gram :]
         if not predicted or not any(common):
             return number(0)
-        penalty = math.exp(min(0.0, 1 - rounded(quotient(closest, predicted))))
+        penalty = math.exp(min(0.0, 1 - rounded_quotient(closest, predicted)))
         return number(penalty * self.mean_precision(common, total))
 
     @abstractmethod
@@ -133,8 +133,9 @@ class BLEUScore(NGramPrecision):
         weights = self.weights or [1 / self.n_gram] * self.n_gram
         logs = 0.0
         for n, (have, of, weight) in enumerate(zip(common, total, weights, strict=True)):
-            added = 1 if self.smooth and n else 0
-            logs += weight * math.log(rounded(quotient(have + added, of + added)))
+            if self.smooth and n:
+                have, of = have + 1, of + 1
+            logs += weight * math.log(rounded_quotient(have, of))
         return math.exp(logs)
 
 
@@ -243,7 +244,7 @@ class SacreBLEUScore(NGramPrecision):
                 have = Fraction(value)
             if not have:
                 return 0.0
-            log = math.log(rounded(quotient(have, of)))
+            log = math.log(rounded_quotient(have, of))
             logs += log if self.weights is None else self.weights[n] * log
         if orders < self.n_gram and not self.effective_order:
             return 0.0

@@ -397,4 +397,6 @@ def fraction(value: int, unit: int) -> Fraction:
     if unit >= 0 or not value:
         return Fraction(value << max(unit, 0))
     zeros = min((value & -value).bit_length() - 1, -unit)  # taken out by a shift, which is faster than a gcd
+    if zeros == -unit:
+        return Fraction(value >> zeros)
     return Fraction(value >> zeros, 1 << (-unit - zeros))

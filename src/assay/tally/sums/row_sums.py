@@ -414,6 +414,8 @@ class RowSums(Tally):
 
     def _sums(self, state: State, k: int, shape: SumShape) -> list[Number]:
         finite = exact.fractions(state[f"sum{k}"], self._order(shape))
+        if not exact.has_nonzero(state[f"special{k}"]):
+            return list(finite)
         special = state[f"special{k}"].tolist()
         return [_number(value, shape, *each) for value, each in zip(finite, special, strict=True)]
 
