@@ -6,13 +6,14 @@ import hashlib
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 from assay._records import OPTIONAL, Record
 from assay.errors import AssayWarning, DeviceFaultError, MissingDependencyError
@@ -80,7 +81,7 @@ class MetricCase:
         """A new meter that was given these batches on a device."""
         meter = Meter(weighted=self.weighted, value=self.metric)
         for batch in batches:
-            meter.update(**{name: _moved(each, device) for name, each in batch.items()})
+            meter.update(**tree_map_only(Tensor, lambda tensor: tensor.to(device), dict(batch)))
         return meter
 
 
@@ -185,21 +186,8 @@ def _rows(samples: Mapping[str, Any], rows: slice) -> dict[str, Any]:
     return {name: None if each is None else each[rows] for name, each in samples.items()}
 
 
-def _map(change: Callable[[Tensor], Any], tree: Any) -> Any:
-    """A tree of lists and dictionaries with every tensor changed."""
-    if isinstance(tree, Tensor):
-        return change(tree)
-    if isinstance(tree, Mapping):
-        return {name: _map(change, branch) for name, branch in tree.items()}
-    return [_map(change, branch) for branch in tree] if isinstance(tree, list | tuple) else tree
-
-
-def _moved(tree: Any, device: str) -> Any:
-    return _map(lambda tensor: tensor.to(device), tree)
-
-
 def _digest(samples: Mapping[str, Any]) -> str:
-    plain = _map(lambda tensor: [str(tensor.dtype), tensor.tolist()], samples)
+    plain = tree_map_only(Tensor, lambda tensor: [str(tensor.dtype), tensor.tolist()], dict(samples))
     return hashlib.blake2b(json.dumps(plain).encode(), digest_size=8).hexdigest()
 
 
