@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import ast
 import importlib
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -25,7 +23,6 @@ from assay._lazy import attach
 if TYPE_CHECKING:
     from math import missing as missing
     from math import sqrt as sqrt
-    from some_package.listed import *
 
 __all__, __getattr__, __dir__ = attach(__name__)
 
@@ -40,7 +37,6 @@ def package(tmp_path, monkeypatch):
     folder = tmp_path / "some_package"
     folder.mkdir()
     (folder / "__init__.py").write_text(PACKAGE)
-    (folder / "listed.py").write_text('__all__ = [\n    "listed",\n]\nlisted = 1\nnot_listed = 2\n')
     monkeypatch.syspath_prepend(tmp_path)
     yield importlib.import_module("some_package")
     for name in [each for each in sys.modules if each.partition(".")[0] == "some_package"]:
@@ -56,15 +52,8 @@ def test_a_name_is_found_in_its_home_and_kept(package):
 
 
 def test_names_are_listed_before_they_are_used(package):
-    assert package.__all__ == ["listed", "missing", "sqrt"]
+    assert package.__all__ == ["missing", "sqrt"]
     assert set(package.__all__) <= set(dir(package))
-
-
-def test_all_that_a_module_lists_is_found_in_it(package):
-    assert "some_package.listed" not in sys.modules
-    assert package.listed == 1
-    with pytest.raises(AttributeError, match="not_listed"):
-        _ = package.not_listed
 
 
 def test_other_names_are_attribute_errors(package):
@@ -152,13 +141,3 @@ def test_scoring_a_table_imports_no_loop_and_no_comparison():
     unused = ("evaluation.evaluate_model", "evaluation.loop", "evaluation.model.forward", "evaluation.resume")
     unused += ("report.comparing", "report.gating", "report.many_reports", "report.planning")
     assert not [name for name in new if name.startswith(tuple(f"assay.{each}" for each in unused))]
-
-
-def test_every_metric_that_a_module_lists_is_a_name_of_the_package():
-    import assay.metrics
-
-    sources = Path(assay.metrics.__file__).parent.rglob("*.py")
-    trees = [ast.parse(path.read_text("utf-8")) for path in sources if path.name != "__init__.py"]
-    assigned = [each for tree in trees for each in tree.body if isinstance(each, ast.Assign)]
-    listed = [ast.literal_eval(each.value) for each in assigned if ast.unparse(each.targets[0]) == "__all__"]
-    assert sorted(name for names in listed for name in names) == assay.metrics.__all__

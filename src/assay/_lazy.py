@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import re
 import sys
@@ -12,8 +11,7 @@ from importlib.util import find_spec
 from pkgutil import get_data
 from types import FrameType
 
-_IMPORT = re.compile(r"^    from ([\w.]+) import (?:(\w+) as \2|\*)$", re.MULTILINE)
-_ALL = re.compile(r"^__all__ = (\[.*?\])", re.MULTILINE | re.DOTALL)
+_IMPORT = re.compile(r"^    from ([\w.]+) import (?:\(\s+)?(\w+) as \2\b", re.MULTILINE)
 
 
 def attach(
@@ -21,8 +19,7 @@ def attach(
 ) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
     """Make ``__all__``, ``__getattr__`` and ``__dir__`` of a package whose names live in other modules.
 
-    Its public names are those that it imports for type checkers, one a line: ``from module import name as name``, or
-    ``from module import *`` for what the ``__all__`` of that module lists. No module is imported.
+    Its public names are those that it imports for type checkers, each alone: ``from module import name as name``.
 
     Args:
         package: the package's ``__name__``.
@@ -68,21 +65,8 @@ def _imports_names(frame: FrameType) -> bool:
 
 def homes_of(package: str) -> dict[str, str]:
     """Public name -> the module that defines it, as the source of a package says, see `attach`."""
-    homes: dict[str, str] = {}
-    for module, name in _IMPORT.findall(_source(package, "__init__.py")):
-        names = [name] if name else _listed(package, module)
-        homes |= dict.fromkeys(names, module)
-    return homes
-
-
-def _listed(package: str, module: str) -> list[str]:
-    """The `__all__` of a module in a package."""
-    listed = _ALL.search(_source(package, f"{module.removeprefix(f'{package}.').replace('.', '/')}.py"))
-    return ast.literal_eval(listed[1]) if listed else []
-
-
-def _source(package: str, file: str) -> str:
-    return (get_data(package, file) or b"").decode("utf-8")
+    source = (get_data(package, "__init__.py") or b"").decode("utf-8")
+    return {name: module for module, name in _IMPORT.findall(source)}
 
 
 class LateAttributeError(AttributeError):

@@ -22,8 +22,6 @@ from assay.metrics.field_values import plain
 from assay.metrics.operators import Operation
 from assay.tally.base import BatchLayout, Tally
 
-__all__ = ["Arithmetic"]
-
 _APPLY: Mapping[str, Callable[..., Tensor]] = {
     "+": operator.add,
     "-": operator.sub,

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-__all__ = ["Metric"]
-
 Change = Literal["swap", "increasing", "affine", "common affine", "shift", "scale"]
 """Changes of preds and target: exchanged; preds through an increasing function; each to `a x + b`; both to the same
 `a x + b`; preds to `x + b`; preds to `a x` with `a` above 0."""

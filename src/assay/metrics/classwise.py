@@ -13,8 +13,6 @@ from assay.metrics.classification.rates import Recall
 from assay.metrics.composition import WrapperMetric, without_data
 from assay.tally.base import Tally
 
-__all__ = ["Classwise"]
-
 
 @dataclass(frozen=True)
 class Classwise(WrapperMetric):

@@ -16,8 +16,6 @@ from assay.tally.base import Tally
 from assay.tally.composite import combine
 from assay.tally.output import of_output
 
-__all__ = ["PerOutput"]
-
 
 @dataclass(frozen=True)
 class PerOutput(WrapperMetric):

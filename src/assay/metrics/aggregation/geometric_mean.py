@@ -16,8 +16,6 @@ from assay.tally.sums.sums import Sums
 from assay.tally.sums.terms import FloatTerm
 from assay.tally.sums.totals import Totals
 
-__all__ = ["GeometricMean"]
-
 
 def geometric_mean(counts: Totals, k: int, logs: FloatTerm, zeros: FloatTerm) -> float:
     """The exponential of the mean of logarithms; 0 where a value with weight was 0."""

@@ -21,8 +21,6 @@ from assay.stats.intervals import Ends, order_statistics
 from assay.tally.base import Tally
 from assay.tally.stores.samples import SampleArrays, SampleTally
 
-__all__ = ["Quantile"]
-
 Interpolation = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 
 _SHARE: Mapping[str, Callable[[Fraction], Fraction]] = {

@@ -22,9 +22,6 @@ from assay.tally.sums.sums import Sums
 from assay.tally.sums.terms import PREDS, Product, Term
 from assay.tally.sums.totals import Totals
 
-__all__ = ["Max", "Mean", "Min", "Sum", "Variance"]
-
-
 _MEAN = QuotientOfSums(SumOf(PREDS), SumOf())
 _SUM = QuotientOfSums(SumOf(PREDS) * SumOf(), SumOf())
 """The sum by compiled code, which computes quotients."""

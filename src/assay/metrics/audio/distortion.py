@@ -10,8 +10,6 @@ from assay.encode.waves import DistortionRatio
 from assay.errors import ConfigError, describe
 from assay.metrics.audio.base import WaveMetric
 
-__all__ = ["SignalDistortionRatio"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SignalDistortionRatio(WaveMetric):

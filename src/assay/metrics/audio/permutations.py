@@ -25,8 +25,6 @@ from assay.tally.rows.audio_terms import AudioTerm, PermutedRatio
 from assay.tally.rows.row_terms import RowNumbers
 from assay.tally.sums.row_sums import RowSums
 
-__all__ = ["PermutationInvariantTraining"]
-
 _DEFAULT = ScaleInvariantSignalDistortionRatio()
 _BY_NAME: dict[str, type[EnergyRatioMetric] | type[SignalDistortionRatio]] = {
     kind.__name__: kind

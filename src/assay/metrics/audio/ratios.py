@@ -9,14 +9,6 @@ from assay.metrics.audio.base import SignalRatioMetric
 from assay.metrics.base import Change, Examples
 from assay.tally.rows.audio_terms import EnergyRatio
 
-__all__ = [
-    "ComplexScaleInvariantSignalNoiseRatio",
-    "ScaleInvariantSignalDistortionRatio",
-    "ScaleInvariantSignalNoiseRatio",
-    "SignalNoiseRatio",
-    "SourceAggregatedSignalDistortionRatio",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EnergyRatioMetric(SignalRatioMetric):

@@ -21,8 +21,6 @@ from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Tally
 from assay.tally.labels.confusion import ClassTotals, Confusion, Counts
 
-__all__ = ["CohenKappa", "MatthewsCorrCoef"]
-
 KappaWeights = Literal["linear", "quadratic"]
 _Slopes: TypeAlias = tuple[float, NDArray[np.float64]]
 

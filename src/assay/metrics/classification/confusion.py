@@ -31,8 +31,6 @@ from assay.tally.labels.confusion import ClassTotals, Confusion, Counts
 from assay.tally.labels.sample_hits import SampleHits, SampleTotals
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
-__all__ = ["ClassReport", "ConfusionMatrix", "ExactMatch", "StatScores"]
-
 Normalize = Literal["true", "pred", "all"]
 
 

@@ -17,8 +17,6 @@ from assay.metrics.field_values import plain
 from assay.tally.scores import curves
 from assay.tally.scores.curves import Array, BoundedEstimate, Ranking
 
-__all__ = ["DETCurve", "LogAUC"]
-
 _SLACK = 1e-12  # of a sum of areas in floating point
 
 

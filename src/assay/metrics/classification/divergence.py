@@ -19,8 +19,6 @@ from assay.tally.rows.vector_terms import DivergenceOfMean, PredictedEntropy
 from assay.tally.sums.polynomials import MEAN_OF_ROWS, QuotientOfSums
 from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals, sum_each_row
 
-__all__ = ["Entropy", "JensenShannonDivergence", "KLDivergence", "MutualInformation"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DivergenceMetric(Metric):

@@ -25,13 +25,6 @@ from assay.tally.scores.labelled_scores import ScoreSpec, score_spec
 from assay.tally.sums.polynomials import MEAN_OF_ROWS, QuotientOfSums
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
-__all__ = [
-    "MultilabelCoverageError",
-    "MultilabelRankingAveragePrecision",
-    "MultilabelRankingLoss",
-    "TopKMultilabelAccuracy",
-]
-
 
 @dataclass(frozen=True)
 class LabelRankingMetric(Metric):

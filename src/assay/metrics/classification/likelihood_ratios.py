@@ -19,8 +19,6 @@ from assay.metrics.classification.label_metrics import (
 from assay.metrics.classification.ratio import Array, Ratio
 from assay.tally.labels.confusion import ClassTotals, Counts
 
-__all__ = ["NegativeLikelihoodRatio", "PositiveLikelihoodRatio"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LikelihoodRatioMetric(LabelMetric):

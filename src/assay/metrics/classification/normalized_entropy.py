@@ -21,8 +21,6 @@ from assay.tally.sums.row_sums import RowSums, RowTotals
 from assay.tally.sums.terms import PREDS, TARGET
 from assay.tally.sums.totals import Totals
 
-__all__ = ["NormalizedEntropy", "WeightedCalibration"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class NormalizedEntropy(Metric):

@@ -18,13 +18,6 @@ from assay.metrics.classification.ranking_metric import RankingMetric, Rankings,
 from assay.tally.scores import curves
 from assay.tally.scores.curves import Array, Ranking
 
-__all__ = [
-    "PrecisionAtFixedRecall",
-    "RecallAtFixedPrecision",
-    "SensitivityAtSpecificity",
-    "SpecificityAtSensitivity",
-]
-
 
 class OperatingPoint(NamedTuple):
     """The best value under a condition, and the threshold that gives it: scores that reach it are positive.

@@ -25,8 +25,6 @@ from assay.tally.scores.losses import Hinge, NegativeLogLikelihood, SquaredProba
 from assay.tally.sums.polynomials import MEAN_OF_ROWS, QuotientOfSums
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
-__all__ = ["BrierScore", "CalibrationCurve", "CalibrationError", "HingeLoss", "LogLoss"]
-
 Norm = Literal["l1", "l2", "max"]
 MulticlassMode = Literal["crammer-singer", "one-vs-all"]
 

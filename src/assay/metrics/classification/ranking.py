@@ -34,14 +34,6 @@ from assay.tally.scores.curves import Array, BoundedEstimate, Ranking
 from assay.tally.scores.labelled_scores import score_spec
 from assay.tally.scores.scores import ScoreTally
 
-__all__ = [
-    "AUROC",
-    "ROC",
-    "AveragePrecision",
-    "EqualErrorRate",
-    "PrecisionRecallCurve",
-]
-
 
 class ROCCurve(NamedTuple):
     """Points of ROC curves: tensors, or tuples with one per class or label."""

@@ -25,20 +25,6 @@ from assay.stats.control_variates import stratified_interval
 from assay.stats.intervals import Ends, clopper_pearson, wilson
 from assay.tally.labels.confusion import ClassTotals, Counts
 
-__all__ = [
-    "Accuracy",
-    "BalancedAccuracy",
-    "DiceScore",
-    "F1Score",
-    "FBetaScore",
-    "HammingDistance",
-    "JaccardIndex",
-    "NegativePredictiveValue",
-    "Precision",
-    "Recall",
-    "Specificity",
-]
-
 JACCARD = Ratio("tp", "tp + fn + fp")
 
 

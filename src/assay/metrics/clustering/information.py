@@ -16,15 +16,6 @@ from assay.metrics.base import AT_MOST_1, SHARE
 from assay.metrics.contingency_metric import ContingencyMetric, entropy, log_quotients, mutual_information
 from assay.tally.labels.contingency import ContingencyTable
 
-__all__ = [
-    "AdjustedMutualInfoScore",
-    "CompletenessScore",
-    "HomogeneityScore",
-    "MutualInfoScore",
-    "NormalizedMutualInfoScore",
-    "VMeasureScore",
-]
-
 AverageMethod = Literal["arithmetic", "geometric", "min", "max"]
 _AVERAGES: Mapping[AverageMethod, Callable[[float, float], float]] = {
     "arithmetic": lambda a, b: (a + b) / 2,

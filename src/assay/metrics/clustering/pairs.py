@@ -11,8 +11,6 @@ from assay.metrics.contingency_metric import ContingencyMetric
 from assay.metrics.exact_arithmetic import over_root
 from assay.tally.labels.contingency import ContingencyTable
 
-__all__ = ["AdjustedRandScore", "ClusterAccuracy", "FowlkesMallowsIndex", "RandScore"]
-
 LARGEST_MATRIX = 1 << 27
 """Cells of the matrix in which clusters are assigned to classes: 1 GiB."""
 

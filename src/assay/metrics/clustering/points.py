@@ -21,8 +21,6 @@ from assay.tally.points.cluster_sums import ClusterSums, ClusterTotals
 from assay.tally.points.finite_rows import FiniteRows, PointArrays, totals_of_points
 from assay.tally.sums import exact
 
-__all__ = ["CalinskiHarabaszScore", "DaviesBouldinScore", "DunnIndex", "SilhouetteScore"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PointClusterMetric(Metric):

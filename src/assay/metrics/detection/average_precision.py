@@ -21,8 +21,6 @@ from assay.metrics.detection.matching import Array, DetectionMatches, matches
 from assay.tally.ragged import Ragged
 from assay.tally.stores.ragged_store import RaggedArrays
 
-__all__ = ["MeanAveragePrecision"]
-
 _FREQUENCIES = ("rare", "common", "frequent")
 _IOUS, _RECALLS = np.linspace(0.5, 0.95, 10), np.linspace(0, 1, 101)
 _IOU_TYPES: tuple[tuple[IouType, ...], ...] = (("bbox",), ("segm",), ("bbox", "segm"))

@@ -15,8 +15,6 @@ from assay.metrics.base import Metric
 from assay.tally.base import Tally
 from assay.tally.stores.ragged_store import RaggedArrays, RaggedStore
 
-__all__: list[str] = []
-
 
 @dataclass(frozen=True)
 class BoxMetric(Metric):

@@ -17,13 +17,6 @@ from assay.metrics.base import CORRELATION, SHARE, Examples, number
 from assay.metrics.detection.base import BoxMetric, ImageBoxes
 from assay.tally.stores.ragged_store import RaggedArrays
 
-__all__ = [
-    "CompleteIntersectionOverUnion",
-    "DistanceIntersectionOverUnion",
-    "GeneralizedIntersectionOverUnion",
-    "IntersectionOverUnion",
-]
-
 _PAIRS = 1 << 18  # of boxes that are compared at once
 
 

@@ -18,9 +18,6 @@ from assay.tally.rows.panoptic_terms import SegmentMatches
 from assay.tally.sums.exact import Number
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
-__all__ = ["ModifiedPanopticQuality", "PanopticQuality"]
-
-
 _SPAN = 1 << 20  # ids of categories are looked up in a table
 
 

@@ -20,8 +20,6 @@ from assay.tally.base import Tally
 from assay.tally.labels.confusion import ClassCounts, Confusion
 from assay.tally.labels.groups import GroupCounts, group_tally
 
-__all__ = ["ByGroup", "GroupDifference"]
-
 
 @dataclass(frozen=True)
 class GroupwiseMetric(WrapperMetric):

@@ -21,18 +21,6 @@ from assay.tally.base import Tally
 from assay.tally.labels.confusion import Counts
 from assay.tally.labels.groups import GroupCounts, group_tally
 
-__all__ = [
-    "DemographicParityDifference",
-    "DemographicParityRatio",
-    "EqualOpportunityDifference",
-    "EqualOpportunityRatio",
-    "EqualizedOddsDifference",
-    "EqualizedOddsRatio",
-    "GroupStatRates",
-    "SelectionRate",
-    "SubgroupAccuracyDifference",
-]
-
 NumGroups = Annotated[
     int | None,
     "groups are `0 ... num_groups - 1`, and one table is counted on the device. Without it groups are any integers, "

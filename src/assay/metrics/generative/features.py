@@ -12,8 +12,6 @@ from assay.metrics.base import Examples, Metric
 from assay.tally.base import Tally
 from assay.tally.points.finite_rows import FeatureGroups
 
-__all__: list[str] = []
-
 _MOST = 2.0**53  # samples, up to which all integers are numbers of float64
 
 

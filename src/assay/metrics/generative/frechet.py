@@ -21,8 +21,6 @@ from assay.tally.points.feature_moments import FeatureMoments, Moments
 from assay.tally.points.finite_rows import PointArrays
 from assay.tally.sums.exact import fraction
 
-__all__ = ["FrechetDistance", "MemorizationInformedFrechetInceptionDistance"]
-
 _NO_DISTANCE = 1e-8
 _LEAST_PENALTY = 1e-14
 _ROUNDING = 1e-3

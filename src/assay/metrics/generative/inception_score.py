@@ -16,8 +16,6 @@ from assay.tally.base import Batch, BatchLayout, Tally, shown
 from assay.tally.layout_checks import check_weights
 from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals, RowValues, SumShape, sum_each_row
 
-__all__ = ["InceptionScore"]
-
 
 @dataclass(frozen=True)
 class ClassProbabilities(RowTerm):

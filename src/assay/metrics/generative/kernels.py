@@ -18,8 +18,6 @@ from assay.metrics.generative.features import FeatureMetric, RowsMetric, repetit
 from assay.tally.base import Tally
 from assay.tally.points.finite_rows import FiniteRows, PointArrays
 
-__all__ = ["HSIC", "KernelInceptionDistance", "MaximumMeanDiscrepancy"]
-
 Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 

@@ -18,8 +18,6 @@ from assay.metrics.generative.features import repetitions
 from assay.tally.base import Tally
 from assay.tally.stores.samples import SampleArrays, SampleTally
 
-__all__ = ["PerceptualPathLength"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PerceptualPathLength(Metric):

@@ -31,16 +31,6 @@ from assay.tally.sums.row_sums import RowTotals
 from assay.tally.sums.sums import Sums
 from assay.tally.sums.totals import Totals
 
-__all__ = [
-    "ErrorRelativeGlobalDimensionlessSynthesis",
-    "PeakSignalNoiseRatio",
-    "PeakSignalNoiseRatioWithBlockedEffect",
-    "RelativeAverageSpectralError",
-    "RootMeanSquaredErrorUsingSlidingWindow",
-    "SpectralAngleMapper",
-    "TotalVariation",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PeakSignalNoiseRatio(ImageMetric):

@@ -12,8 +12,6 @@ from assay.tally.rows.image_terms import ImageTerm
 from assay.tally.rows.pansharpening_terms import SpatialDistortion, SpectralDistortion, UnreferencedQuality
 from assay.tally.rows.windows import Window
 
-__all__ = ["QualityWithNoReference", "SpatialDistortionIndex", "SpectralDistortionIndex"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SpectralDistortionIndex(ImageMetric):

@@ -18,14 +18,6 @@ from assay.tally.rows.image_terms import (
 )
 from assay.tally.rows.windows import Window
 
-__all__ = [
-    "MultiScaleStructuralSimilarityIndexMeasure",
-    "SpatialCorrelationCoefficient",
-    "StructuralSimilarityIndexMeasure",
-    "UniversalImageQualityIndex",
-    "VisualInformationFidelity",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class WindowedSimilarity(ImageMetric):

@@ -20,8 +20,6 @@ from assay.tally.inputs import type_name
 from assay.tally.rows.row_terms import FunctionNumbers
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
-__all__ = ["PerSample"]
-
 
 def _shortfall(preds: Tensor, target: Tensor) -> Tensor:
     """A function for the examples: how far predictions are below the target."""

@@ -14,8 +14,6 @@ from assay.metrics.exact_arithmetic import root
 from assay.tally.base import Tally
 from assay.tally.labels.contingency import ContingencyTable, LabelPairs, NanStrategy
 
-__all__ = ["CramersV", "PearsonsContingencyCoefficient", "TheilsU", "TschuprowsT"]
-
 BiasCorrection: TypeAlias = Annotated[
     bool, "correct the bias of small samples, after Bergsma; chi-squared itself is not corrected (after Yates)."
 ]

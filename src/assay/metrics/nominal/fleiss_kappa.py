@@ -14,8 +14,6 @@ from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.tally.base import Tally
 from assay.tally.labels.ratings import RatingMode, Ratings, RatingSums
 
-__all__ = ["FleissKappa"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class FleissKappa(Metric):

@@ -19,8 +19,6 @@ from assay.tally.rows.rating_terms import WHOLE, RatingShares
 from assay.tally.sums.exact import Number
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
-__all__ = ["GwetAC1", "KrippendorffAlpha"]
-
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 
 

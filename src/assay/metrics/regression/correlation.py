@@ -23,9 +23,6 @@ from assay.tally.sums.sums import Sums
 from assay.tally.sums.terms import PREDS, TARGET
 from assay.tally.sums.totals import Totals
 
-__all__ = ["ConcordanceCorrCoef", "CosineSimilarity", "PearsonCorrCoef"]
-
-
 _OFFSET = SumOf(PREDS) - SumOf(TARGET)
 _PREDS_SPREAD = WEIGHT * SumOf(XX) - SumOf(PREDS) * SumOf(PREDS)
 _SHARED_SPREAD = WEIGHT * SumOf(XY) - SumOf(PREDS) * SumOf(TARGET)

@@ -52,22 +52,6 @@ from assay.tally.sums.state_quotients import state_quotient
 from assay.tally.sums.terms import PREDS, TARGET, AbsoluteError, AbsoluteValue, FloatTerm, Term
 from assay.tally.sums.totals import Totals
 
-__all__ = [
-    "CriticalSuccessIndex",
-    "LogCoshError",
-    "MaximumAbsoluteError",
-    "MeanAbsoluteError",
-    "MeanAbsolutePercentageError",
-    "MeanSquaredError",
-    "MeanSquaredLogError",
-    "MinkowskiDistance",
-    "PinballLoss",
-    "SymmetricMeanAbsolutePercentageError",
-    "TweedieDevianceScore",
-    "WeightedMeanAbsolutePercentageError",
-]
-
-
 _ROOT_MEAN_SQUARED_ERROR = QuotientOfSums(SQUARED_ERROR, WEIGHT, "of the quotient")
 
 

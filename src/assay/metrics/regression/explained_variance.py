@@ -15,9 +15,6 @@ from assay.tally.sums.polynomials import QuotientOfSums, SumOf
 from assay.tally.sums.terms import PREDS, TARGET
 from assay.tally.sums.totals import Totals
 
-__all__ = ["ExplainedVariance", "R2Score", "RelativeSquaredError"]
-
-
 _ERROR = WEIGHT * SQUARED_ERROR
 _BIAS = SumOf(PREDS) - SumOf(TARGET)
 _SCORE = QuotientOfSums(TARGET_SPREAD - _ERROR, TARGET_SPREAD)

@@ -24,8 +24,6 @@ from assay.tally.base import Batch, Tally
 from assay.tally.stores.samples import SampleArrays, UnorderedSamples
 from assay.tally.sums.integer_weights import integer_weights
 
-__all__ = ["KendallRankCorrCoef", "SpearmanCorrCoef"]
-
 Variant = Literal["a", "b", "c"]
 Array = np.ndarray[Any, Any]
 """Of int64, or of Python integers where samples have weights."""

@@ -44,16 +44,6 @@ from assay.tally.sums.polynomials import QuotientOfSums, SumOf
 from assay.tally.sums.terms import PREDS, TARGET, FloatTerm, Term
 from assay.tally.sums.totals import Totals
 
-__all__ = [
-    "CanberraDistance",
-    "FractionalBias",
-    "GeometricMeanAbsoluteError",
-    "MeanError",
-    "MeanNormalizedBias",
-    "NormalizedRootMeanSquaredError",
-    "WaveHedgesDistance",
-]
-
 _MEAN_ERROR = QuotientOfSums(SumOf(TARGET) - SumOf(PREDS), WEIGHT)
 
 Normalization = Literal["mean", "range", "std", "l2"]

@@ -18,8 +18,6 @@ from assay.tally.rows.vector_terms import EnsembleScore, PairwiseDistance
 from assay.tally.sums.polynomials import MEAN_OF_ROWS, QuotientOfSums
 from assay.tally.sums.row_sums import RowSums, RowTerm, RowTotals
 
-__all__ = ["ContinuousRankedProbabilityScore", "MeanPairwiseDistance"]
-
 
 @dataclass(frozen=True)
 class RowMeanMetric(Metric):

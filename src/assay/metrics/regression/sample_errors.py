@@ -20,16 +20,6 @@ from assay.tally.stores.samples import SampleArrays, SampleTally
 from assay.tally.sums.float_terms import TweedieDeviance
 from assay.tally.sums.integer_weights import integer_weights
 
-__all__ = [
-    "D2AbsoluteErrorScore",
-    "D2PinballScore",
-    "D2TweedieScore",
-    "GeometricMeanRelativeAbsoluteError",
-    "MedianAbsoluteError",
-    "MedianAbsolutePercentageError",
-    "MedianRelativeAbsoluteError",
-]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -21,18 +21,6 @@ from assay.tally.queries.query_terms import (
     QueryTerm,
 )
 
-__all__ = [
-    "RankBiasedPrecision",
-    "RetrievalAUROC",
-    "RetrievalFallOut",
-    "RetrievalHitRate",
-    "RetrievalMAP",
-    "RetrievalMRR",
-    "RetrievalPrecision",
-    "RetrievalRPrecision",
-    "RetrievalRecall",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalMAP(QueryMean):

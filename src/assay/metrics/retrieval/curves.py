@@ -16,8 +16,6 @@ from assay.metrics.retrieval.base import RetrievalMetric
 from assay.tally.queries.queries import QueryBlocks
 from assay.tally.queries.query_terms import QueryCurve, QueryTerm
 
-__all__ = ["RetrievalPrecisionRecallCurve", "RetrievalRecallAtFixedPrecision"]
-
 
 class RetrievalCurve(NamedTuple):
     """Precision and recall, float64 `(max_k,)`, at `top_k` retrieved documents: 1 ... max_k."""

@@ -9,8 +9,6 @@ from assay.errors import ConfigError, describe
 from assay.metrics.retrieval.base import QueryMean
 from assay.tally.queries.query_terms import Gain, QueryExpectedReciprocalRank, QueryNormalizedDCG, QueryTerm
 
-__all__ = ["ExpectedReciprocalRank", "RetrievalNormalizedDCG"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalNormalizedDCG(QueryMean):

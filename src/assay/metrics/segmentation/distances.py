@@ -20,8 +20,6 @@ from assay.tally.rows.row_terms import RowNumbers
 from assay.tally.sums.exact import Number
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
-__all__ = ["AverageSurfaceDistance", "HausdorffDistance", "SurfaceDice"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SurfaceMetric(Metric):

@@ -25,8 +25,6 @@ from assay.tally.rows.mask_terms import (
 )
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
-__all__ = ["GeneralizedDiceScore", "MeanDice", "MeanIoU"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class OverlapMetric(Metric):

@@ -17,8 +17,6 @@ from assay.tally.rows.row_terms import LargestVertexError
 from assay.tally.sums.polynomials import MEAN_OF_ROWS, QuotientOfSums
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
-__all__ = ["LipVertexError"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LipVertexError(Metric):

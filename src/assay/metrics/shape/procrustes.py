@@ -16,8 +16,6 @@ from assay.tally.rows.row_terms import RowNumbers
 from assay.tally.sums.polynomials import QuotientOfSums
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
-__all__ = ["ProcrustesDisparity"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ProcrustesDisparity(Metric):

@@ -10,8 +10,6 @@ from assay.encode.strings import StringEncoder
 from assay.metrics.base import SHARE
 from assay.metrics.text.base import TextQuotient
 
-__all__ = ["SQuAD", "StringExactMatch"]
-
 
 @dataclass(frozen=True)
 class SQuAD(TextQuotient):

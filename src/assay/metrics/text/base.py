@@ -21,8 +21,6 @@ from assay.tally.sums.exact import Number
 from assay.tally.sums.polynomials import QuotientOfSums, RowSum, SumOf
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
-__all__: list[str] = []
-
 
 @dataclass(frozen=True)
 class TextMetric(Metric):

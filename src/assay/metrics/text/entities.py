@@ -19,8 +19,6 @@ from assay.tally.base import Batch
 from assay.tally.sums.exact import Number
 from assay.tally.sums.row_sums import RowTotals
 
-__all__ = ["EntityF1Score"]
-
 Average = Literal["micro", "macro", "weighted", "none"]
 
 

@@ -22,16 +22,6 @@ from assay.tally.sums.exact import Number
 from assay.tally.sums.polynomials import QuotientOfSums, RowSum, SumOf
 from assay.tally.sums.row_sums import RowTotals
 
-__all__ = [
-    "CharErrorRate",
-    "EditDistance",
-    "ExtendedEditDistance",
-    "MatchErrorRate",
-    "WordErrorRate",
-    "WordInfoLost",
-    "WordInfoPreserved",
-]
-
 _ALIGNMENT = EditCounts("words", alignment=True)
 
 

@@ -18,8 +18,6 @@ from assay.tally.sums.exact import Number
 from assay.tally.sums.terms import PREDS, TARGET, FloatTerm
 from assay.tally.sums.totals import Totals
 
-__all__ = ["BitsPerByte", "PassAtK"]
-
 
 @dataclass(frozen=True)
 class PassProbability(FloatTerm):

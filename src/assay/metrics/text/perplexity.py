@@ -17,8 +17,6 @@ from assay.tally.sums.polynomials import MEAN_OF_ROWS
 from assay.tally.sums.row_sums import RowSums, RowTotals
 from assay.tally.sums.state_quotients import state_quotient
 
-__all__ = ["Perplexity"]
-
 
 @dataclass(frozen=True)
 class Perplexity(Metric):

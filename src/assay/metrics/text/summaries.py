@@ -11,8 +11,6 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import SHARE
 from assay.metrics.text.base import TextQuotient
 
-__all__ = ["ROUGEScore"]
-
 KINDS = (*(f"rouge{n}" for n in range(1, 10)), "rougeL", "rougeLsum")
 MEASURES = ("precision", "recall", "fmeasure")
 

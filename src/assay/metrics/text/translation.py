@@ -28,8 +28,6 @@ from assay.metrics.text.base import TextMetric, TextQuotient
 from assay.tally.sums.exact import Number
 from assay.tally.sums.row_sums import RowTotals
 
-__all__ = ["BLEUScore", "CHRFScore", "SacreBLEUScore", "TranslationEditRate"]
-
 SmoothMethod = Literal["exp", "floor", "add-k", "none"]
 SMOOTH_VALUES: dict[str, float] = {"floor": 0.1, "add-k": 1.0}
 
