@@ -130,6 +130,7 @@ def test_numbers_and_values_per_class_of_a_dictionary_are_both_shown(classes, na
     metric = MeanAveragePrecision(class_metrics=True)
     (found,) = evaluate(same, batches, {"coco": metric}, device="cpu", inputs=0, classes=classes).sections
     assert {value.name: value.value for value in found.values}["coco map"] == 1
+    assert all(value.biased_upwards for value in found.values)
     assert "Not shown" not in found.note
     table = next(each for each in found.tables if each.name == "coco per class")
     assert table.columns == ("class", "map_per_class", "mar_100_per_class")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from scipy import stats
 
 from assay.errors import ConfigError
 from assay.report import Report, Samples, Section, Slice, Value, compare, gate
+from assay.report.inference.tests_and_intervals import BIASED
 from assay.report.per_sample.packed_array import PackedArray
 from assay.report.per_sample.resampling import Resampling
 from assay.stats.bootstrap import poisson_draws
@@ -350,6 +352,41 @@ def resampled(lost: int) -> Report:
     value = Value("m", 0.9 + moves.sum(), replicates=replicates, count=1000, higher_is_better=True)
     resampling = Resampling(0, 128, 128, 1000, "made up", "made up")
     return Report("run", [Section("test", [value], resampling=resampling)])
+
+
+def biased(report: Report, **fields: object) -> Report:
+    """The same value, of which few samples give higher ones."""
+    (section,) = report.sections
+    value = replace(section.values[0], biased_upwards=True, **fields)
+    return Report(report.title, [replace(section, values=[value])])
+
+
+def test_a_gate_moves_both_ends_of_differences_of_values_that_are_biased_upwards():
+    """The worse detector gains more by few images, so a drop comes out too small; docs/coverage.md has how often."""
+    main, new = resampled(0), resampled(60)
+    (plain,) = gate(new, {"max-drop": {"m": 0.1}}, main).checks
+    (moved,) = gate(biased(new), {"max-drop": {"m": 0.1}}, biased(main)).checks
+    apart = new.sections[0].values[0].replicates.values - main.sections[0].values[0].replicates.values
+    error = np.std(apart, ddof=1) * np.sqrt(128 / 127)
+    assert (moved.lower, moved.upper) == pytest.approx((plain.lower - error, plain.upper + error))
+    assert "few samples give higher values" in moved.reason
+    (first,), (second,) = (compare(*each).deltas for each in ((main, new), (biased(main), biased(new))))
+    assert (first.lower, first.upper, first.p) == (second.lower, second.upper, second.p)
+    assert (BIASED in second.note, BIASED in first.note) == (True, False)
+
+
+def test_a_gate_moves_the_ends_of_unpaired_values_by_the_error_of_each():
+    """Those of the run make the difference too large, those of the baseline too small."""
+    of = {"lower": 0.7, "upper": 0.9, "confidence_level": 0.95, "replicates": None}
+    main, new = biased(resampled(0), **of), biased(resampled(0), **{**of, "lower": 0.8, "upper": 0.95})
+    plain = [
+        Report(each.title, [Section("test", [replace(each.sections[0].values[0], biased_upwards=False)])])
+        for each in (main, new)
+    ]
+    (before,), (now,) = (gate(b, {"max-drop": {"m": 0.5}}, a).checks for a, b in (plain, (main, new)))
+    z = 1.959964
+    assert now.lower == pytest.approx(before.lower - 2 * 0.15 / (2 * z))
+    assert now.upper == pytest.approx(before.upper + 2 * 0.2 / (2 * z))
 
 
 def test_few_samples_that_make_the_difference_of_resampled_values_do_not_decide():

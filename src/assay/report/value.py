@@ -43,6 +43,8 @@ class Value(Record):
         signature: the metric with all its options, the number of samples and the version of assay, in one line.
         not_compared: of a value of a slice, why it is never named as the worst: its samples lack classes over which the
             mean is; empty where it is compared.
+        biased_upwards: few samples give higher values on average, as of mean average precision, so a gate takes ends of
+            differences that are further out.
 
     Raises:
         ConfigError: the confidence level is invalid, there is a ``denominator`` without a ``numerator``, or no such
@@ -69,6 +71,7 @@ class Value(Record):
     safe_upper: float | None = field(default=None, metadata=OPTIONAL)
     signature: str = field(default="", metadata=OPTIONAL)
     not_compared: str = field(default="", metadata=OPTIONAL)
+    biased_upwards: bool = field(default=False, metadata=OPTIONAL)
 
     def _check(self) -> None:
         if self.scale not in SCALES:

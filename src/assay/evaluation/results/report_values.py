@@ -138,7 +138,15 @@ def values_of(
             line = (signatures or {}).get(name, "")
             yield (
                 name,
-                Value(part, each, count=rows, higher_is_better=higher_is_better, scale=scale, signature=line),
+                Value(
+                    part,
+                    each,
+                    count=rows,
+                    higher_is_better=higher_is_better,
+                    scale=scale,
+                    signature=line,
+                    biased_upwards=metrics[name].biased_upwards,
+                ),
             )
 
 

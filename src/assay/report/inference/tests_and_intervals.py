@@ -37,7 +37,15 @@ from assay.report.per_sample.packed_array import Array
 from assay.report.per_sample.resampling import named_clusters, why_not_alike
 from assay.report.per_sample.samples import is_known_to_be_the_same
 from assay.stats import effect_sizes, hypothesis_tests
-from assay.stats.bootstrap import LEAST, paired_bootstrap, poisson_draws, replicate_error, replicate_skewness
+from assay.stats.bootstrap import (
+    BIAS,
+    BIAS_OF_PAIRS,
+    LEAST,
+    paired_bootstrap,
+    poisson_draws,
+    replicate_error,
+    replicate_skewness,
+)
 from assay.stats.distributions import normal_quantile, normal_two_sided
 from assay.stats.intervals import (
     FEWEST,
@@ -53,6 +61,8 @@ from assay.stats.moments import SampleMoments
 from assay.stats.paired_shares import paired_proportions, paired_ratio
 from assay.stats.power import Spread
 from assay.stats.scales import SCALES
+
+BIASED = "few samples give higher values, to the worse one most: the difference may be larger"
 
 
 def interval_of(measured: MeasuredValue, confidence_level: float, *, safe: bool = True) -> Evidence:
@@ -201,7 +211,7 @@ def _evidence(
         return Evidence(0.0, 0.0, 1.0, method="equal inputs", paired=True)
     if not a.has_terms() or not b.has_terms():
         why = _why_not_resampled_alike(a, b)
-        return _of_intervals(a, b, why, confidence_level) if why else _of_replicates(a, b, confidence_level)
+        return _of_intervals(a, b, why, confidence_level, safe) if why else _of_replicates(a, b, confidence_level, safe)
     assert a.samples is not None, a.value.name
     assert b.samples is not None, b.value.name
     if not is_finite(a) or not is_finite(b):
@@ -330,7 +340,7 @@ def _why_not_resampled_alike(a: MeasuredValue, b: MeasuredValue) -> str:
     return why_not_alike(a.resampling, b.resampling)
 
 
-def _of_replicates(a: MeasuredValue, b: MeasuredValue, confidence_level: float) -> Evidence:
+def _of_replicates(a: MeasuredValue, b: MeasuredValue, confidence_level: float, safe: bool) -> Evidence:
     """Two values with the same resamples: the spread of their difference over the replicates."""
     assert a.value.replicates is not None, a.value.name
     assert b.value.replicates is not None, b.value.name
@@ -352,21 +362,31 @@ def _of_replicates(a: MeasuredValue, b: MeasuredValue, confidence_level: float) 
         )
         return Evidence(p=None if apart else 1.0, method=method, paired=True, note=same)
     skewness = replicate_skewness(known, poisson_draws(count, groups, a.resampling.seed)[is_known])
-    ends = paired_bootstrap(apart, known, groups, confidence_level, skewness)
+    lower, upper, p = paired_bootstrap(apart, known, groups, confidence_level, skewness)
+    error, is_biased = replicate_error(known, groups)[0], a.value.biased_upwards or b.value.biased_upwards
+    if is_biased:
+        margin, note = BIAS_OF_PAIRS * error * safe, "; ".join(filter(None, (note, BIASED)))
+        lower, upper = lower - margin, upper + margin
     few = a.resampling.filled if a.resampling.cluster else a.resampling.count
     risky = "both" if few < FEWEST else risky_end_of_skewness(skewness, groups)
-    spread = Spread(few, replicate_error(known, groups)[0] ** 2 * few)
-    return Evidence(*ends, method=method, paired=True, note=note, risky=risky, spread=spread)
+    spread = Spread(few, error**2 * few)
+    return Evidence(lower, upper, p, method=method, paired=True, note=note, risky=risky, spread=spread)
 
 
-def _of_intervals(a: MeasuredValue, b: MeasuredValue, why_not_paired: str, confidence_level: float) -> Evidence:
+def _of_intervals(
+    a: MeasuredValue, b: MeasuredValue, why_not_paired: str, confidence_level: float, safe: bool
+) -> Evidence:
     """Two intervals as if they were of independent and normal values: the most that can be said without samples."""
     for each, side in ((a, "the baseline"), (b, "the run")):
         if why := why_no_error(each):
             return Evidence(note=f"not tested: {why} ({side})")
-    error, apart = math.hypot(standard_error(a), standard_error(b)), b.value.value - a.value.value
+    errors, apart = (standard_error(a), standard_error(b)), b.value.value - a.value.value
+    error = math.hypot(*errors)
     half = error * normal_quantile((1 + confidence_level) / 2)
+    too_high = [BIAS * own * (safe and of.value.biased_upwards) for own, of in zip(errors, (a, b), strict=True)]
+    ends = apart - half - too_high[1], apart + half + too_high[0]
     note = f"not paired: {why_not_paired}; intervals taken as normal and independent"
+    note = f"{note}; {BIASED}" if a.value.biased_upwards or b.value.biased_upwards else note
     risky = "both" if _is_few(a.value.count) or _is_few(b.value.count) else ""
     method = "z test of two intervals"
-    return Evidence(apart - half, apart + half, normal_two_sided(apart / error), method=method, note=note, risky=risky)
+    return Evidence(*ends, normal_two_sided(apart / error), method=method, note=note, risky=risky)
