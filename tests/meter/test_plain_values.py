@@ -10,6 +10,7 @@ import torch
 
 from assay import KLDivergence, LogLoss, Mean, MeanSquaredError, Meter, Precision, R2Score, Sum, WordErrorRate
 from assay.errors import InvalidValuesError, InvalidValuesWarning, NoDataWarning
+from assay.meter.values import plain_value
 from assay.metrics import (
     ConcordanceCorrCoef,
     ConfusionMatrix,
@@ -28,7 +29,9 @@ from assay.metrics import (
     WordInfoLost,
     WordInfoPreserved,
 )
+from assay.metrics.regression.row_errors import RowMeanMetric
 from assay.native.library import MISSING, in_torch, library
+from assay.tally.rows.row_terms import RowNumbers
 from laws import CASES, bits
 from thinning import every
 
@@ -44,7 +47,7 @@ def long_way(meter):
 def test_a_plain_value_has_the_bits_of_the_canonical_state(case):
     first, second = case.counted(case.data(1, 23), case.data(2, 40)), case.counted(case.data(3, 5))
     for meter in (first, first + second):
-        plain = meter.plain_value("value")
+        plain = plain_value(meter, "value")
         assert plain is None or bits(plain) == bits(long_way(meter))
 
 
@@ -92,7 +95,7 @@ PLAIN = [
 def test_values_are_read_in_one_step(metric, batch):
     meter = Meter(value=metric)
     meter.update(*batch)
-    plain = meter.plain_value("value")
+    plain = plain_value(meter, "value")
     assert plain is not None
     assert bits(plain) == bits(long_way(meter)) == bits(meter.compute()["value"])
 
@@ -101,7 +104,7 @@ def test_without_compiled_code_there_is_no_plain_value():
     meter = Meter(value=Mean())
     meter.update(torch.tensor([1.0, 2.0]))
     with in_torch():
-        assert meter.plain_value("value") is None
+        assert plain_value(meter, "value") is None
         assert meter.compute()["value"] == 1.5
 
 
@@ -111,23 +114,30 @@ def test_metrics_that_share_their_sums_are_read_from_the_whole_of_them():
     meter.update(*NUMBERS)
     exact = sum((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(*(each.tolist() for each in NUMBERS), strict=True)) / 3
     assert len(meter.tallies) == 1
-    assert meter.plain_value("value").item() == float(exact)
-    assert bits(meter.plain_value("r2")) == bits(Meter(R2Score()).values_of(*NUMBERS)["R2Score"])
+    assert plain_value(meter, "value").item() == float(exact)
+    assert bits(plain_value(meter, "r2")) == bits(Meter(R2Score()).values_of(*NUMBERS)["R2Score"])
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
 def test_numbers_that_are_not_finite_are_reported(bad):
     meter = Meter(value=Mean())
     meter.update(torch.tensor([1.0, bad]))
-    assert meter.plain_value("value") is None
+    assert plain_value(meter, "value") is None
     with pytest.warns(InvalidValuesWarning, match="1 of the values"):
         torch.testing.assert_close(meter.compute()["value"].item(), bad, equal_nan=True)
+
+
+def test_an_infinite_sum_of_rows_is_left_to_compute():
+    meter = Meter(value=KLDivergence())
+    meter.update(torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
+    assert plain_value(meter, "value") is None
+    assert meter.compute()["value"] == float("inf")
 
 
 def test_nan_that_is_left_out_is_reported():
     meter = Meter(value=Mean(nan_policy="warn"))
     meter.update(torch.tensor([1.0, float("nan")]))
-    assert meter.plain_value("value") is None
+    assert plain_value(meter, "value") is None
     with pytest.warns(InvalidValuesWarning, match="1 of the"):
         assert meter.compute()["value"] == 1
 
@@ -136,7 +146,7 @@ def test_nan_that_is_left_out_is_reported():
 def test_invalid_weights_raise(metric, batch):
     meter = Meter(value=metric, weighted=True)
     meter.update(*batch, weights=torch.tensor([1.0, -1.0, 2.0]))
-    assert meter.plain_value("value") is None
+    assert plain_value(meter, "value") is None
     with pytest.raises(InvalidValuesError, match="of the weights"):
         meter.compute()
 
@@ -146,7 +156,7 @@ def test_invalid_weights_raise(metric, batch):
 def test_invalid_labels_raise(metric, bad):
     meter = Meter(value=metric)
     meter.update(SCORES[0], torch.tensor([0, 1, bad]))
-    assert meter.plain_value("value") is None
+    assert plain_value(meter, "value") is None
     with pytest.raises(InvalidValuesError, match="1 of the"):
         meter.compute()
 
@@ -155,7 +165,7 @@ def test_invalid_labels_raise(metric, bad):
 def test_invalid_predictions_raise():
     meter = Meter(value=ConfusionMatrix(num_classes=2), counts=StatScores(num_classes=2))
     meter.update(torch.tensor([[0.5, float("nan")], [0.0, 1.0]]), torch.tensor([0, 1]))
-    assert meter.plain_value("value") is meter.plain_value("counts") is None
+    assert plain_value(meter, "value") is plain_value(meter, "counts") is None
     with pytest.raises(InvalidValuesError, match="1 of the"):
         meter.compute()
 
@@ -163,12 +173,12 @@ def test_invalid_predictions_raise():
 def test_extremes_of_nan_and_of_integers_are_left_to_compute():
     meter = Meter(value=Max(nan_policy="ignore"))
     meter.update(torch.tensor([1.0, float("nan")]))
-    assert meter.plain_value("value") is None
+    assert plain_value(meter, "value") is None
     assert meter.compute()["value"] == 1
     whole = Meter(value=Max())
     whole.update(torch.tensor([3.0]))
     whole.update(torch.tensor([2**62 + 1]))
-    assert whole.plain_value("value") is None
+    assert plain_value(whole, "value") is None
     assert whole.compute()["value"] == 2.0**62
 
 
@@ -178,24 +188,39 @@ def test_the_largest_number_of_two_dtypes(value, largest):
     meter = Meter(value=Max(), least=Min())
     meter.update(torch.tensor([1.0]))
     meter.update(torch.tensor([value], dtype=torch.float64))
-    assert meter.plain_value("value") == largest
-    assert meter.plain_value("least") == min(1.0, value)
+    assert plain_value(meter, "value") == largest
+    assert plain_value(meter, "least") == min(1.0, value)
 
 
 def test_no_data_and_divisors_of_zero_are_left_to_compute():
     meter = Meter(value=Mean())
-    assert meter.plain_value("value") is None
+    assert plain_value(meter, "value") is None
     with pytest.warns(NoDataWarning):
         assert meter.compute()["value"].isnan()
     constant = Meter(value=R2Score())
     constant.update(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 3.0]))
-    assert constant.plain_value("value") is None
+    assert plain_value(constant, "value") is None
 
 
 def test_other_values_are_no_quotients():
     meter = Meter(value=Variance(), several=Mean() + Sum())
     assert meter.plan.reading_of("value") is None
     assert meter.plan.reading_of("several") is None
+
+
+@dataclass(frozen=True)
+class RowMeans(RowMeanMetric):
+    """The means of two numbers that each row gives."""
+
+    row_name = "number"
+    row = RowNumbers(2)
+
+
+def test_means_of_several_numbers_are_left_to_compute():
+    meter = Meter(value=RowMeans())
+    meter.update(torch.tensor([[1.0, 5.0], [2.0, 7.0]]))
+    assert plain_value(meter, "value") is None
+    assert meter.compute()["value"].tolist() == [1.5, 6.0]
 
 
 @dataclass(frozen=True)
@@ -209,6 +234,6 @@ class DoubledError(MeanSquaredError):
 def test_a_compute_of_ones_own_is_asked():
     meter = Meter(value=DoubledError(), other=MeanSquaredError())
     meter.update(*NUMBERS)
-    assert meter.plain_value("value") is None
+    assert plain_value(meter, "value") is None
     values = meter.compute()
     assert values["value"] == 2 * values["other"]

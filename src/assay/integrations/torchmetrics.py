@@ -180,10 +180,9 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
             if not is_usual or self.distributed_available_fn():  # there is something to warn of, or to ask processes
                 return computed(*args, **kwargs)
             value = compute(*args, **kwargs)
-            if not (_is_new(value) and type(self)._counts_itself()):
+            if type(value) is not Tensor or value.ndim or not type(self)._counts_itself():  # else a new number
                 value = apply_to_collection(squeezed(value), Tensor, Tensor.clone)
-            if self.compute_with_cache:
-                self.__dict__["_computed"] = value  # setattr of a module is slow
+            self.__dict__["_computed"] = value if self.compute_with_cache else None  # setattr of a module is slow
             return value
 
         return wrapped
@@ -266,9 +265,8 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *more: Any) -> None:
         _, strict, missing_keys, _, error_msgs = more
-        for key in self._defaults:
-            if prefix + key in state_dict:
-                setattr(self, key, state_dict.pop(prefix + key))
+        for key in [each for each in self._defaults if prefix + each in state_dict]:
+            setattr(self, key, state_dict.pop(prefix + key))
         names = [name for name in state_dict if name.startswith(prefix)] if prefix + ABOUT in state_dict else []
         counted = {name.removeprefix(prefix): state_dict.pop(name) for name in names}
         if counted:
@@ -307,11 +305,6 @@ def _check_torchmetrics_options(options: Mapping[str, Any]) -> None:
 def _check_dist_sync_fn(own: object) -> None:
     if own is not None:
         raise ConfigError(describe("dist_sync_fn", repr(own), "nothing", "Leave it out: the meter sums over the group"))
-
-
-def _is_new(value: Any) -> bool:
-    """Whether that is known of what a meter gave: of a number, and of counts; not of curves, which may be kept."""
-    return type(value) is Tensor and not (value.ndim and (value.is_floating_point() or value.numel() == 1))
 
 
 def squeezed(value: Any) -> Any:

@@ -22,7 +22,7 @@ from assay.meter.counting.compiled_rows import numbered, update_by_one_operator
 from assay.meter.counting.counts import MeterCounts
 from assay.meter.counting.device_counts import DeviceCounts
 from assay.meter.counting.flat_states import FlatStates
-from assay.meter.counting.tally_plan import StateReading, TallyPlan, tally_plan
+from assay.meter.counting.tally_plan import TallyPlan, tally_plan
 from assay.meter.inputs.arguments import NO_RAGGED, Arguments, layout_of, preds_of
 from assay.meter.inputs.label_codes import checked_labels
 from assay.meter.meter_options import STAGE_BYTES, MeterOptions, Recount
@@ -342,19 +342,6 @@ class Meter:
             require_names("compute", wanted, self.metrics)
             names = [name for name in self.metrics if name in wanted]
         return self.readings().values(names)
-
-    def plain_value(self, name: str) -> Any:
-        """The value of a metric as `compute` gives it, in one step; None where `compute` must be asked.
-
-        That is where its value takes more, no sample was counted, or there is something to report of the samples.
-        """
-        reading = self.plan.reading_of(name)
-        return None if reading is None or len(self.shared_by) > 1 else self._read(reading)
-
-    @keeps_subnormals
-    def _read(self, reading: StateReading) -> Any:
-        states, rows = self.counts.as_counted()
-        return reading.read(states[reading.place]) if rows else None
 
     def readings(self, *, canonical: bool = False) -> Readings:
         """What the tallies compute of all samples, each once for all who ask.

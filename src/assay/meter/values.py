@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from assay.devices.subnormals import keeps_subnormals
 from assay.errors import InvalidValuesError, InvalidValuesWarning, NoDataWarning, describe, plural, warn
-from assay.meter.counting.tally_plan import TallyPlan
+from assay.meter.counting.counts import MeterCounts
+from assay.meter.counting.tally_plan import StateReading, TallyPlan
 from assay.metrics.base import Metric
 from assay.tally.base import InvalidValues, State
+
+if TYPE_CHECKING:
+    from assay.meter.meter import Meter
 
 
 class Readings:
@@ -33,14 +38,16 @@ class Readings:
     ) -> None:
         self.plan, self.rows = plan, rows
         self._counted, self._settled = states, settled
+        self._states = states if settled is None else None
         self._found: dict[int, tuple[Sequence[InvalidValues], Any]] = {}
 
     @property
     def states(self) -> Sequence[State]:
         """One state for each tally of the plan, canonical or settled."""
-        if self._settled is not None:
-            self._counted, self._settled = self._settled(self._counted, self.rows), None
-        return self._counted
+        if self._states is None:
+            assert self._settled is not None, "it makes what is missing"
+            self._states = self._settled(self._counted, self.rows)
+        return self._states
 
     def of(self, name: str) -> tuple[Sequence[InvalidValues], Any]:
         """The invalid values of a metric, and what its `compute` takes; None where some of them are fatal."""
@@ -83,6 +90,28 @@ class Readings:
             got = f"{plural(self.rows, 'sample')} for which it is undefined"
             warn(describe(name, got, metric.defined_for, do), NoDataWarning)
         return value
+
+
+def plain_value(meter: Meter, name: str) -> Any:
+    """The value of a metric as `Meter.compute` gives it, in one step; None where that must be asked.
+
+    That is where its value takes more, no sample was counted, or there is something to report of the samples.
+
+    Args:
+        meter: what was counted.
+        name: that of the metric.
+
+    Raises:
+        StateError: another thread is updating or reading the meter.
+    """
+    reading = meter.plan.reading_of(name)
+    return None if reading is None or len(meter.shared_by) > 1 else _read(meter.counts, reading)
+
+
+@keeps_subnormals
+def _read(counts: MeterCounts, reading: StateReading) -> Any:
+    states, rows = counts.as_counted()
+    return reading.read(states[reading.place]) if rows else None
 
 
 def fatal_problems(plan: TallyPlan, states: Sequence[State]) -> tuple[tuple[str, InvalidValues], ...]:

@@ -27,8 +27,8 @@ from assay.stats.intervals import Ends
 from assay.tally.base import Batch, BatchLayout, State, Tally
 from assay.tally.column import of_column
 from assay.tally.ragged import Ragged
+from assay.tally.state_quotients import state_quotient
 from assay.tally.sums.polynomials import QuotientOfSums
-from assay.tally.sums.state_quotients import state_quotient
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

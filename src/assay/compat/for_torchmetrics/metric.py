@@ -43,6 +43,7 @@ from assay.integrations.torchmetrics import AssayMetric, squeezed, torchmetrics
 from assay.meter import Meter
 from assay.meter.file import described
 from assay.meter.prepared_values import PreparedValue
+from assay.meter.values import plain_value
 from assay.metrics.base import Metric
 from assay.metrics.classification.confusion import StatScores
 from assay.metrics.classification.ranking import ROC
@@ -220,7 +221,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
 
     def _plain_value(self) -> Any:
         """The value of assay's metric where there is nothing to report; None where the meter must say it."""
-        return self.meter.plain_value(self._name)
+        return plain_value(self.meter, self._name)
 
     def _count_batch(self, *args: Any, **kwargs: Any) -> Any:
         try:

@@ -13,9 +13,9 @@ from assay.metrics.exact_arithmetic import means, rounded
 from assay.native.quotients import StateQuotient
 from assay.tally.base import Tally
 from assay.tally.rows.row_terms import TokenLogLoss
+from assay.tally.state_quotients import state_quotient
 from assay.tally.sums.polynomials import MEAN_OF_ROWS
 from assay.tally.sums.row_sums import RowSums, RowTotals
-from assay.tally.sums.state_quotients import state_quotient
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from assay.tally.row_cells import RowCells
 from assay.tally.sums import exact
 from assay.tally.sums.exact import Number
 from assay.tally.sums.fingerprints import Fingerprint, FingerprintSize, of_limbs, of_product, of_table_at, residues
-from assay.tally.sums.polynomials import QuotientOfSums, RowSum, SumInput, SumOf, program_of
+from assay.tally.sums.polynomials import MEAN_OF_ROWS, SUM_OF_ROWS, QuotientOfSums, RowSum, SumInput, SumOf, program_of
 from assay.tally.term_log import ROUNDING
 from assay.triton_kernels import sums as triton_sums
 
@@ -389,8 +389,10 @@ class RowSums(Tally):
             if shape.power == 2 and min(exact.to_integers(state[f"sum{k}"]).flat, default=0) < 0:
                 yield BrokenLaw("no sum of squares is negative", "0 or more", "less")
 
-    def quotient(self, formula: QuotientOfSums) -> StateQuotient:
-        """What computes a quotient of sums of states."""
+    def quotient(self, formula: QuotientOfSums) -> StateQuotient | None:
+        """What computes a quotient of sums of states; None for one of the only number of rows that give several."""
+        if formula in (MEAN_OF_ROWS, SUM_OF_ROWS) and self.term.sums[0].width > 1:
+            return None
         flaws = {"invalid": len(self.term.invalid), "bad_weights": 1}
         flaws |= {f"special{k}": 3 * shape.width for k, shape in enumerate(self.term.sums)}
         counted = [(name, size) for name, size in flaws.items() if name in self.fields]
