@@ -119,11 +119,12 @@ def row_numbers(rows: NDArray[Any]) -> NDArray[np.int64]:
         rows: `(N, ...)`, of numbers.
     """
     raw = np.ascontiguousarray(rows.reshape(len(rows), -1)).view(np.uint8)
-    words = np.pad(raw, ((0, 0), (0, -raw.shape[1] % 8))).view(np.uint64)
-    values: NDArray[np.int64] = (words @ (mixed(np.arange(words.shape[1], dtype=np.uint64)) | np.uint64(1))).view(
-        np.int64
-    )
-    return values
+    if raw.shape[1] % 8:
+        raw = np.pad(raw, ((0, 0), (0, -raw.shape[1] % 8)))
+    words = raw.view(np.uint64)
+    factors = mixed(np.arange(words.shape[1], dtype=np.uint64)) | np.uint64(1)
+    values: NDArray[np.uint64] = words[:, 0] * factors[0] if len(factors) == 1 else words @ factors
+    return values.view(np.int64)
 
 
 @dataclass(frozen=True)
