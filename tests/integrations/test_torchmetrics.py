@@ -477,3 +477,24 @@ def test_only_metrics_of_two_groups_take_real():
     metric = as_torchmetric(Accuracy())
     with pytest.raises(ConfigError, match="real"):
         metric.update(torch.rand(3), torch.ones(3, dtype=torch.long), real=True)
+
+
+def test_an_update_sets_no_attribute_as_modules_set_them(monkeypatch):
+    """`nn.Module.__setattr__` looks for parameters and submodules: three of them take longer than staging a batch."""
+    metric, noted, real = as_torchmetric(Mean()), [], nn.Module.__setattr__
+
+    def noting(module, name, value):
+        noted.append(name)
+        real(module, name, value)
+
+    metric.update(torch.ones(3))
+    assert metric.compute() == 1
+    monkeypatch.setattr(nn.Module, "__setattr__", noting)
+    values = torch.full((5,), 9.0, requires_grad=True)
+    metric.update(values)
+    with pytest.raises(ShapeError):
+        metric.update(values, values)
+    assert noted == []
+    assert metric.update_count == 3, "a failed update counts, as there"
+    assert metric.compute() == 6, "the value that was computed before is forgotten"
+    assert torch.is_grad_enabled()

@@ -158,10 +158,16 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
 
         @functools.wraps(update)
         def wrapped(*args: Any, **kwargs: Any) -> None:
-            try:
-                counted(*args, **kwargs)
-            finally:  # a failed update, which a caller may catch, counts as one there
-                self._updates_seen = self._update_count
+            if self._defaults or self._enable_grad or not type(self)._counts_itself():
+                try:
+                    counted(*args, **kwargs)
+                finally:  # a failed update, which a caller may catch, counts as one there
+                    self._updates_seen = self._update_count
+                return
+            count = self._update_count + 1  # not by setattr, which takes longer than staging a batch
+            self.__dict__.update(_computed=None, _update_count=count, _updates_seen=count)
+            with torch.set_grad_enabled(False):
+                update(*args, **kwargs)
 
         return wrapped
 
