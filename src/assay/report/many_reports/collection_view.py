@@ -10,7 +10,7 @@ from assay.errors import plural
 from assay.render import text
 from assay.render.document import Bullets, Chapter, DataGrid, Document, Figures, GridCell, GridColumn, GridRow
 from assay.report.comparing.comparison_view import groups, verdicts
-from assay.report.many_reports.history_view import trend_of
+from assay.report.many_reports.history_result import trend_of
 from assay.report.report import Report
 from assay.report.value import Value
 
