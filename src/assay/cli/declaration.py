@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 from assay._atomic import Location, local_path
 from assay._remote import RemotePath
@@ -73,6 +73,16 @@ def flag(help: str, *names: str, **more: Any) -> Any:
 def argument(help: str, default: Any = "", **more: Any) -> Any:
     """A field that is written without a name."""
     return option(help, default=default, is_argument=True, **more)
+
+
+@dataclass_transform(frozen_default=True)
+class CommandOptions:
+    """The base of the options of a command: a subclass is a frozen dataclass, without a decorator."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,12 @@
-# ruff: noqa: RUF009 - `option` gives a field
 """What commands have in common. Needs no torch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from assay._atomic import Location
-from assay.cli.declaration import DATA, MEASURED, MODEL, RUN, argument, flag, option, several, string
+from assay.cli.declaration import DATA, MEASURED, MODEL, RUN, CommandOptions, argument, flag, option, several, string
 from assay.errors import ConfigError, describe
 
 LARGEST_SEED = 2**63 - 1
@@ -29,14 +27,12 @@ def stride_option() -> Any:
     return option("Start windows of a text this many tokens apart.", panel=MEASURED)
 
 
-@dataclass(frozen=True)
-class JsonOptions:
+class JsonOptions(CommandOptions):
     """The option of a command that prints text or JSON."""
 
     json: bool = flag("Print JSON for programs.")
 
 
-@dataclass(frozen=True)
 class OutputOptions(JsonOptions):
     """The options of a command that prints one of three outputs."""
 
@@ -48,8 +44,7 @@ class OutputOptions(JsonOptions):
             raise ConfigError(describe("output", "--json and --markdown", "one of the two", "Leave one out"))
 
 
-@dataclass(frozen=True)
-class ModelOptions:
+class ModelOptions(CommandOptions):
     """The options of a command that opens a model."""
 
     model: str = argument(
@@ -65,15 +60,13 @@ class ModelOptions:
     seed: int = seed_option("Seed random numbers, such as those of a factory, a sampler or a draw.", panel=RUN)
 
 
-@dataclass(frozen=True)
-class ProcessOptions:
+class ProcessOptions(CommandOptions):
     """How a command is told of processes that share a model."""
 
     mesh: str = string("Describe the mesh of processes that share a model: dp=2,tp=4, or x=fsdp,y=tp.", panel=RUN)
 
 
-@dataclass(frozen=True)
-class ReportOutput:
+class ReportOutput(CommandOptions):
     """Where a command writes a report, and how it prints it."""
 
     out: Location | None = option("Write the report as JSON and as a page into this folder or URL.", panel=RUN)
@@ -81,7 +74,6 @@ class ReportOutput:
     json: bool = flag("Print JSON for programs.", panel=RUN)
 
 
-@dataclass(frozen=True)
 class ReportCommand(ReportOutput):
     """The options of a command that makes a report."""
 
@@ -94,8 +86,7 @@ class ReportCommand(ReportOutput):
     title: str = string("Give the report this title.", panel=RUN)
 
 
-@dataclass(frozen=True)
-class SampleOptions:
+class SampleOptions(CommandOptions):
     """What a report says of samples and parts of them."""
 
     metrics: tuple[str, ...] = several(
@@ -146,7 +137,6 @@ class SampleOptions:
         return {name: value for name, value in arguments.items() if value is not None}
 
 
-@dataclass(frozen=True)
 class MeasurementOptions(ProcessOptions, ReportCommand, ModelOptions):
     """What `assay evaluate` and `assay perplexity` have in common."""
 

@@ -1,9 +1,7 @@
-# ruff: noqa: RUF009 - `option` gives a field
 """Commands for language models. Needs no torch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from assay.cli.declaration import DATA, MEASURED, RUN, flag, option, several, string
@@ -18,7 +16,6 @@ from assay.cli.options.base import (
 )
 
 
-@dataclass(frozen=True)
 class PerplexityCommand(MeasurementOptions):
     """Measure the perplexity of a language model on a text, every token once."""
 
@@ -33,7 +30,6 @@ class PerplexityCommand(MeasurementOptions):
     )
 
 
-@dataclass(frozen=True)
 class LmEvalCommand(ProcessOptions, ReportOutput, ModelOptions):
     """Measure a language model on tasks of lm-eval, whose samples assay compare pairs before and after quantization.
 
@@ -55,7 +51,6 @@ class LmEvalCommand(ProcessOptions, ReportOutput, ModelOptions):
     title: str = string("Give the report this title.", panel=RUN)
 
 
-@dataclass(frozen=True)
 class SamplingOptions(ModelOptions):
     """How a language model continues a text."""
 
@@ -66,7 +61,6 @@ class SamplingOptions(ModelOptions):
     top_k: int | None = option("Draw from this many most probable tokens only.", least=1)
 
 
-@dataclass(frozen=True)
 class GenerateCommand(SamplingOptions, JsonOptions):
     """Let a language model continue a prompt, side by side with others: text, tokens a second, peak memory."""
 
@@ -74,7 +68,6 @@ class GenerateCommand(SamplingOptions, JsonOptions):
     variant: tuple[str, ...] = several("Compare with another model, or with a scheme such as int4; may be repeated.")
 
 
-@dataclass(frozen=True)
 class ChatCommand(SamplingOptions):
     """Talk to a language model in the terminal, by the chat template of its folder.
 

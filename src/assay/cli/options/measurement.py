@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay._atomic import Location
 from assay.cli.declaration import DATA, MODEL, RUN, argument, flag, option, several, string
 from assay.cli.options.base import MeasurementOptions, ReportCommand, ReportOutput, SampleOptions, seed_option
 
 
-@dataclass(frozen=True)
 class EvaluateCommand(SampleOptions, MeasurementOptions):
     """Measure a model on data, every sample once; under torchrun on any number of processes.
 
@@ -79,7 +76,6 @@ class EvaluateCommand(SampleOptions, MeasurementOptions):
     )
 
 
-@dataclass(frozen=True)
 class ScoreCommand(SampleOptions, ReportCommand):
     """Compute metrics of predictions in a table: every row once, in constant memory.
 
@@ -117,7 +113,6 @@ class ScoreCommand(SampleOptions, ReportCommand):
     seed: int = seed_option("Assign rows by this seed to the groups that intervals come from.", panel=RUN)
 
 
-@dataclass(frozen=True)
 class MergeCommand(ReportOutput):
     """Add up the parts that assay score --part wrote, and make the report of the whole table.
 

@@ -1,16 +1,13 @@
-# ruff: noqa: RUF009 - `option` gives a field
 """The command that quantizes. Needs no torch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from assay.cli.declaration import MEASURED, argument, flag, option, several, string
 from assay.cli.options.base import ModelOptions, OutputOptions, stride_option, window_option
 
 
-@dataclass(frozen=True)
 class QuantizeCommand(ModelOptions, OutputOptions):
     """Quantize the weights of a model to integers: print the plan of each layer for a device, then apply it."""
 

@@ -1,14 +1,12 @@
-# ruff: noqa: RUF009 - `option` gives a field
 """Commands that read reports. Needs no torch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from assay._atomic import Location
-from assay.cli.declaration import DATA, MODEL, argument, flag, option, several, string
+from assay.cli.declaration import DATA, MODEL, CommandOptions, argument, flag, option, several, string
 from assay.cli.options.base import JsonOptions, ModelOptions, OutputOptions, seed_option
 
 
@@ -19,7 +17,6 @@ def _cluster() -> Any:
     )
 
 
-@dataclass(frozen=True)
 class CompareCommand(OutputOptions):
     """Compare runs with a baseline, slice by slice, and sample by sample if both kept their samples."""
 
@@ -55,7 +52,6 @@ class CompareCommand(OutputOptions):
     out: Location | None = option("Write the comparison as JSON.")
 
 
-@dataclass(frozen=True)
 class HistoryCommand(OutputOptions):
     """Show metrics over many runs, and which changes from run to run are more than noise.
 
@@ -84,8 +80,7 @@ class HistoryCommand(OutputOptions):
     out: Location | None = option("Write the history as JSON.")
 
 
-@dataclass(frozen=True)
-class ViewCommand:
+class ViewCommand(CommandOptions):
     """Write one page of many reports: every run, metrics over time, each report, and comparisons of any two.
 
     The page needs no server and no network. Reports that cannot be read are listed on it with the reason.
@@ -107,7 +102,6 @@ def _bounds(help: str) -> Any:
     return several(f"{help}; may be repeated.", metavar="METRIC=NUMBER", is_extended=True)
 
 
-@dataclass(frozen=True)
 class GateCommand(OutputOptions):
     """Judge a report by rules.
 
@@ -153,7 +147,6 @@ class GateCommand(OutputOptions):
     )
 
 
-@dataclass(frozen=True)
 class VerifyCommand(OutputOptions):
     """Verify a report: against itself, with --data against its predictions, with --model against a second run.
 
@@ -181,7 +174,6 @@ class VerifyCommand(OutputOptions):
     subject: Location | None = option("Make the statement about this file, such as weights; else about the report.")
 
 
-@dataclass(frozen=True)
 class StableCommand(ModelOptions, OutputOptions):
     """Check whether the outputs of a model depend on batches, orders, repeats, padding, threads or dtypes.
 
@@ -224,7 +216,6 @@ class StableCommand(ModelOptions, OutputOptions):
     html: Location | None = option("Write the result as a self-contained page.")
 
 
-@dataclass(frozen=True)
 class PowerCommand(OutputOptions):
     """Say how many samples a comparison needs to find a difference, and the smallest that a number of samples finds.
 
@@ -246,7 +237,6 @@ class PowerCommand(OutputOptions):
     cluster: str = _cluster()
 
 
-@dataclass(frozen=True)
 class RankCommand(OutputOptions):
     """Rank runs by their metrics, with ties where they cannot be told apart.
 
@@ -266,7 +256,6 @@ class RankCommand(OutputOptions):
     out: Location | None = option("Write the ranking as JSON.")
 
 
-@dataclass(frozen=True)
 class ImportCommand(JsonOptions):
     """Convert the results of another tool, sample by sample, to a report for assay compare and assay gate."""
 

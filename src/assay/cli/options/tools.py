@@ -1,17 +1,14 @@
-# ruff: noqa: RUF009 - `option` gives a field
 """Commands that measure nothing. Needs no torch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from assay.cli.declaration import argument, flag, option, several, string
+from assay.cli.declaration import CommandOptions, argument, flag, option, several, string
 from assay.cli.options.base import JsonOptions
 from assay.devices.kinds import AUDITED
 
 
-@dataclass(frozen=True)
 class DevicesCommand(JsonOptions):
     """Show the devices of this machine, what each kind of device supports, and why not; or check one of them.
 
@@ -24,14 +21,12 @@ class DevicesCommand(JsonOptions):
     prepare: bool = flag("Compile the engine of pretend devices now instead of at first use.")
 
 
-@dataclass(frozen=True)
-class DemoCommand:
+class DemoCommand(CommandOptions):
     """Train small models on real data in a few seconds, and show their report."""
 
     out: Path = option("Write the report as JSON and as a page into this folder.", default=Path("assay-demo"))
 
 
-@dataclass(frozen=True)
 class AuditCommand(JsonOptions):
     """Find device bugs without the device.
 
@@ -60,7 +55,6 @@ class AuditCommand(JsonOptions):
     parity: bool = flag("Compare values with those of the CPU, operator by operator, instead of auditing.")
 
 
-@dataclass(frozen=True)
 class MigrateCommand(JsonOptions):
     """Rewrite code that uses TorchMetrics, Ignite or TorchEval for assay, as a diff; unsure places become notes.
 
@@ -74,14 +68,12 @@ class MigrateCommand(JsonOptions):
     num_outputs: int | None = option("Write this number of outputs if the code states none.", least=1)
 
 
-@dataclass(frozen=True)
 class MetricsCommand(JsonOptions):
     """List the metrics, or show one: formula, arguments, example, interval, and its names in other libraries."""
 
     name: str = argument("A metric by its name or abbreviation, or a word that describes metrics; all by default.")
 
 
-@dataclass(frozen=True)
 class CatalogueCommand(JsonOptions):
     """List every metric class of TorchMetrics, Ignite and TorchEval with the metric of assay that takes its place."""
 
