@@ -175,6 +175,9 @@ def test_nearly_equal_arguments_lose_no_digits(metric):
 def test_log_cosh_does_not_overflow():
     assert LogCoshError()(torch.tensor([1e4]), torch.tensor([0.0])).item() == pytest.approx(1e4 - math.log(2))
     assert LogCoshError()(torch.tensor([1e-4]), torch.tensor([0.0])).item() == pytest.approx(5e-9, rel=1e-6)
+    for errors in ([0.5, 1.5], [0.25, 0.75], [1.5, 3.0]):
+        expected = sum(math.log(math.cosh(each)) for each in errors) / 2
+        assert LogCoshError()(torch.tensor(errors), torch.zeros(2)).item() == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("metric", [m for m, _ in PER_SAMPLE], ids=repr)

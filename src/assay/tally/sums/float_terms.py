@@ -67,7 +67,7 @@ class SymmetricPercentageError(FloatTerm):
 def _error_over(preds: Tensor, target: Tensor, size: Tensor, half: Callable[[], Tensor]) -> Tensor:
     """`|preds - target| / max(size, 1.17e-6)`, from the halves of both where one of them is too large for a float."""
     error, size = (preds - target).abs_(), size.clamp(min=SMALLEST_TARGET)
-    if len(preds) and can_read(preds) and torch.maximum(error, size).amax().item() < math.inf:
+    if preds.numel() and can_read(preds) and torch.maximum(error, size).amax().item() < math.inf:
         return error / size
     halved = (preds * 0.5 - target * 0.5).abs_() / half()
     return torch.where(torch.maximum(error, size) < math.inf, error / size, halved)
@@ -83,7 +83,7 @@ class SquaredLogError(FloatTerm):
         smaller = torch.minimum(preds, target)
         error, above = (preds - target).abs_(), smaller + 1
         grown = error / above  # over the larger one, it would cancel near -1
-        if len(preds) and can_read(preds) and smaller.amin().item() > -1 and grown.amax().item() < math.inf:
+        if preds.numel() and can_read(preds) and smaller.amin().item() > -1 and grown.amax().item() < math.inf:
             return grown.log1p_().square_()
         logs = torch.where(grown < math.inf, grown.log1p(), error.log() - above.log())
         return logs.square_().masked_fill_(smaller <= -1, math.nan)
@@ -98,6 +98,8 @@ class LogCosh(FloatTerm):
         grown = error.clamp(max=1).mul_(0.5).expm1_()
         sine = (grown + grown / (grown + 1)).mul_(0.5)
         near = sine.square_().mul_(2).log1p_()  # cosh(x) = 1 + 2 sinh(x / 2) ** 2
+        if error.numel() and can_read(error) and error.amax().item() < 1:
+            return near
         far = (error * -2).exp_().log1p_().add_(error - math.log(2))
         return torch.where(error < 1, near, far)
 

@@ -251,7 +251,7 @@ class RowSums(Tally):
             if found.counted is not None or found.invalid or values.shape != size or values.dtype != dtype:
                 self.add(state, rows)
                 return
-            count[0] += len(values)
+            count[0] += values.shape[0]  # `len` of a tensor is a function of Python
             sum_values(values.contiguous())
 
         return add
@@ -521,4 +521,4 @@ def sum_each_row(x: Tensor) -> Tensor:
 
     A single long row torch adds up in several threads, in another order than it has among other rows.
     """
-    return x.expand(2, -1).sum(1, keepdim=True)[:1] if len(x) == 1 else x.sum(1, keepdim=True)
+    return x.expand(2, -1).sum(1, keepdim=True)[:1] if x.shape[0] == 1 else x.sum(1, keepdim=True)
