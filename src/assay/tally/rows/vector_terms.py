@@ -81,7 +81,9 @@ class DivergenceOfMean(Divergence):
         return self._of_masses(shares(p)[0], shares(q)[0])
 
     def _of_plain_shares(self, p: Tensor, q: Tensor) -> Tensor:
-        terms = self._over_mean(p, q) + self._over_mean(q, p)
+        total = p + q
+        share = (p - q) / total
+        terms = self._over_mean(p, share, total).add_(self._over_mean(q, -share, total))
         return sum_each_row(terms.mul_(0.5)).clamp(min=0)
 
     def _of_masses(self, p: Tensor, q: Tensor) -> Tensor:
@@ -89,11 +91,9 @@ class DivergenceOfMean(Divergence):
         return torch.where(defined, self._of_plain_shares(p, q), math.nan)
 
     @staticmethod
-    def _over_mean(p: Tensor, q: Tensor) -> Tensor:
-        """`p log(p / m)` with the mean m of both; 0 where p is 0."""
-        # log(p / m) = log1p((p - q) / (p + q)), which loses no digits where both are nearly equal.
-        total = p + q
-        share = (p - q) / total
+    def _over_mean(p: Tensor, share: Tensor, total: Tensor) -> Tensor:
+        """`p log(p / m)` with half of the total as m, from `(2 p - total) / total`; 0 where p is 0."""
+        # log(p / m) = log1p of that share, which loses no digits where p is nearly m.
         far = (2 * p / total).clamp(min=torch.finfo(p.dtype).tiny).log()
         return torch.where(p > 0, p * torch.where(share > -0.5, share.log1p(), far), 0)
 
