@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -145,9 +145,8 @@ class LabelPairs(UnorderedSamples):
                 raise DtypeError(describe(name, column.dtype, "labels of an integer dtype", do))
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
-        nan = InvalidValues("labels are NaN", 0)
         return [
-            each if each.fatal else replace(nan, count=each.count)
+            each if each.fatal else InvalidValues("labels are NaN", each.count)
             for each in super().invalid_values(state)
             if each.fatal or self.nan_strategy is None
         ]

@@ -54,6 +54,10 @@ class Ranking:
     at_thresholds: bool = False
     samples: Callable[[], tuple[Array, Array]] | None = None
 
+    def with_samples(self, samples: Callable[[], tuple[Array, Array]]) -> Ranking:
+        """The same, with its samples; `dataclasses.replace` takes four times as long."""
+        return Ranking(self.levels, self.positives, self.negatives, self.single, self.at_thresholds, samples)
+
     @cached_property
     def thresholds(self) -> Array:
         """Falling, float64: the score itself, or the lowest one that falls into the bin."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
@@ -312,7 +312,7 @@ class ScoreTally(Tally):
             positive = target == (group if self.data.labels.multiclass else 1)
             return columns["scores"].numpy()[:, group], positive.astype(np.int8) - (target < 0)
 
-        return tuple(replace(each, samples=partial(samples, group)) for group, each in enumerate(rankings))
+        return tuple(each.with_samples(partial(samples, group)) for group, each in enumerate(rankings))
 
     def _of_bins(self, counts: Array, plain: bool, float32: bool) -> Ranking:
         filled = np.flatnonzero(counts.any(0))[::-1]

@@ -97,11 +97,9 @@ class SampleTally(Tally):
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         store = state["samples"]
         nan = sum(map(store.count_nan, self.arguments))
-        problems = [InvalidValues("values are NaN", nan, fatal=False)]
-        if self.weighted:
-            bad = int(bad_weights(store.column("weights")).sum())
-            problems.append(InvalidValues(BAD_WEIGHTS, bad))
-        return [problem for problem in problems if problem.count]
+        problems = [InvalidValues("values are NaN", nan, fatal=False)] if nan else []
+        bad = int(bad_weights(store.column("weights")).sum()) if self.weighted else 0
+        return [*problems, InvalidValues(BAD_WEIGHTS, bad)] if bad else problems
 
     def broken_laws(self, state: State, given: HostCount) -> Laws:
         samples = None if given.preds is None else given.preds // (self.num_outputs or 1)
