@@ -11,6 +11,9 @@ from assay.tally.stores.sample_store import SampleStore, WriteRows, common_dtype
 class HeldSamples(SampleStore):
     """A `SampleStore` of one batch in host memory, which it neither checks nor copies before a column is read."""
 
+    _has_own = False
+    """Whether the tensors are the store's own, and not the caller's."""
+
     def append(self, **tensors: Tensor) -> None:
         """Have these rows, of the columns in any order; nobody changes them while they are read."""
         self._hold(tensors, "host", len(next(iter(tensors.values()))))
@@ -22,14 +25,16 @@ class HeldSamples(SampleStore):
             for name, column in self.columns.items()
         }
         write(tensors, 0, 0, rows)
+        self._has_own = True
         self._hold(tensors, "host", rows)
 
     def column(self, name: str) -> Tensor:
-        """A copy of a column, in the dtype in which a `SampleStore` gives it."""
+        """A column that is not the caller's, in the dtype in which a `SampleStore` gives it."""
         found = self._held_column(name)
         if found is None:
             return super().column(name)
-        return found.clone() if found.data_ptr() == self._blocks[0].tensors[name].data_ptr() else found
+        is_given = not self._has_own and found.data_ptr() == self._blocks[0].tensors[name].data_ptr()
+        return found.clone() if is_given else found
 
     def _held_column(self, name: str) -> Tensor | None:
         if len(self._blocks) != 1:
