@@ -207,7 +207,7 @@ def test_an_update_starts_few_kernels_and_waits_for_none(metrics, classes, most)
     with counted() as counts:
         staged.update(scores, target)
     assert counts.syncs == []
-    assert dict(counts.ops) == {"slice": 2, "copy_": 2}
+    assert not counts.ops  # compiled code copies the rows
     for _ in range(2):
         at_once.update(scores, target)
     staged.update(scores, target)

@@ -35,6 +35,7 @@ from assay.metrics.per_sample import single
 from assay.native.quotients import StateQuotient
 from assay.stats.intervals import Ends, few_of_a_kind, wilson
 from assay.tally.base import Batch, Tally
+from assay.tally.state_quotients import state_quotient
 from assay.tally.sums.exact import Number
 from assay.tally.sums.float_terms import (
     AbsolutePower,
@@ -48,7 +49,6 @@ from assay.tally.sums.float_terms import (
 )
 from assay.tally.sums.largest_error import LargestError
 from assay.tally.sums.polynomials import QuotientOfSums
-from assay.tally.sums.state_quotients import state_quotient
 from assay.tally.sums.terms import PREDS, TARGET, AbsoluteError, AbsoluteValue, FloatTerm, Term
 from assay.tally.sums.totals import Totals
 
