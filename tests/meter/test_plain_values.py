@@ -73,6 +73,7 @@ PLAIN = [
     (EditDistance(reduction="sum"), TEXTS),
     (ConcordanceCorrCoef(ddof=1), NUMBERS),
     *((NormalizedRootMeanSquaredError(normalization=each), NUMBERS) for each in ("mean", "std", "l2")),
+    *((MinkowskiDistance(p=each), NUMBERS) for each in (1, 2, 3)),
     (ConfusionMatrix(num_classes=2), SCORES),
     (ConfusionMatrix(num_labels=2), (SCORES[0], torch.eye(3, 2, dtype=torch.int64))),
     (StatScores(), (SCORES[0][:, 1], SCORES[1])),
