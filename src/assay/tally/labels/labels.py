@@ -220,5 +220,7 @@ def _scores(preds: Tensor, class_dimension: bool) -> Tensor:
         preds = preds.float()
     if not class_dimension:
         return preds.reshape(-1)
+    if preds.ndim == 2:
+        return preds.contiguous()
     # A sum over classes adds up in the order of memory, so rows of any other layout would give other bits.
     return preds.movedim(1, -1).reshape(-1, preds.shape[1]).contiguous()

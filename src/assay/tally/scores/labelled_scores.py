@@ -103,7 +103,8 @@ class ScoreSpec:
         shape = batch.needed_target.shape
 
         def arranged(tensor: Tensor) -> Tensor:
-            return tensor.view(shape).movedim(1, -1).reshape(-1, self.groups)
+            rows = tensor.view(shape)
+            return rows if len(shape) == 2 else rows.movedim(1, -1).reshape(-1, self.groups)
 
         weights = None if batch.weights is None else arranged(self.labels.weights(batch))
         return ScoreRows(scores(batch, True), arranged(place), weights)
