@@ -98,6 +98,19 @@ def test_rows_are_copied_once(monkeypatch):
     assert not expected
 
 
+@pytest.mark.parametrize("stage_bytes", [100, 1 << 21])
+def test_a_small_stage_of_the_meter_makes_no_more_calls_of_the_observers(expected, stage_bytes, monkeypatch):
+    rows, hand_over = [], Observers._hand_over
+
+    def noted(observers, batch):
+        rows.append(len(batch.preds))
+        hand_over(observers, batch)
+
+    monkeypatch.setattr(Observers, "_hand_over", noted)
+    assert measured(split([5] * 140), stage_bytes) == expected
+    assert rows == [260, 440]
+
+
 def test_a_batch_costs_few_calls():
     """Functions of Python that one more batch calls; those of the model are not ours."""
     net = torch.nn.Linear(3, 3)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 from weakref import WeakMethod
@@ -31,6 +32,7 @@ from assay.evaluation.nested_batch import structure
 from assay.evaluation.observe.clusters import ClustersByIndex, cluster_numbers
 from assay.evaluation.processes.ranks import Ranks
 from assay.meter import Meter
+from assay.meter.counting.row_stage import columns_of
 from assay.meter.inputs.arguments import Arguments, layout_of
 from assay.metrics.base import Metric
 from assay.metrics.per_sample import SampleTerms, row_values
@@ -229,6 +231,7 @@ class Observers:
         self._known: deque[_OfBatch] = deque()
         self._meter, self._staged_by_meter, self._is_asking = meter, 0, False
         self._counted: list[Arguments] = []
+        self._counted_bytes = 0
         if meter is not None:
             meter.counts.follower = _weakly(self._take)
         self._most_rows = MOST_RAW_ROWS if reader.raw else MOST_ROWS
@@ -291,8 +294,8 @@ class Observers:
     def push_staged(self, metadata: RowMetadata, first: int, rows: int) -> None:
         """Take the rows of a batch that the meter has staged, as its `count` returned.
 
-        Those that it counts before they are asked for, because its stage is full or its values are computed, are handed
-        over with the next batch.
+        Those that it counts before they are asked for, because its stage is full or its values are computed, are kept
+        until there are as many as are handed over at a time.
 
         Args:
             metadata: what the CPU knows of them.
@@ -307,12 +310,13 @@ class Observers:
         self._staged_by_meter += rows
         if self._staged_by_meter >= self._limit:
             self.flush()
-        elif self._counted:
+        elif self._counted_bytes >= self._stage_bytes:
             self._hand_over_counted()
 
     def _take(self, rows: Arguments) -> None:
         """Keep rows that the meter has counted; it overwrites those that were not asked for."""
         if self._busy:
+            self._counted_bytes += rows.nbytes
             self._counted.append(rows if self._is_asking else rows.map(torch.clone))
 
     def flush(self) -> None:
@@ -333,8 +337,10 @@ class Observers:
 
     def _hand_over_counted(self) -> None:
         """Hand over what the meter has counted of its stage."""
-        counted, self._counted = self._counted, []
-        for rows in counted:
+        counted, self._counted, self._counted_bytes = self._counted, [], 0
+        for _, group in groupby(counted, columns_of):
+            first, *others = group
+            rows = Arguments.cat([first, *others]) if others else first
             self._staged_by_meter -= len(rows.preds)
             self._hand_over(rows)
         self._limit = min(16 * self._limit, self._most_rows)
