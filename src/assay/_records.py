@@ -293,6 +293,10 @@ def _normal(hint: Any, value: Any, where: str) -> Any:
     """``value`` as the type ``hint`` says, in plain Python."""
     if type(value) is hint:  # as most are
         return value
+    if hint is float:
+        return _number(float, value, where)
+    if hint is int:
+        return _number(operator.index, value, where)
     if isinstance(hint, types.UnionType):
         return value if type(value) in hint.__args__ else _normal_union(hint, value, where)
     if typing.get_origin(hint) is tuple:
@@ -305,10 +309,6 @@ def _normal(hint: Any, value: Any, where: str) -> Any:
         if value not in typing.get_args(hint):
             raise _unfit(where, value, f"one of {', '.join(map(repr, typing.get_args(hint)))}")
         return value
-    if hint is float:
-        return _number(float, value, where)
-    if hint is int:
-        return _number(operator.index, value, where)
     if not isinstance(value, hint):
         raise _unfit(where, value, "a string" if hint is str else f"a {hint.__name__}")
     return value

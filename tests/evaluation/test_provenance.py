@@ -3,8 +3,10 @@
 import dataclasses
 import hashlib
 import json
+import zlib
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
@@ -12,7 +14,7 @@ import torch
 
 from assay import AUROC, Accuracy, F1Score, evaluate, score
 from assay.errors import StateError
-from assay.evaluation.results.provenance import meter_from, model_digest
+from assay.evaluation.results.provenance import MOST_PACKED, _compressed, meter_from, model_digest
 from assay.metrics.signature import parse_signature
 from assay.report import Report
 from assay.report.revision import revision
@@ -42,6 +44,14 @@ def test_counts_in_a_report_give_its_values_and_do_not_depend_on_the_order():
     assert counts.rows == 40
     for value in report.sections[0].values:
         assert parse_signature(value.signature) == METRICS[value.name]
+
+
+@pytest.mark.parametrize("size", [0, 1, MOST_PACKED, 3 * MOST_PACKED + 5])
+def test_counts_are_compressed_piece_by_piece_until_they_take_too_much(size):
+    regular, random = bytes(size), np.random.default_rng(0).bytes(size)
+    assert zlib.decompress(_compressed(regular)) == regular
+    found = _compressed(random)
+    assert zlib.decompress(found) == random if size < MOST_PACKED else found == b""
 
 
 def test_counts_that_were_changed_are_refused():

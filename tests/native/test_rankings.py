@@ -18,9 +18,9 @@ from assay.native.rankings import (
     area_sums,
     area_sums_of_cells,
     count_inversions,
+    count_levels,
     order_scores,
     pairs_of_draws,
-    rank_scores,
     twice_below,
 )
 from assay.stats import rankings as stats_rankings
@@ -57,9 +57,9 @@ def test_rankings_are_those_of_numpy(kind, rows, positive):
     scores, classes = drawn(kind, rows), torch.randint(-1, 3, (rows,), generator=torch.Generator().manual_seed(1))
     counted = (classes >= 0).numpy()
     expected = of_samples(scores.numpy()[counted], (classes == positive).numpy()[counted])
-    thresholds, positives, negatives = rank_scores(scores, classes.to(torch.int8), positive)
-    assert (thresholds.dtype, positives.dtype, negatives.dtype) == (np.float64, np.int64, np.int64)
-    assert thresholds.tolist() == expected.thresholds.tolist()
+    levels, positives, negatives = count_levels(order_scores(scores, classes.to(torch.int8), positive))
+    assert {each.dtype for each in (levels, positives, negatives)} == {np.dtype(np.int64)}
+    assert scores.numpy()[levels].tolist() == expected.thresholds.tolist()
     assert positives.tolist() == expected.positives.tolist()
     assert negatives.tolist() == expected.negatives.tolist()
 
@@ -72,7 +72,7 @@ def test_samples_below_are_those_of_numpy(kind, rows, positive):
     table = torch.stack([torch.zeros(rows), scores], 1)  # columns of any stride
     kept = (classes >= 0).numpy()
     labels = (classes == positive).numpy().astype(np.int64)
-    found = twice_below(table[:, 1], classes.to(torch.int8), positive)
+    found = twice_below(order_scores(table[:, 1], classes.to(torch.int8), positive), rows)
     assert found.dtype == np.int64
     assert found[kept].tolist() == stats_rankings.twice_below(scores.numpy()[kept], labels[kept]).tolist()
     assert not found[~kept].any()
@@ -90,11 +90,29 @@ def test_moves_of_an_area_are_those_of_numpy():
     assert moves[~kept].tolist() == [0] * int((~kept).sum())
 
 
+def test_moves_of_an_area_from_the_scores_that_it_is_computed_of():
+    """The two of one class, whose scores are sorted once for both, and those of samples that come without an order."""
+    scores, target = drawn("tied", 900).view(300, 3), torch.arange(300) % 3
+    metric = AUROC(num_classes=3, logits=True)
+    meter = Meter(value=metric)
+    meter.update(scores, target)
+    for each in meter.plan.state_of("value", meter.states())[0].compute(meter.states()[0]):
+        *samples, twice = metric.ranked_samples(each)
+        assert twice.tolist() == stats_rankings.twice_below(*samples).tolist()
+        (area, moves), (plain_area, plain) = ranking._area_moves(*samples, twice), ranking._area_moves(*samples)
+        assert (area, moves.tolist()) == (plain_area, plain.tolist())
+
+
+def test_thresholds_have_the_zero_without_a_sign():
+    curve = ROC(logits=True)(torch.tensor([-0.0, 0.0, -1.0]), torch.tensor([0, 1, 0]))
+    assert curve.thresholds.tolist() == [math.inf, 0.0, -1.0]
+    assert not curve.thresholds[1].signbit()
+
+
 def test_columns_of_a_table():
     scores, classes = torch.rand(50, 3), torch.randint(0, 2, (50, 3), dtype=torch.int8)
-    expected = rank_scores(scores[:, 1].clone(), classes[:, 1].clone(), 1)
-    for ours, plain in zip(rank_scores(scores[:, 1], classes[:, 1], 1), expected, strict=True):
-        assert ours.tolist() == plain.tolist()
+    expected = order_scores(scores[:, 1].clone(), classes[:, 1].clone(), 1)
+    assert order_scores(scores[:, 1], classes[:, 1], 1).tolist() == expected.tolist()
 
 
 def same(ours, theirs):

@@ -8,13 +8,15 @@ from dataclasses import replace
 from io import StringIO
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+from assay.errors import ConfigError
 from assay.render.html import to_html
 from assay.render.svg import to_svg
 from assay.render.terminal import show
-from assay.report import Report, Section, Slice, Value
+from assay.report import Report, Samples, Section, Slice, Value
 from assay.report.value import methods
 from assay.report.worst_slices import MOST, dots_of, slices_of
 from pages import Page
@@ -185,3 +187,23 @@ def test_a_terminal_shows_the_worst_of_many_slices():
     assert (
         markdown.index("| slice 090 |") < markdown.index("<summary>60 more</summary>") < markdown.index("| slice 039 |")
     )
+
+
+@pytest.mark.parametrize("kind", [bool, float])
+@pytest.mark.parametrize("members", [None, [True, True, False, True]])
+def test_a_value_is_the_mean_of_its_column_over_the_members(kind, members):
+    """Of columns of yes and no it is counted, of others added up."""
+    column = np.array([True, False, True, True]).astype(kind)
+    samples = Samples.pack(range(4), {"correct": column})
+    mask = None if members is None else np.array(members)
+    mean = column.mean() if mask is None else column[mask].mean()
+    Value("accuracy", float(mean), numerator="correct").check_terms(samples, mask)
+    with pytest.raises(ConfigError, match="the mean of 'correct'"):
+        Value("accuracy", float(mean) + 0.01, numerator="correct").check_terms(samples, mask)
+
+
+def test_a_value_of_no_members_is_undefined():
+    samples, nobody = Samples.pack(range(2), {"correct": [True, False]}), np.zeros(2, bool)
+    Value("accuracy", math.nan, numerator="correct").check_terms(samples, nobody)
+    with pytest.raises(ConfigError, match="the mean of 'correct'"):
+        Value("accuracy", 0.0, numerator="correct").check_terms(samples, nobody)

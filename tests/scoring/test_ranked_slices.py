@@ -15,8 +15,8 @@ import torch
 from assay import AUROC, Accuracy, AveragePrecision, Meter
 from assay.native.library import library
 from assay.scoring import count, fragments_of, merge, score
-from assay.tally.scores import sorted_scores
 from assay.tally.scores.score_cells import ScoreCells
+from assay.tally.scores.sorted_scores import SortedScores
 from thinning import one_of_each
 
 CLASSES = 3
@@ -100,13 +100,13 @@ def test_groups_of_all_slices_are_resampled_from_scores_that_are_sorted_once(mon
     scores[np.arange(rows), y] += 0.3
     parts = {"a": random.integers(0, 3, rows), "b": random.integers(0, 2, rows)}
     table = pa.table({f"p{k}": scores[:, k] / scores.sum(1) for k in range(CLASSES)} | {"y": y, **parts})
-    sorted_rows, order_scores = [], sorted_scores.native.order_scores
+    sorted_rows, plain = [], SortedScores._sorted
     monkeypatch.setattr(
-        sorted_scores.native, "order_scores", lambda *args: sorted_rows.append(len(args[0])) or order_scores(*args)
+        SortedScores, "_sorted", lambda self, *columns: sorted_rows.append(len(columns[0])) or plain(self, *columns)
     )
     options = {"preds": "p0..p2", "target": "y", "slices": ["a", "b", ("a", "b")]}
     found = score(table, "auroc", **options)
-    assert sorted_rows == ([] if library() is None else [rows] * CLASSES)
+    assert sorted_rows == ([] if library() is None else [rows])
     monkeypatch.setattr(ScoreCells, "area_sums", lambda self, part_of: None)
     assert found.sections == score(table, "auroc", **options).sections
     assert all(value.replicates is not None for each in found.sections[0].slices for value in each.values)

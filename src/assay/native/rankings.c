@@ -19,14 +19,6 @@ static inline uint32_t falling_key(float x)
     return bits >> 31 ? bits : ~bits & INT32_MAX;
 }
 
-static inline float score_of(uint32_t key)
-{
-    uint32_t bits = key >> 31 ? key : ~key & INT32_MAX;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* Sort by the 32 bits from `low` on, some of them in each pass, and keep the order of equal ones; `room` is as large as
  * `keys`, and `starts` has a place for each digit of each pass. The sorted keys lie in one of both. */
 static uint64_t *sorted_by_digits(uint64_t *keys, uint64_t *room, int64_t rows, int low, int bits, int64_t *starts)
@@ -65,29 +57,6 @@ static uint64_t *sorted_by(uint64_t *keys, uint64_t *room, int64_t rows, int low
     }
     int64_t starts[3 << MANY_BITS] = {0};
     return sorted_by_digits(keys, room, rows, low, MANY_BITS, starts);
-}
-
-/* Rank scores without NaN. Rows whose class is below 0 are left out; those of class `positive` are positives. For each
- * distinct score the lists are given that score, and its positives and negatives. `keys` is room for two numbers a row. */
-void assay_rank_scores(int64_t rows, const float *scores, const int8_t *classes, int64_t positive, uint64_t *keys,
-                       double *thresholds, int64_t *positives, int64_t *negatives, int64_t *distinct)
-{
-    int64_t ranked = 0, found = -1;
-    for (int64_t i = 0; i < rows; i++)
-        if (classes[i] >= 0)
-            keys[ranked++] = (uint64_t)falling_key(scores[i]) << 1 | (classes[i] == positive);
-    const uint64_t *sorted = sorted_by(keys, keys + rows, ranked, 1);
-    for (int64_t i = 0; i < ranked; i++) {
-        if (!i || sorted[i] >> 1 != sorted[i - 1] >> 1) {
-            found++;
-            thresholds[found] = score_of((uint32_t)(sorted[i] >> 1));
-            positives[found] = negatives[found] = 0;
-        }
-        int64_t is_positive = sorted[i] & 1;
-        positives[found] += is_positive;
-        negatives[found] += !is_positive;
-    }
-    *distinct = found + 1;
 }
 
 /* The scores of one class or label, and the groups of samples that their rows are in; by default each row is a group. Scores
@@ -147,27 +116,6 @@ void assay_area_sums(const struct ranked *r, uint64_t *keys, int64_t *sums)
     }
 }
 
-/* For each row that is not left out, twice how many rows of the other kind (negatives of a positive, positives of a negative)
- * have a lower score, and once those that have its own. `keys` is room for two numbers a row. */
-void assay_twice_below(const struct ranked *r, uint64_t *keys, int64_t *twice)
-{
-    int64_t rows, below[2] = {0, 0};
-    const uint64_t *sorted = sorted_rows(r, keys, &rows);
-    for (int64_t i = 0; i < rows; i++)
-        below[sorted[i] & 1]++;
-    for (int64_t i = 0, end; i < rows; i = end) {
-        end = end_of_ties(sorted, i, rows);
-        int64_t tied[2] = {0, 0};
-        for (int64_t j = i; j < end; j++)
-            tied[sorted[j] & 1]++;
-        int64_t of_negatives = 2 * below[1] - tied[1], of_positives = 2 * below[0] - tied[0];
-        for (int64_t j = i; j < end; j++)
-            twice[(uint32_t)sorted[j] >> 1] = sorted[j] & 1 ? of_positives : of_negatives;
-        below[0] -= tied[0];
-        below[1] -= tied[1];
-    }
-}
-
 /* A row in its place from the highest score down: its number, whether it is a positive, and whether its score is lower than
  * that of the row before it. */
 #define ROW_BITS 30
@@ -188,6 +136,52 @@ void assay_order_scores(const struct ranked *r, uint64_t *keys, uint32_t *order,
     *ranked = rows;
 }
 
+/* Where the rows that have the score of row `first` end. */
+static inline int64_t end_of_level(const uint32_t *order, int64_t first, int64_t rows)
+{
+    int64_t end = first + 1;
+    while (end < rows && !(order[end] & IS_LOWER))
+        end++;
+    return end;
+}
+
+/* For each distinct score, from the highest down, its first row, and how many positives and negatives have it. */
+void assay_count_levels(int64_t rows, const uint32_t *order, int64_t *first, int64_t *positives, int64_t *negatives,
+                        int64_t *distinct)
+{
+    int64_t level = 0;
+    for (int64_t i = 0, end; i < rows; i = end, level++) {
+        end = end_of_level(order, i, rows);
+        int64_t tied = 0;
+        for (int64_t j = i; j < end; j++)
+            tied += (order[j] & IS_POSITIVE) != 0;
+        first[level] = order[i] & ROW_MASK;
+        positives[level] = tied;
+        negatives[level] = end - i - tied;
+    }
+    *distinct = level;
+}
+
+/* For each row that has a place, twice how many rows of the other kind (negatives of a positive, positives of a negative) have a
+ * lower score, and once those that have its own. */
+void assay_twice_below(int64_t rows, const uint32_t *order, int64_t *twice)
+{
+    int64_t below[2] = {0, 0};
+    for (int64_t i = 0; i < rows; i++)
+        below[(order[i] & IS_POSITIVE) != 0]++;
+    for (int64_t i = 0, end; i < rows; i = end) {
+        end = end_of_level(order, i, rows);
+        int64_t tied[2] = {0, 0};
+        for (int64_t j = i; j < end; j++)
+            tied[(order[j] & IS_POSITIVE) != 0]++;
+        int64_t of_negatives = 2 * below[1] - tied[1], of_positives = 2 * below[0] - tied[0];
+        for (int64_t j = i; j < end; j++)
+            twice[order[j] & ROW_MASK] = order[j] & IS_POSITIVE ? of_positives : of_negatives;
+        below[0] -= tied[0];
+        below[1] -= tied[1];
+    }
+}
+
 /* What cells of samples contribute to the area under the ROC curve of the part that a cell is in, four numbers for each cell as
  * `assay_area_sums` says, from rows in the order of `assay_order_scores`. `sums` begins with zeros, and so does `counts`, four
  * numbers for each part: its negatives and positives above the score, and those that have it. */
@@ -195,8 +189,7 @@ void assay_area_sums_of_cells(int64_t rows, const uint32_t *order, const int32_t
                               int64_t *counts, int64_t *sums)
 {
     for (int64_t i = 0, end; i < rows; i = end) {
-        for (end = i + 1; end < rows && !(order[end] & IS_LOWER);)
-            end++;
+        end = end_of_level(order, i, rows);
         if (end - i == 1) {
             int32_t cell = cells[order[i] & ROW_MASK];
             int64_t is_positive = (order[i] & IS_POSITIVE) != 0, *of = counts + 4 * part_of[cell];

@@ -22,28 +22,6 @@ MOST_ORDERED = 1 << 30
 """Rows that `order_scores` takes fewer of."""
 
 
-def rank_scores(scores: Tensor, classes: Tensor, positive: int) -> tuple[Array, Array, Array]:
-    """The distinct scores from the highest to the lowest as float64, and how many positives and negatives have each.
-
-    Args:
-        scores: float32 of shape `(rows,)`, without NaN; both zeros are one score.
-        classes: int8 of the same shape; rows below 0 are left out.
-        positive: the class of positives; all others are negatives.
-    """
-    rows = len(scores)
-    keys, ranked = (
-        torch.empty(2 * rows, dtype=torch.int64, device="cpu"),
-        torch.empty(3 * rows + 1, dtype=torch.int64, device="cpu"),
-    )
-    first = ranked.data_ptr()
-    lists = (first + 8 * k * rows for k in range(4))
-    call("rank_scores", rows, scores.contiguous(), classes.contiguous(), positive, keys, *lists)
-    numbers = ranked.numpy()
-    distinct = int(numbers[-1])
-    thresholds, positives, negatives = (numbers[k * rows : k * rows + distinct] for k in range(3))
-    return thresholds.view(np.float64), positives, negatives
-
-
 class _Ranked(ctypes.Structure):
     """The scores of one class or label, as `struct ranked` in C has them."""
 
@@ -59,19 +37,44 @@ class _Ranked(ctypes.Structure):
         return cls(*lists, len(scores), scores.stride(0), classes.stride(0), positive)
 
 
-def twice_below(scores: Tensor, classes: Tensor, positive: int) -> Array:
+def order_scores(scores: Tensor, classes: Tensor, positive: int) -> Array:
+    """The rows of a class or label from the highest score down, each in one number for what follows: uint32.
+
+    Args:
+        scores: float32 of shape `(rows,)`, without NaN, fewer than `MOST_ORDERED`; both zeros are one score.
+        classes: int8 of the same shape; rows below 0 are left out.
+        positive: the class of positives; all others are negatives.
+    """
+    order, ranked = np.empty(len(scores), np.uint32), ctypes.c_int64()
+    described = _Ranked.of(scores, classes, None, positive)
+    call("order_scores", ctypes.byref(described), _room(scores), order.ctypes.data, ctypes.byref(ranked))
+    return order[: ranked.value]
+
+
+def count_levels(order: Array) -> tuple[Array, Array, Array]:
+    """For each distinct score, from the highest down, its first row, and how many positives and negatives have it.
+
+    Args:
+        order: what `order_scores` gives.
+    """
+    counts, distinct = np.empty((3, len(order)), np.int64), ctypes.c_int64()
+    call("count_levels", len(order), order.ctypes.data, *(each.ctypes.data for each in counts), ctypes.byref(distinct))
+    rows, positives, negatives = counts[:, : distinct.value]
+    return rows, positives, negatives
+
+
+def twice_below(order: Array, rows: int) -> Array:
     """Twice how many negatives have a lower score than a positive, or positives than a negative; equal ones count once.
 
     Args:
-        scores: see `rank_scores`; of any stride, fewer than 2 ** 31.
-        classes: see there; of any stride.
-        positive: see there.
+        order: what `order_scores` gives.
+        rows: how many scores it was given.
 
     Returns:
         int64 of shape `(rows,)`; 0 for rows that are left out.
     """
-    ranked, twice = _Ranked.of(scores, classes, None, positive), np.zeros(len(scores), np.int64)
-    call("twice_below", ctypes.byref(ranked), _room(scores), twice.ctypes.data)
+    twice = np.zeros(rows, np.int64)
+    call("twice_below", len(order), order.ctypes.data, twice.ctypes.data)
     return twice
 
 
@@ -79,8 +82,8 @@ def area_sums(scores: Tensor, classes: Tensor, groups: Tensor, positive: int, co
     """What groups of samples contribute to the area under a ROC curve, see `Tally.area_sums`: int64 `(count, 4)`.
 
     Args:
-        scores: see `rank_scores`; of any stride.
-        classes: see there; of any stride.
+        scores: see `order_scores`, but any number of them.
+        classes: see there.
         groups: the group of each row, contiguous int32.
         positive: see there.
         count: how many groups there are.
@@ -88,20 +91,6 @@ def area_sums(scores: Tensor, classes: Tensor, groups: Tensor, positive: int, co
     ranked, sums = _Ranked.of(scores, classes, groups, positive), np.zeros((count, 4), np.int64)
     call("area_sums", ctypes.byref(ranked), _room(scores), sums.ctypes.data)
     return sums
-
-
-def order_scores(scores: Tensor, classes: Tensor, positive: int) -> Array:
-    """The rows of a class or label from the highest score down, each in one number for `area_sums_of_cells`: uint32.
-
-    Args:
-        scores: see `area_sums`; fewer than `MOST_ORDERED`.
-        classes: see there.
-        positive: see there.
-    """
-    order, ranked = np.empty(len(scores), np.uint32), ctypes.c_int64()
-    described = _Ranked.of(scores, classes, None, positive)
-    call("order_scores", ctypes.byref(described), _room(scores), order.ctypes.data, ctypes.byref(ranked))
-    return order[: ranked.value]
 
 
 def area_sums_of_cells(order: Array, cells: Array, part_of: Array) -> Array:

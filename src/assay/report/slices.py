@@ -71,7 +71,7 @@ class Slice(Record):
             members: which samples they are, as booleans.
         """
         mask = PackedArray.of(np.asarray(members, dtype=bool), "members")
-        return cls(name, int(mask.values.sum()), values, mask)
+        return cls(name, int(np.count_nonzero(mask.values)), values, mask)
 
     def _check(self) -> None:
         names = [value.name for value in self.values]
@@ -83,7 +83,7 @@ class Slice(Record):
             raise ShapeError(describe(f"Slice {self.name!r}", got, expected, "Pass the mask to Slice.of"))
 
     def _has_mask(self, members: PackedArray) -> bool:
-        return members.is_yes_or_no and (members.form == "file" or members.values.sum() == self.count)
+        return members.is_yes_or_no and (members.form == "file" or np.count_nonzero(members.values) == self.count)
 
     def number(self, name: str) -> float | None:
         """The value of a metric, None where the slice lacks it."""

@@ -109,11 +109,10 @@ class Value(Record):
             raise ConfigError(describe(f"Value {self.name!r}", got, "samples in the section", "Pass samples="))
         if samples.is_stored:
             return
-        terms, weights = terms_of(samples, self.numerator, self.denominator, members)
+        *totals, divisor = _totals(samples, self.numerator, self.denominator, members)
         with np.errstate(all="ignore"):
             value = float(SCALES[self.scale].mean(np.float64(self.value)))
-            divisor = weights.sum() if self.denominator else len(terms)
-            mean, size = (float(np.divide(total, divisor)) for total in (terms.sum(), np.abs(terms).sum()))
+            mean, size = (float(np.divide(total, divisor)) for total in totals)
         if math.isnan(mean) or math.isinf(mean):
             fits = math.isnan(value) or value == mean
         else:
@@ -161,3 +160,14 @@ def terms_of(samples: Samples, numerator: str, denominator: str, members: Array 
     chosen = slice(None) if members is None else members
     terms = samples.column(numerator)[chosen].astype(np.float64)
     return terms, samples.column(denominator)[chosen].astype(np.float64) if denominator else np.ones(len(terms))
+
+
+def _totals(samples: Samples, numerator: str, denominator: str, members: Array | None) -> tuple[float, float, float]:
+    """The sum of the terms of a value, that of their magnitudes, and what both are divided by."""
+    column = samples.column(numerator)
+    if column.dtype == np.bool_ and not denominator:
+        held = int(np.count_nonzero(column if members is None else column & members))
+        return held, held, len(column) if members is None else int(np.count_nonzero(members))
+    terms, weights = terms_of(samples, numerator, denominator, members)
+    divisor = float(weights.sum()) if denominator else len(terms)
+    return float(terms.sum()), float(np.abs(terms).sum()), divisor

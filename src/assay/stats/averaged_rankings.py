@@ -17,7 +17,8 @@ from assay.stats.distributions import student_quantile
 from assay.stats.intervals import Array, Ends, clopper_pearson_of, on_logit_scale, two_sided_z
 from assay.stats.rankings import area_moves, binomial_variance, precision_bias_of_samples, precision_moves
 
-Samples: TypeAlias = tuple[Array, Array]
+Samples: TypeAlias = tuple[Array, ...]
+"""Scores, labels, and what else `RankedValue.moves` takes where it is known."""
 Average: TypeAlias = Literal["macro", "weighted", "micro"]
 
 FEWEST = 10
@@ -29,13 +30,13 @@ class RankedValue:
     """What is read from a ranking.
 
     Attributes:
-        moves: the value, and how far each sample moves it, from scores and labels.
+        moves: the value, and how far each sample moves it, from scores and labels, and more of `Samples`.
         least_variance: the least that its variance is, by the value and the number of positives.
         most_samples: of how many samples it is a share at most, by the numbers of positives and negatives.
         bias: how much too high it is, from scores and labels.
     """
 
-    moves: Callable[[Array, Array], tuple[float, Array]]
+    moves: Callable[..., tuple[float, Array]]
     least_variance: Callable[[float, float], float]
     most_samples: Callable[[float, float], float]
     bias: Callable[[Array, Array], float]
@@ -123,7 +124,7 @@ class _Averaged(NamedTuple):
 
 
 def _mean(ranked: list[Samples], of: RankedValue, weighted: bool) -> _Averaged | None:
-    labels = [each for _, each in ranked]
+    labels = [each[1] for each in ranked]
     counts = np.array([[(each == 1).sum(), (each == 0).sum()] for each in labels], dtype=np.float64)
     if not ranked or counts.min() < FEWEST:
         return None
@@ -148,7 +149,7 @@ def _mean(ranked: list[Samples], of: RankedValue, weighted: bool) -> _Averaged |
         freedom,
         least_error,
         most_samples,
-        float(weights @ [of.bias(*each) for each in ranked]),
+        float(weights @ [of.bias(*each[:2]) for each in ranked]),
     )
 
 
@@ -156,11 +157,11 @@ def _pooled(ranked: list[Samples], of: RankedValue) -> _Averaged | None:
     """All labels in one ranking; what those of a sample move the value by is added up."""
     if not ranked:
         return None
-    labels = np.stack([each for _, each in ranked])
+    labels = np.stack([each[1] for each in ranked])
     positives, negatives = (int((labels == kind).any(0).sum()) for kind in (1, 0))  # samples that have such a label
     if min(positives, negatives) < FEWEST:
         return None
-    samples = np.concatenate([scores for scores, _ in ranked]), labels.ravel()
+    samples = np.concatenate([each[0] for each in ranked]), labels.ravel()
     value, moves = of.moves(*samples)
     error = math.sqrt(float(np.sum(moves.reshape(labels.shape).sum(0) ** 2)))
     if not error:

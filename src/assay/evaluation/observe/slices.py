@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -248,14 +249,15 @@ class Slicer:
         """
         results = []
         self._expect(frozenset())  # where nothing was counted
+        members = cache(partial(self._members, order=order))
         for name, parts in self.slices.items():
             meters = self._meters(name, canonical)
             for label in sorted(meters, key=lambda each: tuple(map(_rank, each))):
-                masks = [self._members(part, text, order) for part, text in zip(parts, label, strict=True)]
+                masks = [members(part, text) for part, text in zip(parts, label, strict=True)]
                 known = [mask for mask in masks if mask is not None]
-                members = np.logical_and.reduce(known) if len(known) == len(masks) else None
+                chosen = np.logical_and.reduce(known) if len(known) == len(masks) else None
                 title = ", ".join(f"{part} = {text}" for part, text in zip(parts, label, strict=True))
-                results.append(SliceResult(title, meters[label], members, label, self._groups.get(name)))
+                results.append(SliceResult(title, meters[label], chosen, label, self._groups.get(name)))
         return results
 
     def _members(self, part: str, text: str, order: Array | None) -> Array | None:

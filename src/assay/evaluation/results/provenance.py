@@ -50,15 +50,26 @@ def counts_of(total: Meter, metrics: Mapping[str, Metric], options: ReportOption
     tensors = sparse(tensors)
     packed = b""
     if sum(each.numel() * each.element_size() for each in tensors.values()) <= MOST_RAW:
-        packed = zlib.compress(safetensors.torch.save({name: each.contiguous() for name, each in tensors.items()}), 6)
+        packed = _compressed(safetensors.torch.save({name: each.contiguous() for name, each in tensors.items()}))
     return SectionCounts(
         {name: json.dumps(fields) for name, fields in description.metrics.items()},
         description.weighted,
         description.rows,
         checksum(description.to_json(), tensors),
-        base64.b64encode(packed).decode() if len(packed) <= MOST_PACKED else "",
+        base64.b64encode(packed).decode(),
         *((0, 0) if options.confidence_level is None else (options.n_resamples, options.seed)),
     )
+
+
+def _compressed(raw: bytes) -> bytes:
+    """Bytes compressed by zlib; empty where that takes more than `MOST_PACKED`, which is known before all are."""
+    compressor, packed = zlib.compressobj(6), bytearray()
+    for start in range(0, len(raw), MOST_PACKED):
+        packed += compressor.compress(raw[start : start + MOST_PACKED])
+        if len(packed) > MOST_PACKED:
+            return b""
+    packed += compressor.flush()
+    return bytes(packed) if len(packed) <= MOST_PACKED else b""
 
 
 def meter_from(counts: SectionCounts, where: str, known: Iterable[type[Metric] | Metric] = ()) -> Meter:

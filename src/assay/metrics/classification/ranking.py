@@ -51,12 +51,14 @@ class PRCurve(NamedTuple):
     thresholds: Tensor | tuple[Tensor, ...]
 
 
-def _area_moves(scores: Array, labels: Array) -> tuple[float, Array]:
-    """`area_moves`, in compiled code where that takes the scores."""
-    if library() is None or scores.dtype != np.float32:
+def _area_moves(scores: Array, labels: Array, twice: Array | None = None) -> tuple[float, Array]:
+    """`area_moves`, in compiled code where that takes the scores; what `twice_below` gives may be known."""
+    if twice is None and (library() is None or scores.dtype != np.float32):
         return area_moves(scores, labels)
-    classes = torch.from_numpy(labels.astype(np.int8, copy=False))
-    return area_moves_of(native.twice_below(torch.from_numpy(scores), classes, 1), labels)
+    if twice is None:
+        classes = torch.from_numpy(labels.astype(np.int8, copy=False))
+        twice = native.twice_below(native.order_scores(torch.from_numpy(scores), classes, 1), len(scores))
+    return area_moves_of(twice, labels)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +127,12 @@ class AUROC(AveragedRankingMetric):
         if missing:
             warn_of_classes(self, self._of(missing), math.isnan(value))
         return number(value)
+
+    def ranked_samples(self, ranking: Ranking) -> tuple[Array, ...]:
+        samples = super().ranked_samples(ranking)
+        if ranking.twice_below is None or self.average == "micro":  # which ranks all labels together
+            return samples
+        return *samples, ranking.twice_below()
 
     @property
     def closed_form(self) -> str:

@@ -227,11 +227,16 @@ class AveragedRankingMetric(RankingMetric):
                 return None, None
             plain, safe = (self.interval_of_one(counts[0], confidence_level, safe) for safe in (False, True))
             return plain, safe
-        samples = [each.samples() for each in counts if each.samples is not None]
+        samples = [self.ranked_samples(each) for each in counts if each.samples is not None]
         if len(samples) < len(counts) or len(samples[0][0]) > rows:
             return None, None
         assert self.average is not None  # of a metric with a closed form
         return averaged_intervals(samples, self.ranked_value, confidence_level, average=self.average) or (None, None)
+
+    def ranked_samples(self, ranking: Ranking) -> tuple[Array, ...]:
+        """What `averaged_intervals` needs of the samples of a ranking, which are kept."""
+        assert ranking.samples is not None
+        return ranking.samples()
 
     def without_interval(self, counts: Rankings) -> str:
         if self._single:

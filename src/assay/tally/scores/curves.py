@@ -45,6 +45,7 @@ class Ranking:
             none of them, which is no point of a curve.
         samples: the scores and the labels (1, 0, or -1 for left out) of the samples, in one order for all rankings of
             a tally; None where they are not kept, or have weights.
+        twice_below: what `assay.stats.rankings.twice_below` gives of these samples; None where it is not known.
     """
 
     levels: Array | Callable[[], Array]
@@ -53,6 +54,7 @@ class Ranking:
     single: Array
     at_thresholds: bool = False
     samples: Callable[[], tuple[Array, Array]] | None = None
+    twice_below: Callable[[], Array] | None = None
 
     def with_samples(self, samples: Callable[[], tuple[Array, Array]]) -> Ranking:
         """The same, with its samples; `dataclasses.replace` takes four times as long."""

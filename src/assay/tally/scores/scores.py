@@ -297,7 +297,7 @@ class ScoreTally(Tally):
         if not self._keeps:
             return self._of_few_bins(store.column("scores"), store.column("target"))
         columns = {name: store.column(name) for name in store.columns}
-        if not self.weighted and takes(columns["scores"]) and columns["target"].dtype == torch.int8:
+        if not self.weighted and _is_ranked_in_c(columns["scores"], columns["target"]):
             ranked = (self._rank(columns["scores"], columns["target"], group) for group in range(self.data.groups))
             return self._with_samples(ranked, columns)
         values = {name: column.numpy() for name, column in columns.items()}
@@ -322,10 +322,11 @@ class ScoreTally(Tally):
         """The rankings of the bins of these scores, which are few beside all bins."""
         place, unclear = native.place_scores(scores, self.bins.layout) if takes(scores) else self.bins.place(scores)
         plain, float32 = (not count for count in unclear.tolist())
-        if takes(scores) and target.dtype == torch.int8:
+        if _is_ranked_in_c(scores, target):
             bins = place.float()  # of which there are fewer than 2 ** 24
-            ranked = (self._ranked_values(bins, target, group) for group in range(self.data.groups))
-            return tuple(self._ranking(each[0].astype(np.int64), each[:0:-1], plain, float32) for each in ranked)
+            ranked = [native_rankings.count_levels(self._order(bins, target, k)) for k in range(self.data.groups)]
+            columns = enumerate(place.numpy().T)
+            return tuple(self._ranking(each[ranked[k][0]], ranked[k][:0:-1], plain, float32) for k, each in columns)
         labels = target.numpy()
         rankings = []
         for group, bins in enumerate(place.numpy().T):
@@ -344,13 +345,17 @@ class ScoreTally(Tally):
 
     def _rank(self, scores: Tensor, target: Tensor, group: int) -> Ranking:
         """The ranking of a group in compiled code."""
-        ranked = self._ranked_values(scores, target, group)
-        return Ranking(*ranked, np.ones(len(ranked[0]), bool))
+        order = self._order(scores, target, group)
+        rows, positives, negatives = native_rankings.count_levels(order)
 
-    def _ranked_values(self, values: Tensor, target: Tensor, group: int) -> tuple[Array, Array, Array]:
-        """The distinct values of a group, which are float32, in falling order, with their positives and negatives."""
-        classes = target[:, group if self.data.labels.num_labels else 0]
-        return native_rankings.rank_scores(values[:, group], classes, group if self.data.labels.multiclass else 1)
+        def thresholds() -> Array:
+            return scores[:, group].numpy()[rows].astype(np.float64) + 0.0  # the zero of both signs is one score
+
+        twice_below = partial(native_rankings.twice_below, order, len(scores))
+        return Ranking(thresholds, positives, negatives, np.ones(len(rows), bool), twice_below=twice_below)
+
+    def _order(self, scores: Tensor, target: Tensor, group: int) -> Array:
+        return native_rankings.order_scores(scores[:, group], *self.data.positives(target, group))
 
     def _of_samples(self, values: Mapping[str, Array], group: int) -> Ranking:
         rows, positive = self._ranked(values, group)
@@ -397,6 +402,10 @@ class ScoreTally(Tally):
         ranked = [self._ranked(values, group) for group in range(self.data.groups)]
         groups = [(rows, sort_samples(values["scores"][rows, k], each)) for k, (rows, each) in enumerate(ranked)]
         return lambda times: tuple(each.ranking(times[rows], drop_empty=True) for rows, each in groups)
+
+
+def _is_ranked_in_c(scores: Tensor, target: Tensor) -> bool:
+    return takes(scores) and target.dtype == torch.int8 and len(scores) < native_rankings.MOST_ORDERED
 
 
 def _parts_of(store: SampleStore, groups: int) -> Iterator[tuple[Tensor, Tensor]]:
