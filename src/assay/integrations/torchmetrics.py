@@ -73,8 +73,7 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
     @property
     def dtype(self) -> torch.dtype:
         """That of the values."""
-        dtype: torch.dtype = self._dtype
-        return dtype
+        return self._dtype
 
     def set_dtype(self, dst_type: str | torch.dtype) -> AssayMetric:
         """Set the dtype of the values; float64 gives all digits."""
@@ -157,15 +156,11 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         counted = super()._wrap_update(update)
 
         @functools.wraps(update)
-        def wrapped(*args: Any, **kwargs: Any) -> None:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            self.__dict__["_updates_seen"] = count = self._update_count + 1  # also a failed update counts as one there
             if self._defaults or self._enable_grad or not type(self)._counts_itself():
-                try:
-                    counted(*args, **kwargs)
-                finally:  # a failed update, which a caller may catch, counts as one there
-                    self._updates_seen = self._update_count
-                return
-            count = self._update_count + 1  # not by setattr, which takes longer than staging a batch
-            self.__dict__.update(_computed=None, _update_count=count, _updates_seen=count)
+                return counted(*args, **kwargs)
+            self.__dict__.update(_computed=None, _update_count=count)  # setattr of a module is slow
             with torch.set_grad_enabled(False):
                 update(*args, **kwargs)
 
@@ -425,9 +420,8 @@ class _Member(AssayMetric):
 
     def note_updates(self, updates: int) -> None:
         """Note that the meter has counted so many batches more."""
-        self._computed = None
-        self._update_count += updates
-        self._updates_seen = self._update_count
+        count = self._update_count + updates
+        self.__dict__.update(_computed=None, _update_count=count, _updates_seen=count)
 
     @property
     def higher_is_better(self) -> bool | None:
