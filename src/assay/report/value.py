@@ -109,8 +109,8 @@ class Value(Record):
             raise ConfigError(describe(f"Value {self.name!r}", got, "samples in the section", "Pass samples="))
         if samples.is_stored:
             return
-        *totals, divisor = _totals(samples, self.numerator, self.denominator, members)
         with np.errstate(all="ignore"):
+            *totals, divisor = _totals(samples, self.numerator, self.denominator, members)
             value = float(SCALES[self.scale].mean(np.float64(self.value)))
             mean, size = (float(np.divide(total, divisor)) for total in totals)
         if math.isnan(mean) or math.isinf(mean):

@@ -265,7 +265,11 @@ class MinkowskiDistance(ElementwiseMetric):
         return frozenset({AbsoluteError() if self.p == 1 else AbsolutePower(self.p)})
 
     def reading(self, tally: Tally) -> StateQuotient | None:
-        if self.p in (1, 2) or self.num_outputs > 1:
+        if self.p == 2:
+            return state_quotient(tally, QuotientOfSums(SQUARED_ERROR * WEIGHT, WEIGHT, "of the quotient"))
+        if self.p == 1:
+            return state_quotient(tally, total_of_term(AbsoluteError()))
+        if self.num_outputs > 1:
             return None
         total = state_quotient(tally, total_of_term(AbsolutePower(self.p)))
         return None if total is None else total.through(self._root)

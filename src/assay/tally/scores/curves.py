@@ -58,7 +58,8 @@ class Ranking:
 
     def with_samples(self, samples: Callable[[], tuple[Array, Array]]) -> Ranking:
         """The same, with its samples; `dataclasses.replace` takes four times as long."""
-        return Ranking(self.levels, self.positives, self.negatives, self.single, self.at_thresholds, samples)
+        known = self.levels, self.positives, self.negatives, self.single, self.at_thresholds
+        return Ranking(*known, samples, self.twice_below)
 
     @cached_property
     def thresholds(self) -> Array:
