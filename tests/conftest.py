@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from assay.pretend.errors import PretendError
 from assay.pretend.torch_patches import real_devices
 from counting import Counts, counted
+from repeatable import seed_for_test
 from thinning import EXAMPLES, Selection, thin_out
 
 if not torch.cuda.is_available():  # kernels in Triton run in its interpreter, which is chosen when Triton is imported
@@ -79,6 +80,12 @@ def pytest_fixture_setup() -> Iterator[None]:
 def pytest_pyfunc_call() -> Iterator[None]:
     with skipped_beside_a_real_device():
         return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures draw
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if isinstance(item, pytest.Function):
+        seed_for_test(item.module)
 
 
 @pytest.fixture(autouse=True)

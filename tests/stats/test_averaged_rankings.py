@@ -66,14 +66,6 @@ def test_the_variance_of_the_mean_has_the_covariances_of_delong(average):
     assert safe[1] - safe[0] > found[1] - found[0]
 
 
-def test_areas_that_say_the_same_say_no_more_than_one():
-    """Four copies of one label have the interval of it; taken as independent they would have half of the width."""
-    labels = RNG.integers(0, 2, 90)
-    one = averaged_interval([(SCORES[:, 0], labels)], AREA)
-    many = averaged_interval([(SCORES[:, 0], labels)] * 4, AREA)
-    assert many[1] - many[0] == pytest.approx(one[1] - one[0], rel=0.02)
-
-
 def test_few_positives_or_negatives_have_none():
     labels = (np.arange(90) < FEWEST).astype(int)
     assert averaged_interval([(SCORES[:, 0], labels)] * 2, AREA) is not None
@@ -90,12 +82,16 @@ def test_few_positives_or_negatives_have_none():
     assert averaged_interval([], AREA) is None
 
 
+@pytest.mark.parametrize("safe", [False, True])
+@pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
 @pytest.mark.parametrize("of", [AREA, PRECISION])
-def test_labels_of_a_sample_in_one_ranking_move_it_together(of):
-    """Of labels that all say the same, so many say no more than one; taken as independent they would say more."""
-    labels = RNG.integers(0, 2, 90)
-    one = averaged_interval([(SCORES[:, 0], labels)], of, average="micro")
-    many = averaged_interval([(SCORES[:, 0], labels)] * 4, of, average="micro")
+@pytest.mark.parametrize("seed", range(10))
+def test_rankings_that_say_the_same_say_no_more_than_one(seed, of, average, safe):
+    """Taken as independent they would say more: four copies would have half of the width."""
+    rng = np.random.default_rng(seed)
+    scores, labels = np.round(rng.normal(size=90), 1), rng.integers(0, 2, 90)
+    one = averaged_interval([(scores, labels)], of, average=average, safe=safe)
+    many = averaged_interval([(scores, labels)] * 4, of, average=average, safe=safe)
     assert many[1] - many[0] == pytest.approx(one[1] - one[0], rel=0.02)
 
 

@@ -76,7 +76,8 @@ def averaged_intervals(
 
     The variance is the sum of the squares of what each sample moves the average by, so that it has the covariances of
     the rankings. The interval is symmetric on the logit scale, with Student's quantile of the degrees of freedom of
-    Satterthwaite.
+    Satterthwaite. Rankings that say the same count as fewer: what bounds the variance from below grows by the design
+    effect, the variance of the average over that of independent rankings, where it is above 1 (Kish 1965).
 
     Args:
         rankings: the scores and the labels (1, 0, or -1 for left out) of the samples, for each ranking, in one order.
@@ -87,9 +88,9 @@ def averaged_intervals(
 
     Returns:
         Both ends, and those for gates: at least Clopper and Pearson's of as many samples as the error says, and no more
-        than ``1 / sum(w² / m)`` with the weight w and the most samples m of each ranking (Korn & Graubard 1998), and
-        the lower end lower by what the average is too high. None where a ranking has fewer than `FEWEST` samples with
-        positives or negatives, and where all values are 0 or 1.
+        than ``1 / sum(w² / m)`` with the weight w and the most samples m of each ranking, divided by the design effect
+        (Korn & Graubard 1998), and the lower end lower by what the average is too high. None where a ranking has fewer
+        than `FEWEST` samples with positives or negatives, and where all values are 0 or 1.
 
     Example:
         >>> scores = np.random.default_rng(0).normal(size=(60, 3))
@@ -141,7 +142,9 @@ def _mean(ranked: list[Samples], of: RankedValue, weighted: bool) -> _Averaged |
     error = math.sqrt(float(np.sum(np.square(moves))))
     if not error:
         return None
-    least_error, most_samples = math.sqrt(float(weights**2 @ least)), 1 / float(np.sum(weights**2 / np.array(most)))
+    design = _design_effect(error, weights**2 @ [np.sum(np.square(each)) for _, each in found])
+    least_error = math.sqrt(design * float(weights**2 @ least))
+    most_samples = 1 / (design * float(np.sum(weights**2 / np.array(most))))
     freedom = _freedom(np.asarray(moves), labels)
     return _Averaged(
         average,
@@ -166,9 +169,15 @@ def _pooled(ranked: list[Samples], of: RankedValue) -> _Averaged | None:
     error = math.sqrt(float(np.sum(moves.reshape(labels.shape).sum(0) ** 2)))
     if not error:
         return None
-    least = math.sqrt(of.least_variance(value, float((labels == 1).sum())))
+    design = _design_effect(error, np.sum(np.square(moves)))
+    least = math.sqrt(design * of.least_variance(value, float((labels == 1).sum())))
     most = of.most_samples(positives, negatives)
-    return _Averaged(value, error, min(positives, negatives) - 1, least, most, of.bias(*samples))
+    return _Averaged(value, error, min(positives, negatives) - 1, least, most, design * of.bias(*samples))
+
+
+def _design_effect(error: float, independent: float) -> float:
+    """The variance over that of independent rankings, of which the squares of the moves are added up; at least 1."""
+    return max(1.0, error**2 / float(independent))
 
 
 def _freedom(moves: Array, labels: list[Array]) -> float:
