@@ -17,12 +17,14 @@ from assay.metrics import (
     ConfusionMatrix,
     ExactMatch,
     ExplainedVariance,
+    HingeLoss,
     MaximumAbsoluteError,
     Mean,
     MeanAbsoluteError,
     MeanSquaredError,
     R2Score,
     Sum,
+    TotalVariation,
 )
 from assay.native.library import MISSING, library
 from assay.native.sums import PreparedSums
@@ -31,6 +33,7 @@ from assay.tally.labels.confusion import Confusion
 from assay.tally.stores.huge_pages import HUGE_PAGE
 from assay.tally.stores.sample_store import SampleStore
 from assay.tally.sums.sums import Sums
+from counting import counted
 
 pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
 
@@ -212,6 +215,21 @@ def test_small_batches_are_staged(calls):
     for preds, target in pairs(3):
         meter.update(preds[:rows], target[:rows])
     assert calls == {"prepared": 0, "general": 0}
+
+
+@pytest.mark.parametrize("metric", [TotalVariation(), HingeLoss()], ids=repr)
+def test_terms_of_many_operators_wait_for_more_rows(metric):
+    """Sooner they would run as many operators a batch as later in many batches."""
+    generator = torch.Generator().manual_seed(0)
+    rows = 8 if isinstance(metric, TotalVariation) else PREPARED_BYTES
+    shape = (rows, 3, 16, 16) if isinstance(metric, TotalVariation) else (rows,)
+    preds, target = torch.rand(shape, generator=generator), torch.randint(0, 2, shape, generator=generator)
+    given = (preds,) if isinstance(metric, TotalVariation) else (preds, target)
+    meter = Meter(metric)
+    for _ in range(3):
+        with counted() as counts:
+            meter.update(*given)
+    assert not counts.ops
 
 
 def test_a_meter_with_a_tally_that_has_nothing_prepared_is_counted_in_the_general_way(calls):

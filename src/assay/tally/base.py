@@ -250,6 +250,9 @@ class Tally(ABC):
         """
         return None
 
+    prepares_compiled_calls: bool = True
+    """Whether what `prepare` gives is compiled calls alone: a small batch is counted so in the time of a copy."""
+
     @property
     def has_cells(self) -> bool:
         """Whether `add_cells` is there: one pass over rows counts them into many states."""

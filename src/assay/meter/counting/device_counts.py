@@ -126,7 +126,8 @@ class DeviceCounts:
         is_fast = self._compiled and library() is not None and batch.nbytes >= AT_ONCE_BYTES
         self._at_once = is_fast or self.rows_of_layout * 2 > self._stage.capacity
         can_prepare = self._compiled and not torch.compiler.is_compiling()
-        is_sooner = can_prepare and bool(self._stage.capacity) and batch.nbytes >= PREPARED_BYTES and not is_followed
+        is_large = bool(self._stage.capacity) and batch.nbytes >= PREPARED_BYTES and not is_followed
+        is_sooner = can_prepare and is_large and all(each.prepares_compiled_calls for each in self._tallies)
         self._prepared = PreparedAdds(self._tallies) if is_sooner else None
         self._prepared_of_batch = PreparedAdds(self._tallies) if can_prepare else None
         self.layout = layout_of(batch)

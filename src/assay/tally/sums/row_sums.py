@@ -233,6 +233,8 @@ class RowSums(Tally):
             special = state[f"special{k}"] if factors[0].dtype.is_floating_point else None
             add_products(state[f"sum{k}"], batch, factors, special, cells)
 
+    prepares_compiled_calls = False  # the term is made by operators of torch
+
     def prepare(self, state: State, batch: Batch) -> PreparedAdd | None:
         if not self._is_one_sum or batch.preds.numel() > batch.cache_elements * self.chunk_scale:
             return None
