@@ -129,6 +129,25 @@ def test_drawn_sign_flips_come_near_to_all_of_them():
     assert sign_flip(values + 9) == 1 / (1 + DRAWS)
 
 
+@pytest.mark.parametrize("count", [6, 9])
+@pytest.mark.parametrize("step", [0.001, 1.0])
+def test_counted_sign_flips_keep_any_level_exactly(count, step):
+    """Of all signs that differences could have had, no more than a share of p have a p as small."""
+    sizes = np.round(np.random.default_rng(count).exponential(3, count) / step) * step
+    every = [sign_flip(sizes * signs) for signs in itertools.product((-1.0, 1.0), repeat=count)]
+    for level in np.unique(every):
+        assert np.mean(np.array(every) <= level + 1e-12) <= level + 1e-12
+
+
+def test_drawn_sign_flips_keep_the_level_since_the_observed_signs_are_one_of_them():
+    """Of 21 signs that are as likely, the observed ones are the most extreme once in 21 times."""
+    rng, found = np.random.default_rng(8), []
+    for seed in range(4000):
+        found.append(sign_flip(rng.normal(size=20), seed, draws=20))
+    assert min(found) == 1 / 21
+    assert np.mean(np.array(found) <= 0.05) == pytest.approx(1 / 21, abs=4 * math.sqrt(20) / 21 / math.sqrt(4000))
+
+
 def test_the_same_seed_gives_the_same_answer_and_another_seed_another():
     values = np.random.default_rng(6).normal(0.1, 1, 50)
     assert sign_flip(values, seed=1) == sign_flip(values, seed=1) != sign_flip(values, seed=2)
