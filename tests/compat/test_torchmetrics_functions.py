@@ -12,7 +12,9 @@ from assay.compat.torchmetrics.functional import (
     accuracy,
     auroc,
     confusion_matrix,
+    mean_absolute_error,
     mean_squared_error,
+    relative_squared_error,
     retrieval_hit_rate,
     spearman_corrcoef,
 )
@@ -150,6 +152,19 @@ def test_what_a_prepared_call_cannot_count_is_measured_as_before():
     with pytest.warns(InvalidValuesWarning):
         assert mean_squared_error(torch.tensor([1.0, torch.nan, 3.0]), fine).isnan()
     assert mean_squared_error(fine, 2 * fine).item() == pytest.approx(14 / 3)
+
+
+@pytest.mark.parametrize("layout", ["strides", "negated", "columns"])
+def test_a_call_prepared_after_a_view_reads_other_batches_where_they_lie(layout):
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(3):
+        preds, target = torch.rand(2, 16, generator=generator)
+        views = {"strides": torch.stack([preds, -preds], 1)[:, 0], "negated": torch._neg_view(-preds)}
+        view = views.get(layout, torch.rand(16, 5, generator=generator)[:, 3])
+        for one, other in ((preds, target), (view, target), (target, view), (preds, target)):
+            for function in (mean_absolute_error, mean_squared_error, relative_squared_error):
+                expected = getattr(torchmetrics.functional, function.__name__)(one, other)
+                torch.testing.assert_close(function(one, other), expected)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)

@@ -50,7 +50,12 @@ class PreparedValue:
 
     @classmethod
     def of(cls, meter: Meter, preds: Tensor, target: Tensor | None) -> PreparedValue | None:
-        """None where a meter must measure such batches: columns, several chunks, other shapes or another device."""
+        """None where a meter must measure such batches: columns, several chunks, other shapes or another device.
+
+        So it is where the numbers of this batch do not lie as they are read: what is prepared has its strides.
+        """
+        if not _are_as_read(preds, target):
+            return None
         counts, batch = meter.counts.current, Arguments((preds, target, None))
         if counts is None or meter.columns or meter.plan.encoders or counts.layout != layout_of(batch):
             return None
@@ -84,7 +89,7 @@ class PreparedValue:
 
     def _counted(self, preds: Tensor, target: Tensor | None) -> Sequence[State] | None:
         """The states of this batch alone; None where the meter must count it."""
-        if torch.is_autocast_enabled("cpu") or not (is_as_read(preds) and (target is None or is_as_read(target))):
+        if torch.is_autocast_enabled("cpu") or not _are_as_read(preds, target):
             return None
         if self._flat is None:
             states = [_held(zero) for zero in self._zeros]
@@ -99,6 +104,10 @@ class PreparedValue:
         for tally, state in zip(self._plan.tallies, states, strict=True):
             tally.add(state, batch)
         return states
+
+
+def _are_as_read(preds: Tensor, target: Tensor | None) -> bool:
+    return is_as_read(preds) and (target is None or is_as_read(target))
 
 
 def _held(zero: State) -> State:
