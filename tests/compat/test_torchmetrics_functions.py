@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from fractions import Fraction
 
 import pytest
 import torch
@@ -108,6 +109,19 @@ def test_dtypes_devices_and_shapes_may_change_from_call_to_call():
     assert list(reused()) == kept
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
+def test_a_function_has_all_digits_of_the_dtype_of_its_data(dtype):
+    preds, target = (torch.tensor(each, dtype=dtype) for each in ([0.1, 0.7, 2.3], [0.3, 0.9, 1.1]))
+    pairs = zip(preds.tolist(), target.tolist(), strict=True)
+    exact = sum(((Fraction(a) - Fraction(b)) ** 2 for a, b in pairs), Fraction()) / 3
+    expected = torch.tensor(float(exact), dtype=torch.float64).to(dtype)
+    for _ in range(3):  # a metric, a metric that is used again, a prepared call
+        assert mean_squared_error(preds, target).dtype == dtype
+        assert torch.equal(mean_squared_error(preds, target), expected)
+        assert mean_squared_error(PREDS, TARGET).dtype == torch.float32  # between them another dtype
+        assert mean_squared_error(preds, PREDS).dtype == torch.promote_types(dtype, torch.float32)
+
+
 def test_much_memory_is_not_kept():
     labels = torch.tensor([3])
     assert confusion_matrix(labels, labels, "multiclass", num_classes=1000).sum() == 1
@@ -138,7 +152,7 @@ def test_a_prepared_call_gives_what_the_first_one_does(case):
     for preds, target in calls_made:
         prepared = mean_squared_error(preds, target), spearman_corrcoef(preds, target)
         expected = torchmetrics.functional.mean_squared_error(preds, target)
-        assert torch.equal(prepared[0], MeanSquaredError()(preds, target).to(torch.float32))
+        assert torch.equal(prepared[0], MeanSquaredError()(preds, target).to(expected.dtype))
         assert prepared[0].item() == pytest.approx(expected.item())
         assert prepared[1].item() == pytest.approx(torchmetrics.functional.spearman_corrcoef(preds, target).item())
 

@@ -100,6 +100,41 @@ def test_random_calls_give_the_values_of_torchmetrics(entry):
     assert [seed for seed in range(1, 24) if not check_draw(entry, seed)] == []
 
 
+DTYPES_DIFFERENT = {
+    "BinaryCalibrationError": "the class keeps the scores, in their dtype",
+    "BinaryMatthewsCorrCoef": "an integer where it is 0 / 0",
+    "binary_matthews_corrcoef": "an integer where it is 0 / 0",
+    "MultilabelMatthewsCorrCoef": "an integer where it is 0 / 0",
+    "KendallRankCorrCoef": "variant c is in the dtype of the data",
+    "kendall_rank_corrcoef": "variant c is in the dtype of the data",
+    "TweedieDevianceScore": "float32 where the power is none of 0, 1 and 2",
+    "tweedie_deviance_score": "float32 where the power is none of 0, 1 and 2",
+}
+OF_CURVES = ("Fixed", "fixed", "AtSpecificity", "at_specificity", "AtSensitivity", "at_sensitivity")
+OF_CURVES += ("Curve", "curve", "ROC", "roc", "LogAUC", "logauc")
+"""Metrics of which some parts are in the dtype of the scores there, which differ from draw to draw."""
+
+
+@every_third
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_the_dtype_of_a_value_is_that_of_torchmetrics(entry, dtype):
+    """Of functions that of the data or float32, and of classes float32, or float64 where their states become so."""
+    if entry.name in DTYPES_DIFFERENT or any(each in entry.name for each in OF_CURVES):
+        pytest.skip("another dtype in some cases")
+    for seed in range(3):
+        drawn = Drawn(entry, seed)
+        floats = [isinstance(each, Tensor) and each.is_floating_point() for each in drawn.batch]
+        if not any(floats):
+            continue
+        batch = tuple(each.to(dtype) if is_float else each for each, is_float in zip(drawn.batch, floats, strict=True))
+        try:
+            expected = ran_with(drawn.code, batch)
+        except (IndexError, RuntimeError, ValueError):
+            continue
+        assert ran_with(of_assay(drawn.code), batch).dtype == expected.dtype
+
+
 CLASSES = [
     entry for entry in ENTRIES if not entry.function and entry.name.startswith(("Binary", "Multiclass", "Multilabel"))
 ]

@@ -266,14 +266,16 @@ class CompatibleFamily(CompatibleMetric):
         value = rows.sum(0) if self._metric.reduction == "sum" else rows.mean(0)
         return squeezed(self.family.value(value, self._all))
 
+    def _dtype_of(self, data: Sequence[Any]) -> torch.dtype:
+        preds = next((each for each in data if isinstance(each, Tensor)), None)
+        return preds.dtype if preds is not None and preds.is_floating_point() else torch.get_default_dtype()
+
     def value_of(self, *args: Any) -> Any:
         """The value of a batch alone, or of each of its samples, in the dtype of the batch; nothing is counted."""
-        batch = self._batch(*args)
-        preds = next((each for each in args if isinstance(each, Tensor)), None)
-        is_float = preds is not None and preds.is_floating_point()
-        self.set_dtype(preds.dtype if preds is not None and is_float else torch.get_default_dtype())
         if self.family.rows is None:
             return super().value_of(*args)
+        self.__dict__["_dtype"] = self._dtype_of(args)  # setattr of a module is slow
+        batch = self._batch(*args)
         value = self.family.rows(self._metric, self._all, batch, args)
         return None if value is None else placed(value, self._dtype, self._device)
 

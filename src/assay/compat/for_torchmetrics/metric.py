@@ -18,6 +18,8 @@ from assay.compat.for_torchmetrics.batches import batch_format, keeps, sample_st
 from assay.compat.for_torchmetrics.rates import rate, rate_of
 from assay.compat.for_torchmetrics.subclasses import CompatibleType, itself
 from assay.compat.for_torchmetrics.values import (
+    dtype_of_class,
+    dtype_of_function,
     has_thresholds,
     number_in,
     operating_points,
@@ -232,10 +234,18 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
             raise self._error_as_there(error, args, kwargs) from error
 
     def value_of(self, *args: Any) -> Any:
-        """The value of a batch alone, which is not counted; None without any sample."""
+        """The value of a batch alone, as the function of TorchMetrics gives it; nothing is counted.
+
+        None without any sample.
+        """
+        self.__dict__["_dtype"] = self._dtype_of(args)  # setattr of a module is slow
         batch = self._batch(*args)
         value = self._reported_as_there(self.meter.values_of, **batch)[self._name]
         return squeezed(self._converted(value)) if _has_samples(batch["preds"]) else None
+
+    def _dtype_of(self, data: Sequence[Any]) -> torch.dtype:
+        """That of the value of these data by the function of TorchMetrics."""
+        return dtype_of_function(self.entry.name, data)
 
     def prepared_value_of(self, batch: Sequence[Tensor]) -> Callable[[Sequence[Tensor]], Any] | None:
         """What gives `value_of` of batches of the layout of one that was just measured; None where nothing is faster.
@@ -246,7 +256,8 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
         value = PreparedValue.of(self.meter, data["preds"], data["target"]) if data.keys() == _DATA else None
         if value is None:
             return None
-        counted, name, has_float64, kind = self._metric, self._name, self._has_float64, type(self)
+        counted, name, kind = self._metric, self._name, type(self)
+        dtype, has_float64 = self._dtype, self._has_float64
         is_same = len(batch) == 2 and data["preds"] is batch[0] and data["target"] is batch[1]
         keeps_data = is_same and (keeps(self._format) or not any(each.is_floating_point() for each in batch))
         reports = kind._reported_as_there is not CompatibleMetric._reported_as_there
@@ -264,8 +275,8 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
             preds, target = batch if keeps_data else self._format(*batch).values()
             if is_quotient:  # which is neither warned of nor changed
                 number = value.quotient(preds, target)
-                return None if math.isnan(number) else number_in(number, self._dtype)
-            self.__dict__["_has_float64"] = has_float64  # of the last batch; setattr of a module is slow
+                return None if math.isnan(number) else number_in(number, dtype)
+            self.__dict__.update(_dtype=dtype, _has_float64=has_float64)  # of the last batch; setattr is slow
             if not reports:
                 with taken_warnings(NoDataWarning):
                     found = value(preds, target)
@@ -438,7 +449,8 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
     def _converted(self, value: Any) -> Any:
         value = original_value(value, self._metric, self._average)
         if not (self._has_float64 and has_thresholds(self._metric)):
-            return placed(value, self._dtype, self._device)
+            dtype = dtype_of_class(self.entry.name, self._dtype, self._has_float64)
+            return placed(value, dtype, self._device)
         *rates, thresholds = placed(value, torch.float64, self._device)  # a rounded one is another threshold
         return *placed(rates, self._dtype, self._device), thresholds
 

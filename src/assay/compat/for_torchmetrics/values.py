@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +27,19 @@ _FITS_ALL = 6e4
 
 _NO_THRESHOLD = 1e6
 """The threshold where no point of a curve has the minimum."""
+
+_OF_DATA = (
+    *("BinaryCalibrationError", "BinaryHingeLoss", "ConcordanceCorrCoef", "ContinuousRankedProbabilityScore"),
+    *("ExplainedVariance", "JensenShannonDivergence", "KLDivergence", "LogCoshError", "MeanAbsoluteError"),
+    *("MeanAbsolutePercentageError", "MeanSquaredError", "MeanSquaredLogError", "MinkowskiDistance"),
+    *("MulticlassHingeLoss", "NormalizedRootMeanSquaredError", "PearsonCorrCoef", "Perplexity", "R2Score"),
+    *("RelativeSquaredError", "SymmetricMeanAbsolutePercentageError", "TweedieDevianceScore"),
+    "WeightedMeanAbsolutePercentageError",
+)
+"""Classes whose functions compute in the dtype of the data; the others give the default one."""
+
+_WIDENED = ("ExplainedVariance", "JensenShannonDivergence", "KLDivergence", "R2Score")
+"""Classes whose states become float64 with a batch of float64."""
 
 _AT_A_MINIMUM = ("PrecisionAtFixedRecall", "RecallAtFixedPrecision")
 
@@ -118,6 +133,18 @@ def _operating_point(
         return torch.zeros_like(value[0]), torch.full_like(thresholds[0], _NO_THRESHOLD)
     best = value.masked_fill(~allowed, -1).argmax()
     return value[best], thresholds[best]
+
+
+def dtype_of_function(name: str, data: Iterable[Any]) -> torch.dtype:
+    """The dtype of the value of these data by the function of a class of TorchMetrics."""
+    found = [each.dtype for each in data if isinstance(each, Tensor) and each.is_floating_point()]
+    is_of_data = name in _OF_DATA and found
+    return functools.reduce(torch.promote_types, found) if is_of_data else torch.get_default_dtype()
+
+
+def dtype_of_class(name: str, dtype: torch.dtype, has_float64: bool) -> torch.dtype:
+    """The dtype of the value of a class whose dtype is this one."""
+    return torch.float64 if has_float64 and name in _WIDENED else dtype
 
 
 def number_in(value: float, dtype: torch.dtype) -> Tensor:
