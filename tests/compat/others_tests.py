@@ -25,6 +25,7 @@ import pytest
 import torch
 
 from assay.meter import Meter
+from assay.meter.prepared_values import PreparedValue
 
 SHARE, SEED, LEFT_OUT = float(os.environ["SHARE"]), os.environ["SEED"], os.environ["LEFT_OUT"]
 MARK, PROCESSES = os.environ["MARK"], os.environ["PROCESSES"] == "1"
@@ -40,8 +41,10 @@ def _noting(method):
     return noted
 
 
-for name in ("update", "forward", "compute", "merge", "load_state_dict"):
+for name in ("update", "forward", "compute", "values_of", "merge", "load_state_dict"):
     setattr(Meter, name, _noting(getattr(Meter, name)))
+for name in ("__call__", "quotient"):
+    setattr(PreparedValue, name, _noting(getattr(PreparedValue, name)))
 
 
 def _in_a_process(function, *args):

@@ -474,6 +474,62 @@ def test_an_average_precision_that_is_undefined_is_minus_1():
     assert found["map_per_class"] == found["mar_100_per_class"] == -1
 
 
+def test_the_boxes_of_an_average_precision_can_be_written_as_coco_has_them(tmp_path):
+    pytest.importorskip("torchvision")
+    _, kind = both("detection", "MeanAveragePrecision")
+    generator = torch.Generator().manual_seed(5)
+    metric = kind()
+    assert metric.groundtruth_box == []
+    batch = [boxes(generator, 1, 4) for _ in range(4)]
+    for each in batch:
+        metric.update(*([side] for side in each))
+    metric.tm_to_coco(str(tmp_path / "images"))
+    found = kind.coco_to_tm(metric, *(str(tmp_path / f"images_{side}.json") for side in ("preds", "target")))
+    for side, read in enumerate(found):
+        given = sorted(each[side]["boxes"].tolist() for each in batch)
+        written = sorted(
+            torch.cat([each["boxes"][:, :2], each["boxes"][:, :2] + each["boxes"][:, 2:]], 1).tolist() for each in read
+        )
+        torch.testing.assert_close(written, given)
+    metric = kind(iou_type="segm")
+    metric.update(*([side | {"masks": torch.ones(len(side["labels"]), 2, 2, dtype=torch.bool)}] for side in batch[0]))
+    with pytest.raises(AttributeError, match="groundtruth_mask"):
+        metric.tm_to_coco(str(tmp_path / "masks"))
+
+
+def test_states_of_an_average_precision_are_those_of_its_images():
+    family = OF_BOXES["MeanAveragePrecision"]
+    options = dict.fromkeys(("iou_thresholds", "rec_thresholds", "max_detection_thresholds"))
+    options |= {"extended_summary": False, "iou_type": ("bbox",), "box_format": "xyxy", "average": "macro"}
+    meter = Meter(value=family.metric(options))
+    box = torch.tensor([[1.0, 2.0, 4.0, 8.0]])
+    preds = {"boxes": box, "labels": torch.tensor([3]), "scores": torch.tensor([0.25])}
+    target = {"boxes": box.repeat(2, 1), "labels": torch.tensor([3, 4]), "iscrowd": torch.tensor([0, 1])}
+    none = {name: each[:0] for name, each in (preds | target).items()}
+    meter.update([preds, none], [target, none])
+    counts, metric = meter.counts_of("value"), meter.metrics["value"]
+    found = {name: [each.tolist() for each in state(counts, metric)] for name, state in family.states.items()}
+    empty_first = found["detection_labels"][0] == []
+    expected = {
+        "detection_box": [[1, 2, 3, 6]],
+        "detection_labels": [3],
+        "detection_scores": [0.25],
+        "groundtruth_area": [0, 0],
+        "groundtruth_box": [[1, 2, 3, 6]] * 2,
+        "groundtruth_crowds": [0, 1],
+        "groundtruth_labels": [3, 4],
+    }
+    pairs = {name: [[], each] if empty_first else [each, []] for name, each in expected.items()}
+    assert found == {**pairs, "detection_mask": [], "groundtruth_mask": []}
+    masks = family.metric({**options, "iou_type": "segm"})
+    meter = Meter(value=masks)
+    with_mask = [{**each, "masks": torch.ones(len(each["labels"]), 2, 2, dtype=torch.bool)} for each in (preds, target)]
+    meter.update(*([each] for each in with_mask))
+    counts = meter.counts_of("value")
+    assert family.states["detection_mask"](counts, masks) is None
+    assert family.states["detection_box"](counts, masks) == []
+
+
 def test_indices_in_two_dimensions_are_one_image_to_the_mean_iou():
     masks = torch.tensor([[0, 1], [1, 0], [2, 2]])
     original, kind = both("segmentation", "MeanIoU")

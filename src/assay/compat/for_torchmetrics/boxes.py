@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from assay.metrics import (
     MeanAveragePrecision,
 )
 from assay.metrics.base import Metric, number
+from assay.metrics.detection.base import ImageBoxes
 from assay.tally.base import Tally
 from assay.tally.stores.ragged_store import RaggedArrays
 
@@ -119,6 +120,38 @@ def _warn_of_many(metric: Any, preds: Any, target: Any) -> None:
         _warning_on_too_many_detections(most)
 
 
+def _of_images(group: str, field: str) -> Callable[[RaggedArrays, Any], list[Tensor]]:
+    """What gives a field of each image, as TorchMetrics keeps it: boxes as left, top, width and height."""
+
+    def state(counts: RaggedArrays, metric: Any) -> list[Tensor]:
+        if field not in counts.items[group]:
+            return []  # of masks alone, there are no boxes
+        values = ImageBoxes(counts, metric.box_format).boxes[group] if field == "boxes" else counts.items[group][field]
+        known = np.where(np.isnan(values), 0, values)  # areas that are not given
+        return [torch.from_numpy(each) for each in np.split(known, counts.lengths[group].cumsum()[:-1])]
+
+    return state
+
+
+def _no_masks(counts: RaggedArrays, metric: Any) -> list[Tensor] | None:
+    """Nothing where no masks are counted, of which only areas and overlaps are kept."""
+    return None if "mask_area" in counts.items[TRUTHS] else []
+
+
+_IMAGES: Mapping[str, Callable[[RaggedArrays, Any], Any]] = {
+    "detection_box": _of_images(DETECTIONS, "boxes"),
+    "detection_labels": _of_images(DETECTIONS, "labels"),
+    "detection_mask": _no_masks,
+    "detection_scores": _of_images(DETECTIONS, "scores"),
+    "groundtruth_area": _of_images(TRUTHS, "area"),
+    "groundtruth_box": _of_images(TRUTHS, "boxes"),
+    "groundtruth_crowds": _of_images(TRUTHS, "iscrowd"),
+    "groundtruth_labels": _of_images(TRUTHS, "labels"),
+    "groundtruth_mask": _no_masks,
+}
+"""The states of `MeanAveragePrecision`, which `tm_to_coco` reads."""
+
+
 OF_BOXES: Mapping[str, Family] = {
     **{
         kind.__name__: _pairs(kind)
@@ -130,6 +163,6 @@ OF_BOXES: Mapping[str, Family] = {
         )
     },
     "MeanAveragePrecision": Family(
-        "MeanAveragePrecision", _average_precision, value=_with_minus_1, check=_warn_of_many
+        "MeanAveragePrecision", _average_precision, value=_with_minus_1, check=_warn_of_many, states=_IMAGES
     ),
 }

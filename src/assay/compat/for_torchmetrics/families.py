@@ -72,7 +72,8 @@ class Family:
         run: the batch in assay's format, of the metric and the arguments of its `update`; in the place of `batch` where
             a network or a program of TorchMetrics' class computes it.
         check: what is said of a batch before it is counted, of the metric and the arguments of its `update`.
-        states: what gives each state of TorchMetrics' class, by its name, of what was counted of a sample or more.
+        states: what gives each state of TorchMetrics' class, by its name, of what was counted of a sample or more and
+            the metric; None where that does not say it.
     """
 
     assay: str
@@ -87,7 +88,7 @@ class Family:
     construct: Callable[..., None] | None = None
     run: Callable[..., dict[str, Any]] | None = None
     check: Callable[..., None] | None = None
-    states: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    states: Mapping[str, Callable[[Any, Any], Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,7 +255,8 @@ class CompatibleFamily(CompatibleMetric):
         state = self.family.states.get(name)
         if state is None or "meter" not in self.__dict__:
             return super().__getattr__(name)
-        return placed(state(self.meter.counts_of(self._name)), self._dtype, self._device) if self.meter.rows else []
+        found = state(self.meter.counts_of(self._name), self._metric) if self.meter.rows else []
+        return super().__getattr__(name) if found is None else placed(found, self._dtype, self._device)
 
     def _differentiable_value(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         if self.family.run is None:

@@ -185,10 +185,10 @@ def _inception_score(logs: Tensor) -> Tensor:
     return (shares * (logs - shares.mean(0).log())).sum(1).mean().exp()
 
 
-def _features_of(group: int) -> Callable[[tuple[PointArrays, PointArrays]], list[Tensor]]:
+def _features_of(group: int) -> Callable[[tuple[PointArrays, PointArrays], Any], list[Tensor]]:
     """The features of a group, in the order of their values, as a state of TorchMetrics' class."""
 
-    def features(counts: tuple[PointArrays, PointArrays]) -> list[Tensor]:
+    def features(counts: tuple[PointArrays, PointArrays], metric: Any) -> list[Tensor]:
         rows = counts[group].in_order().preds
         return [torch.from_numpy(rows)] if len(rows) else []
 
