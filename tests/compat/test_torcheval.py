@@ -146,6 +146,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("WindowedMeanSquaredError", {"max_num_updates": 2, "enable_lifetime": False}, "numbers", ""),
     ("WindowedWeightedCalibration", {"max_num_updates": 2}, "floats", "weight"),
 ]
+SQUARED_ERROR, OTHERS_ERROR = torcheval.metrics.functional.mean_squared_error, functional.mean_squared_error
 KINDS["numbers of classes"] = lambda: (randn(ROWS), labels(2, ROWS))
 IDS = [f"{name}-{kind}-{k}" for k, (name, _, kind, _) in enumerate(CASES)]
 
@@ -368,3 +369,19 @@ def test_a_function_gives_the_value_of_torcheval(name: str, arguments: dict[str,
     function = FUNCTIONS[name.lower()]
     own = getattr(torcheval.metrics.functional, function)(*batch, **options, **arguments)
     assert_same(own, getattr(functional, function)(*batch, **options, **arguments))
+
+
+@pytest.mark.parametrize("name", ["MeanSquaredError", "WindowedMeanSquaredError"])
+@pytest.mark.parametrize("weights", [[2.0, -0.5, 1.0, 0.0], [-1.0, -2.0, -0.5, -4.0], [1.0, -1.0, 2.0, -2.0]])
+def test_errors_may_have_weights_below_0_as_in_torcheval(name: str, weights: list[float]) -> None:
+    there, here = getattr(original, name)(), getattr(torcheval.metrics, name)()
+    for k in range(2):
+        batch = rand(4), rand(4)
+        sample_weight = torch.tensor(weights[k:] + weights[:k])
+        for metric in (there, here):
+            metric.update(*batch, sample_weight=sample_weight)
+    torch.testing.assert_close(here.compute(), there.compute())
+    own, other = (function(*batch, sample_weight=sample_weight) for function in (SQUARED_ERROR, OTHERS_ERROR))
+    torch.testing.assert_close(own, other)
+    with pytest.raises(InvalidValuesError, match="weight"):
+        SQUARED_ERROR(*batch, sample_weight=sample_weight * torch.nan)

@@ -12,6 +12,7 @@ from torch import Tensor
 from assay.compat.for_torcheval.metric import CompatibleTorchEval
 from assay.compat.for_torchmetrics.batches import labels_of
 from assay.devices.placement import can_read
+from assay.errors import NoDataWarning, taken_warnings
 from assay.meter import Meter
 from assay.metrics import (
     BLEUScore,
@@ -28,6 +29,8 @@ from assay.metrics import (
     WordInfoLost,
     WordInfoPreserved,
 )
+from assay.metrics.exact_arithmetic import quotient, result
+from assay.metrics.output_metrics import MEAN_SQUARED_ERROR
 
 _HOME = "torcheval.metrics.functional"
 
@@ -90,7 +93,8 @@ class _Errors(CompatibleTorchEval):
         outputs = size or 1
         if self.original.__name__ == "R2Score":
             return {"value": Meter(value=R2Score(num_outputs=outputs, multioutput=self.multioutput))}
-        return {"value": Meter(weighted=True, value=MeanSquaredError(num_outputs=outputs))}
+        metric = MeanSquaredError(num_outputs=outputs)
+        return {name: Meter(weighted=True, value=metric) for name in ("value", "below")}  # weights below 0 are apart
 
     def _count(self, input: Tensor, target: Tensor, *, sample_weight: Tensor | None = None) -> None:
         if self.original.__name__ == "R2Score":
@@ -101,15 +105,33 @@ class _Errors(CompatibleTorchEval):
         check = _there("regression.mean_squared_error", "_mean_squared_error_update_input_check")
         check(input, target, sample_weight)
         self._begin(input.shape[1] if input.ndim == 2 else 0)
-        ones = torch.ones(len(input), device=input.device, dtype=torch.float32)
-        weights = ones if sample_weight is None else sample_weight
-        self.meters["value"].update(input, target, weights=weights.reshape(len(input)))
+        if sample_weight is None:
+            ones = torch.ones(len(input), device=input.device, dtype=torch.float32)
+            self.meters["value"].update(input, target, weights=ones)
+            return
+        weights = sample_weight.reshape(len(input))
+        self.meters["value"].update(input, target, weights=weights.clamp(min=0))
+        self.meters["below"].update(input, target, weights=(-weights).clamp(min=0))
 
     def _value(self) -> Any:
         if self.original.__name__ == "R2Score":
             return self._score()
-        values = self._read()
+        values = self._mean_error()
         return values if self.multioutput == "raw_values" else values.mean()
+
+    def _mean_error(self) -> Tensor:
+        """That of each output; exact also of weights below 0, with which TorchEval computes."""
+        below = self.meters["below"]
+        with taken_warnings(NoDataWarning):  # where all weights are below 0
+            values: Tensor = self._read()
+        if not below.rows or not any(below.counts_of("value").weight):
+            return values
+        added, taken = (self.meters[name].counts_of("value") for name in ("value", "below"))
+        means = []
+        for k, weight in enumerate(added.weight):
+            above = [MEAN_SQUARED_ERROR.above.evaluate(each.sum_of(k)) for each in (added, taken)]
+            means.append(quotient(above[0] - above[1], weight - taken.weight[k]))
+        return result(means)
 
     def _score(self) -> Tensor:
         rows = self.meters["value"].rows
