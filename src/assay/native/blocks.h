@@ -17,6 +17,10 @@ enum kind {
     LARGER,   /* the larger of two columns where they are unequal, elsewhere 0 */
     SMALLER,  /* the smaller one with the other sign */
     SIGN,     /* -1, 0 or 1: that of a column */
+    /* Terms of two columns that float_terms.py computes by torch, in float32 or float64, with the same bits: */
+    PERCENTAGE, /* PercentageError */
+    SYMMETRIC,  /* SymmetricPercentageError */
+    POWER,      /* AbsolutePower of a whole exponent, which is the row stride */
 };
 
 struct column {
@@ -180,9 +184,66 @@ static void load(struct block *into, const struct column *c, int64_t first, cons
 #define LARGER_OF(x, y) ((x) > (y) ? (x) : (x) < (y) ? (y) : 0)
 #define SMALLER_OF(x, y) (-((x) > (y) ? (y) : (x) < (y) ? (x) : 0))
 #define SIGN_OF(x, y) (((x) > 0) - ((x) < 0))
+#define SMALLEST_TARGET 1.17e-06 /* as float_terms.py has it */
+
+/* An error over a size, or the halves of both where one of them is too large for a float. */
+#define QUOTIENT_OF(type, error, size, half_error, half_size)                                                           \
+    ((error) < (type)INFINITY && (size) < (type)INFINITY ? (error) / (size) : (half_error) / (half_size))
+
+#define RATIOS(type, absolute)                                                                                          \
+    VECTORISED static void percentages_##type(type *restrict into, const type *x, const type *y, int64_t rows)          \
+    {                                                                                                                   \
+        const type least = (type)SMALLEST_TARGET, half = (type)0.5;                                                     \
+        for (int64_t i = 0; i < rows; i++) {                                                                            \
+            type error = absolute(x[i] - y[i]), size = absolute(y[i]) < least ? least : absolute(y[i]);                 \
+            into[i] = QUOTIENT_OF(type, error, size, absolute(x[i] * half - y[i] * half), absolute(y[i]) * half);       \
+        }                                                                                                               \
+    }                                                                                                                   \
+                                                                                                                        \
+    VECTORISED static void symmetric_percentages_##type(type *restrict into, const type *x, const type *y, int64_t rows) \
+    {                                                                                                                   \
+        const type least = (type)SMALLEST_TARGET, half = (type)0.5;                                                     \
+        for (int64_t i = 0; i < rows; i++) {                                                                            \
+            type a = absolute(x[i]), b = absolute(y[i]), error = absolute(x[i] - y[i]);                                 \
+            type size = a + b < least ? least : a + b;                                                                  \
+            into[i] = 2 * QUOTIENT_OF(type, error, size, absolute(x[i] * half - y[i] * half), a * half + b * half);     \
+        }                                                                                                               \
+    }                                                                                                                   \
+                                                                                                                        \
+    /* By squares, as `power` in float_terms.py. */                                                                     \
+    VECTORISED static void powers_##type(type *restrict into, const type *x, const type *y, int64_t rows, int64_t exponent) \
+    {                                                                                                                   \
+        type square[BLOCK];                                                                                             \
+        for (int64_t i = 0; i < rows; i++)                                                                              \
+            square[i] = absolute(x[i] - y[i]), into[i] = 1;                                                             \
+        for (; exponent; exponent >>= 1) {                                                                              \
+            if (exponent & 1)                                                                                           \
+                for (int64_t i = 0; i < rows; i++)                                                                      \
+                    into[i] *= square[i];                                                                               \
+            if (exponent > 1)                                                                                           \
+                for (int64_t i = 0; i < rows; i++)                                                                      \
+                    square[i] *= square[i];                                                                             \
+        }                                                                                                               \
+    }
+
+RATIOS(float, fabsf)
+RATIOS(double, fabs)
 
 #define COMPUTED(type)                                                                                                  \
-    VECTORISED static void compute_##type(int64_t kind, type *restrict into, const type *x, const type *y, int64_t rows) \
+    static void compute_##type(const struct column *c, type *restrict into, const type *x, const type *y, int64_t rows) \
+    {                                                                                                                   \
+        if (c->kind == PERCENTAGE)                                                                                      \
+            percentages_##type(into, x, y, rows);                                                                       \
+        else if (c->kind == SYMMETRIC)                                                                                  \
+            symmetric_percentages_##type(into, x, y, rows);                                                             \
+        else if (c->kind == POWER)                                                                                      \
+            powers_##type(into, x, y, rows, c->row_stride);                                                             \
+        else                                                                                                            \
+            select_##type(c->kind, into, x, y, rows);                                                                   \
+    }
+
+#define SELECTED(type)                                                                                                  \
+    VECTORISED static void select_##type(int64_t kind, type *restrict into, const type *x, const type *y, int64_t rows) \
     {                                                                                                                   \
         if (kind == LARGER)                                                                                             \
             for (int64_t i = 0; i < rows; i++)                                                                          \
@@ -195,6 +256,8 @@ static void load(struct block *into, const struct column *c, int64_t first, cons
                 into[i] = (type)SIGN_OF(x[i], y[i]);                                                                    \
     }
 
+SELECTED(float)
+SELECTED(double)
 COMPUTED(float)
 COMPUTED(double)
 
@@ -204,13 +267,13 @@ static struct block *computed(struct block *blocks, const struct column *column,
     struct block *into = blocks + place;
     if (!into->pending)
         return into;
-    int64_t kind = column[place].kind;
-    struct block *x = blocks + column[place].of[0], *y = blocks + column[place].of[1];
+    const struct column *c = column + place;
+    struct block *x = blocks + c->of[0], *y = blocks + c->of[1];
     if (x->wide || y->wide) {
-        compute_double(kind, into->values, doubles_of(x, rows), doubles_of(y, rows), whole(rows));
+        compute_double(c, into->values, doubles_of(x, rows), doubles_of(y, rows), whole(rows));
         bound_doubles(into, into->values, rows);
     } else {
-        compute_float(kind, into->near, x->narrow, y->narrow, whole(rows));
+        compute_float(c, into->near, x->narrow, y->narrow, whole(rows));
         bound_floats(into, into->near, rows);
     }
     into->pending = 0;

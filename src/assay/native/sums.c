@@ -193,6 +193,14 @@ static int64_t *limbs_of(const struct product *p, const struct segment *at)
     return p->limbs + at->cell * p->words_apart + at->output * p->words;
 }
 
+/* Count what is not finite in a column. */
+static void count_of(const struct column *c, const struct segment *at, struct block *b)
+{
+    int64_t counts = at->cell * c->outputs_apart + at->output;
+    if (c->special && b->nonfinite)
+        count_special(c->special + 3 * counts, c->nonfinite ? c->nonfinite + counts : NULL, doubles_of(b, at->rows), at->rows);
+}
+
 /* Whether three products are xx, xy and yy of two columns. */
 static int are_moments(const struct product *p)
 {
@@ -253,8 +261,8 @@ static void load_columns(const struct segment *at, int64_t columns, const struct
         int64_t counts = at->cell * c->outputs_apart + at->output;
         int64_t *nonfinite = c->nonfinite ? c->nonfinite + counts : NULL;
         load(blocks + k, c, at->start * c->row_stride + at->output * c->output_stride, at->order, at->rows, nonfinite);
-        if (c->special && blocks[k].nonfinite)
-            count_special(c->special + 3 * counts, nonfinite, doubles_of(blocks + k, at->rows), at->rows);
+        if (!blocks[k].pending)
+            count_of(c, at, blocks + k);
     }
 }
 
@@ -264,7 +272,10 @@ static void add_product(const struct product *p, const struct segment *at, const
     struct block *own[3] = {0};
     int64_t *limbs = limbs_of(p, at), rows = at->rows, empty = 0, wide = 0;
     for (int64_t j = 0; j < p->factors; j++) {
+        int64_t is_new = blocks[p->columns[j]].pending;
         own[j] = computed(blocks, column, p->columns[j], rows);
+        if (is_new)
+            count_of(column + p->columns[j], at, own[j]);
         empty |= own[j]->empty;
         wide |= p->factors > 1 && own[j]->wide;
     }

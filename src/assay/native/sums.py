@@ -33,6 +33,12 @@ class Kind(IntEnum):
     """The smaller of two columns with the other sign where they are unequal, elsewhere 0."""
     SIGN = 6
     """-1, 0 or 1: the sign of a column."""
+    PERCENTAGE = 7
+    """`PercentageError` of two columns."""
+    SYMMETRIC = 8
+    """`SymmetricPercentageError` of two columns."""
+    POWER = 9
+    """`AbsolutePower` of two columns, with a whole exponent."""
 
 
 class ProductSums:
@@ -94,9 +100,18 @@ def checked_column(column: Tensor, kind: Kind, invalid: Tensor) -> list[int]:
     return [column.data_ptr(), 1, 0, 0, invalid.data_ptr(), 0, kind, 0, 0]
 
 
-def computed_column(kind: Kind, places: Sequence[int]) -> list[int]:
-    """The description of a column that is computed from the columns at one or two places before it."""
-    return [0] * 6 + [kind, places[0], places[-1]]
+def computed_column(
+    kind: Kind, places: Sequence[int], counts: Sequence[int] = (0, 0, 0), exponent: int = 0
+) -> list[int]:
+    """The description of a column that is computed from the columns at one or two other places.
+
+    Args:
+        kind: what it is.
+        places: those of the columns.
+        counts: where what is not finite is counted, as the last three arguments of `column_of`.
+        exponent: of a power.
+    """
+    return [0, exponent, 0, *counts, kind, places[0], places[-1]]
 
 
 def product_of(words: int, origin: int, places: Sequence[int], words_apart: int = 0) -> list[int]:

@@ -17,9 +17,11 @@ import torch
 from torch import Tensor
 
 from assay.devices.placement import can_read
+from assay.native.sums import Kind
 from assay.tally.base import Batch
-from assay.tally.sums.terms import PREDS, FloatTerm, Leaf, column
+from assay.tally.sums.terms import PREDS, Argument, FloatTerm, Leaf, column
 
+_MOST_EXPONENT = 1 << 20
 SMALLEST_TARGET = 1.17e-06  # what TorchMetrics divides by where the target is nearer to zero
 
 
@@ -51,6 +53,8 @@ def contiguous_float(x: Tensor) -> Tensor:
 class PercentageError(FloatTerm):
     """`|preds - target| / max(|target|, 1.17e-6)`."""
 
+    computed = Kind.PERCENTAGE, ("preds", "target")
+
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
         return _error_over(preds, target, target.abs(), lambda: target.abs() * 0.5)
 
@@ -58,6 +62,8 @@ class PercentageError(FloatTerm):
 @dataclass(frozen=True)
 class SymmetricPercentageError(FloatTerm):
     """`2 |preds - target| / max(|preds| + |target|, 1.17e-6)`."""
+
+    computed = Kind.SYMMETRIC, ("preds", "target")
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
         left, right = preds.abs(), target.abs()
@@ -109,6 +115,14 @@ class AbsolutePower(FloatTerm):
     """`|preds - target| ** p`."""
 
     p: float
+
+    @property
+    def computed(self) -> tuple[Kind, tuple[Argument, ...]] | None:
+        return (Kind.POWER, ("preds", "target")) if self.exponent else None
+
+    @property
+    def exponent(self) -> int:
+        return int(self.p) if 1 <= self.p <= _MOST_EXPONENT and self.p == int(self.p) else 0
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
         return power((preds - target).abs_(), self.p)

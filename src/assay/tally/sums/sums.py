@@ -249,8 +249,8 @@ class Sums(Tally):
         nan_were_found = state["special"].numpy()[:, 0, 2]
         sums = PreparedSums(rows, *self._described(state, columns), owners=list(state.values()))
         values_of = columns_of_terms(factors)
-        names = [each.argument for each in factors if isinstance(each, ArgumentValue)]
-        of_argument = [("preds", "target", "weights").index(name) for name in names]
+        places = {"preds": 0, "target": 1, "weights": 2}  # and 3 of what is computed, which has no address
+        of_column = [places[each.argument] if isinstance(each, ArgumentValue) else 3 for each in factors]
 
         def add(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
             if weights is not None and not weigh(preds, weights):
@@ -263,8 +263,8 @@ class Sums(Tally):
                 values = values_of(preds, target, weights)
                 sums.add([0 if each is None else each.data_ptr() for each in values])
             else:
-                addresses = [0 if each is None else each.data_ptr() for each in (preds, target, weights)]
-                sums.add([addresses[place] for place in of_argument])
+                addresses = [0 if each is None else each.data_ptr() for each in (preds, target, weights, None)]
+                sums.add([addresses[place] for place in of_column])
             if drops_nan and nan_were_found.any():
                 leave_out(int(preds.isnan().sum()))
 
@@ -298,12 +298,14 @@ class Sums(Tally):
         special, invalid, size = state["special"].data_ptr(), state["invalid"].data_ptr(), 8 * self._outputs
         described = []
         for k, factor in enumerate(factors):
-            if factor.computed:
+            counts = (special + 3 * k * size, invalid + k * size, len(self._leaves) * self._outputs)
+            counts = counts if k < len(self._leaves) else (0, 0, 0)
+            if factor.computed and (columns.terms is None or not isinstance(factor, FloatTerm)):
                 kind, arguments = factor.computed
-                described += computed_column(kind, [factors.index(ArgumentValue(each)) for each in arguments])
-                continue
-            leaf = special + 3 * k * size, invalid + k * size, len(self._leaves) * self._outputs
-            described += column_of(factor.values(columns), *(leaf if k < len(self._leaves) else ()))
+                places = [factors.index(ArgumentValue(each)) for each in arguments]
+                described += computed_column(kind, places, counts, factor.exponent)
+            else:
+                described += column_of(factor.values(columns), *counts)
         starts = {name: state[name].data_ptr() for name in dict.fromkeys(name for name, _, _ in products)}
         numbers = [number for name, first, product in products for number in (starts[name] + first, *product)]
         return described, numbers

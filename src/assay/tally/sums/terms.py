@@ -28,6 +28,11 @@ class Factor(ABC):
         """How compiled code computes it from arguments; None where it is given, or computed by torch."""
         return None
 
+    @property
+    def exponent(self) -> int:
+        """Of a power that compiled code computes."""
+        return 0
+
     @abstractmethod
     def values(self, batch: Batch) -> Tensor:
         """The float of every row, of shape `(rows, outputs)`."""
@@ -275,7 +280,7 @@ def columns_of_terms(factors: Sequence[Factor]) -> ColumnValues:
         isinstance(each, ArgumentValue) or each.computed or (isinstance(each, FloatTerm) and each.is_of_pairs)
         for each in factors
     )
-    terms = [each if isinstance(each, FloatTerm) else None for each in factors]
+    terms = [each if isinstance(each, FloatTerm) and not each.computed else None for each in factors]
     places = [_ARGUMENTS.index(each.argument) if isinstance(each, ArgumentValue) else None for each in factors]
 
     def values(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> list[Tensor | None]:
@@ -286,7 +291,7 @@ def columns_of_terms(factors: Sequence[Factor]) -> ColumnValues:
                 for term, place in zip(terms, places, strict=True)
             ]
         columns = as_columns(preds, target, weights)
-        return [None if factor.computed else factor.values(columns).contiguous() for factor in factors]
+        return [None if each.computed else each.values(columns).contiguous() for each in factors]
 
     return values
 

@@ -1,0 +1,120 @@
+"""Terms of two columns that compiled code computes: the bits of torch, and sums by NumPy and fractions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from assay.native.library import MISSING, in_torch, library
+from assay.tally.base import Batch, State
+from assay.tally.sums.float_terms import AbsolutePower, FloatTerm, PercentageError, SymmetricPercentageError
+from assay.tally.sums.sums import Sums
+
+pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
+
+Floats = NDArray[np.float32] | NDArray[np.float64]
+LEAST = 1.17e-06
+EDGES = [
+    *(0.0, -0.0, 1.0, -1.0, 1.5, 0.1, 7.0, 1e-6, LEAST, 1.2e-6, 1e-30),
+    *(2.0**-149, 1e-40, 2.0**-126, 3e38, -3e38, 3.4e38, -3.4e38, math.inf, -math.inf, math.nan),
+]
+TERMS = [PercentageError(), SymmetricPercentageError(), *(AbsolutePower(p) for p in (1.0, 3.0, 4.0, 7.0, 2.5))]
+
+
+def counted(term: FloatTerm, preds: Tensor, target: Tensor) -> State:
+    tally = Sums(frozenset({term}))
+    state = tally.zero(torch.device("cpu"))
+    tally.add(state, Batch(preds, target, None, compiled=True))
+    return tally.canonicalize(state, len(preds))
+
+
+def pairs(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    preds, target = torch.tensor(list(product(EDGES, EDGES)), dtype=torch.float64).to(dtype).unbind(1)
+    return preds, target
+
+
+@pytest.mark.parametrize("dtypes", list(product((torch.float32, torch.float64), repeat=2)), ids=str)
+@pytest.mark.parametrize("term", TERMS, ids=str)
+def test_terms_have_the_bits_of_torch(term: FloatTerm, dtypes: tuple[torch.dtype, torch.dtype]) -> None:
+    generator = torch.Generator().manual_seed(3)
+    sides = [torch.randn(2, rows, generator=generator).unbind() for rows in (0, 1, 31, 256, 1500)]
+    sides += [(a.view(1), b.view(1)) for a, b in zip(*pairs(torch.float64), strict=True)]
+    sides += [pairs(torch.float64), tuple(torch.randn(300, 4, generator=generator)[:, ::3].unbind(1))]
+    for preds, target in sides:
+        preds, target = preds.to(dtypes[0]), target.to(dtypes[1])
+        compiled = counted(term, preds, target)
+        with in_torch():
+            other = counted(term, preds, target)
+        assert all(torch.equal(compiled[name], other[name]) for name in other)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("term", TERMS, ids=str)
+def test_narrow_floats_are_those_of_float32(term: FloatTerm, dtype: torch.dtype) -> None:
+    preds, target = pairs(dtype)
+    narrow, wide = counted(term, preds, target), counted(term, preds.float(), target.float())
+    assert all(torch.equal(narrow[name], wide[name]) for name in wide)
+
+
+def percentages(x: Floats, y: Floats) -> Floats:
+    return np.abs(x - y) / np.maximum(np.abs(y), x.dtype.type(LEAST))
+
+
+def symmetric_percentages(x: Floats, y: Floats) -> Floats:
+    return 2 * (np.abs(x - y) / np.maximum(np.abs(x) + np.abs(y), x.dtype.type(LEAST)))
+
+
+def cubes(x: Floats, y: Floats) -> Floats:
+    error = np.abs(x - y)
+    return error * (error * error)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("term", "oracle"),
+    [
+        (PercentageError(), percentages),
+        (SymmetricPercentageError(), symmetric_percentages),
+        (AbsolutePower(3.0), cubes),
+    ],
+    ids=str,
+)
+def test_sums_are_those_of_the_terms_by_numpy(
+    term: FloatTerm, oracle: Callable[[Floats, Floats], Floats], dtype: type[np.floating]
+) -> None:
+    generator = np.random.default_rng(5)
+    x, y = (generator.normal(size=1300).astype(dtype) for _ in range(2))
+    x[:3], y[:4] = (0, 1e-7, 2.0**-140), (0, 0, 1e-8, 2.0**-149)
+    tally = Sums(frozenset({term}))
+    totals = tally.compute(counted(term, torch.from_numpy(x), torch.from_numpy(y)))
+    assert totals[term] == [sum(map(Fraction, oracle(x, y).tolist()), Fraction(0))]
+
+
+@pytest.mark.parametrize(
+    ("preds", "target", "expected"),
+    [(3e38, -3e38, 2.0), (-3.4e38, 3.4e38, 2.0), (3.4e38, 3.4e38, 0.0), (2e38, 3e38, 1 / 3)],
+)
+def test_errors_too_large_for_a_float_are_halved(preds: float, target: float, expected: float) -> None:
+    state = counted(PercentageError(), torch.tensor([preds]), torch.tensor([target]))
+    (value,) = Sums(frozenset({PercentageError()})).compute(state)[PercentageError()]
+    assert float(value) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("term", TERMS, ids=str)
+def test_what_is_not_finite_is_counted_once_and_leaves_the_others(term: FloatTerm) -> None:
+    tally = Sums(frozenset({term}))
+    state = tally.zero(torch.device("cpu"))
+    for preds, target in (([2.0, math.nan], [1.0, 1.0]), ([2.0, math.inf], [1.0, 1.0])):
+        tally.add(state, Batch(torch.tensor(preds), torch.tensor(target), None, compiled=True))
+    place = tally._leaves.index(term)
+    special, invalid = state["special"][place, 0].tolist(), int(state["invalid"][place])
+    assert special[2] >= 1
+    assert sum(special) == invalid == 2
