@@ -9,11 +9,11 @@ from itertools import product
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay import Meter
-from assay.metrics import BrierScore, CalinskiHarabaszScore, HingeLoss, LogLoss, MeanAbsoluteError
+from assay.metrics import BrierScore, CalinskiHarabaszScore, HingeLoss, LogLoss, Mean, MeanAbsoluteError
 from assay.native import library as compiled_library
 from assay.native.library import MISSING, library, takes
 from assay.native.sums import ProductSums
@@ -96,6 +96,31 @@ def test_sum_of_products_is_the_rational_one(rows: list[tuple[float, float, floa
     (value,) = exact.to_integers(compiled(columns))
     expected = sum((Fraction(a) * Fraction(b) * Fraction(c) for a, b, c in rows), Fraction(0))
     assert int(value) * Fraction(2) ** exact.origin(3) == expected
+
+
+@needs_library
+@given(
+    st.sampled_from([32, 1000, 1024, 3001]),
+    st.integers(-149, 104),  # where float32 has such numbers
+    st.integers(0, 45),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["any sign", "positive", "largest"]),
+)
+@settings(max_examples=100, deadline=None)
+def test_a_sum_of_float32_is_the_rational_one_however_far_its_numbers_spread(rows, least, spread, seed, kind):
+    """Narrow blocks are summed with their bounds, in one loop; wider ones in two windows, or number by number."""
+    generator = torch.Generator().manual_seed(seed)
+    digits = torch.randint(2**23, 2**24, (rows, 1), generator=generator, dtype=torch.int64).double()
+    powers = torch.randint(least, min(least + spread, 104) + 1, (rows, 1), generator=generator)
+    if kind == "largest":  # whose sum needs the most bits; and one that has the last of them
+        digits, powers = torch.full_like(digits, 2**24 - 1), torch.full_like(powers, min(least + spread, 104))
+        powers[rows // 2] = least
+    signs = torch.randint(0, 2, (rows, 1), generator=generator) if kind == "any sign" else 0
+    x = torch.ldexp(digits * (1 - 2 * signs), powers).float()
+    expected = sum(map(Fraction, x[:, 0].tolist()))
+    for column in (x, x.flip(0), torch.cat([x, x], 1)[:, 1:]):  # side by side, and not
+        assert exact.fractions(compiled([column]), 1) == [expected]
+    assert Mean()(x[:, 0]).item() == float(expected / rows)
 
 
 def drawn_wide(kind: str, rows: int, seed: int) -> torch.Tensor:

@@ -78,7 +78,7 @@ static int add_bounded(int64_t *limbs, int64_t origin, const struct block *x, co
         return 0;
     if (last_bit >= quantum) {
         add_number(limbs, origin, y ? plain_sum_of_products(x->narrow, y->narrow, rows)
-                                  : x->wide ? plain_sum_of_doubles(x->large, rows) : plain_sum_of_floats(x->narrow, rows));
+                                  : x->wide ? plain_sum_of_doubles(x->large, rows) : x->sum);
         return 1;
     }
     double coarse = ldexp(1.5, (int)(52 + quantum));
@@ -320,6 +320,15 @@ static void add_cell(struct segment at, int64_t outputs, int64_t columns, const 
     }
 }
 
+/* Mark the columns that are summed alone. */
+static void mark_summed(int64_t columns, int64_t products, const struct product *product, struct block *blocks)
+{
+    for (int64_t k = 0; k < columns; k++)
+        blocks[k].summed = 0;
+    for (int64_t k = 0; k < products; k++)
+        blocks[product[k].columns[0]].summed |= product[k].factors == 1;
+}
+
 /* For each output, add the sums over the rows of products of columns to their limbs; products that are not finite are
  * left out. Row `i` of output `j` of a column is `start[i * row_stride + j * output_stride]`. `blocks` is room for one
  * block a column. */
@@ -329,6 +338,7 @@ void assay_sum_products(int64_t rows, int64_t outputs, int64_t columns, const st
     fenv_t before;
     fegetenv(&before);
     fesetenv(FE_DFL_ENV);
+    mark_summed(columns, products, product, blocks);
     add_cell((struct segment){0, rows, NULL, 0, 0}, outputs, columns, column, products, product, blocks);
     fesetenv(&before);
 }
@@ -341,6 +351,7 @@ void assay_sum_cells(int64_t cells, const int64_t *starts, const int64_t *order,
     fenv_t before;
     fegetenv(&before);
     fesetenv(FE_DFL_ENV);
+    mark_summed(columns, products, product, blocks);
     for (int64_t k = 0; k < cells; k++) {
         struct segment at = {0, starts[k + 1] - starts[k], order + starts[k], k, 0};
         if (at.rows)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from assay.native.library import call, compiled_function
 
-_BLOCK_BYTES = 12 * 1024 + 64  # of the struct `block` in blocks.h
+_BLOCK_BYTES = 12 * 1024 + 128  # of the struct `block` in blocks.h
 COLUMN_WORDS, _PRODUCT_WORDS = 9, 8  # of the structs `column` and `product`
 DTYPES = (torch.float32, torch.float64)
 """Of the columns that it takes."""

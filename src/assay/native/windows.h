@@ -55,6 +55,15 @@ static inline void add_lanes(const doubles *sum, const doubles *rest, doubles st
         *first += high[lane], *second += low[lane];
 }
 
+INLINE double total_of(const doubles *sum)
+{
+    doubles all = sum[0] + sum[1] + (sum[2] + sum[3]);
+    double total = 0;
+    for (int lane = 0; lane < LANES; lane++)
+        total += all[lane];
+    return total;
+}
+
 /* Floats as doubles; written so that compilers make one instruction of it. */
 INLINE doubles widened(const float *x)
 {
@@ -66,6 +75,10 @@ INLINE doubles widened(const float *x)
  * of the first window, and what that leaves is summed exactly, too. Each expression is a double without rounding, so that to
  * fuse a multiplication with an addition changes nothing. */
 #define SUMS_OF(name, expression, ...)                                                                                  \
+    PLAIN_SUM_OF(name, expression, __VA_ARGS__)                                                                         \
+    WINDOW_SUMS_OF(name, expression, __VA_ARGS__)
+
+#define PLAIN_SUM_OF(name, expression, ...)                                                                             \
     FUSED static double plain_sum_of_##name(__VA_ARGS__, int64_t rows)                                                  \
     {                                                                                                                   \
         doubles sum[SUMS] = {{0}};                                                                                      \
@@ -74,13 +87,10 @@ INLINE doubles widened(const float *x)
                 int64_t at = i + k * LANES;                                                                             \
                 sum[k] += expression;                                                                                   \
             }                                                                                                           \
-        doubles all = sum[0] + sum[1] + (sum[2] + sum[3]);                                                              \
-        double total = 0;                                                                                               \
-        for (int lane = 0; lane < LANES; lane++)                                                                        \
-            total += all[lane];                                                                                         \
-        return total;                                                                                                   \
-    }                                                                                                                   \
-                                                                                                                        \
+        return total_of(sum);                                                                                           \
+    }
+
+#define WINDOW_SUMS_OF(name, expression, ...)                                                                           \
     FUSED static void window_sums_of_##name(__VA_ARGS__, int64_t rows, double coarse, double *first, double *second)    \
     {                                                                                                                   \
         doubles sum[SUMS], rest[SUMS], start = {0};                                                                     \
@@ -116,7 +126,7 @@ INLINE doubles magnitude(doubles x)
 }
 
 SUMS_OF(doubles, of_doubles(x + at), const double *x)
-SUMS_OF(floats, of_floats(x + at), const float *x)
+WINDOW_SUMS_OF(floats, of_floats(x + at), const float *x)
 SUMS_OF(products, of_floats(x + at) * of_floats(y + at), const float *x, const float *y)
 SUMS_OF(differences, magnitude(of_floats(x + at) - of_floats(y + at)), const float *x, const float *y)
 
