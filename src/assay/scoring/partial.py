@@ -18,6 +18,7 @@ from assay._atomic import Location, reading, write_whole
 from assay.data.tables.table_source import Fragment, TableSource
 from assay.errors import ConfigError, InputError, StateError, describe
 from assay.evaluation.arguments.preparation import meter_of
+from assay.evaluation.observe.sample_hashes import digest_of
 from assay.evaluation.results.diagnostics import choose_diagnostics
 from assay.evaluation.results.provenance import file_digests, origin_of
 from assay.meter import Meter
@@ -160,7 +161,7 @@ class Partial:
     def _count(self, rows: TableRows, arguments: Arguments, file: str, one_file: bool) -> None:
         index, ids, numbers = self._named(rows, file, one_file)
         self.counts.count(rows, arguments, index, ids, numbers, self.columns.cluster)
-        self.ids.add(SampleDigest.of(numbers, None), [numbers] if self.columns.ids else [])
+        self.ids.add(digest_of(numbers), [numbers] if self.columns.ids else [])
 
     def _named(
         self, rows: TableRows, file: str, one_file: bool

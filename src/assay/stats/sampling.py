@@ -97,13 +97,17 @@ def groups_of(numbers: NDArray[np.int64], seed: int, count: int) -> NDArray[np.i
         >>> groups_of(np.arange(6), seed=0, count=4)
         array([3, 3, 0, 2, 2, 3])
     """
-    salt = mixed(np.array([seed % 2**64], np.uint64))
     with np.errstate(over="ignore"):
-        salted = numbers.astype(np.int64).view(np.uint64) + salt
+        salted = numbers.astype(np.int64).view(np.uint64) + np.uint64(group_salt(seed))
     hashes = mixed(salted)
     if count & (count - 1) == 0:  # a power of two, by which no division is needed
         return (hashes & np.uint64(count - 1)).view(np.int64)
     return (hashes % np.uint64(count)).view(np.int64)
+
+
+def group_salt(seed: int) -> int:
+    """What `groups_of` adds to the number of each sample before it is hashed, modulo 2^64."""
+    return int(mixed(np.array([seed % 2**64], np.uint64))[0])
 
 
 def in_clusters(numbers: NDArray[np.int64], clusters: NDArray[np.int64]) -> NDArray[np.int64]:

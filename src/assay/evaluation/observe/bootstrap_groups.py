@@ -16,6 +16,7 @@ from torch import Tensor
 from assay.evaluation.observe.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, prefixed
 from assay.evaluation.observe.partition import Label, Partition
 from assay.evaluation.observe.per_sample import PerSampleRecorder
+from assay.evaluation.observe.sample_hashes import digests_by_code, groups_of
 from assay.meter import Meter
 from assay.meter.cells import STAGE_BYTES
 from assay.meter.resampling.intervals import (
@@ -29,7 +30,7 @@ from assay.meter.resampling.intervals import (
 from assay.meter.resampling.replicates import FEWEST_GROUPS, ConfidenceInterval, CountedGroups, replicate_interval
 from assay.report.per_sample.resampling import Resampling
 from assay.stats.bootstrap import LEAST
-from assay.stats.sampling import SampleDigest, groups_of, in_clusters
+from assay.stats.sampling import SampleDigest, in_clusters
 from assay.tally.base import State
 from assay.tally.late_items import LateItems
 
@@ -140,11 +141,11 @@ class BootstrapGroups:
         groups = groups_of(numbers if rows.clusters is None else rows.clusters, self._seed, self._groups)
         if rows.clusters is not None:
             numbers = in_clusters(numbers, rows.clusters)
-        codes = np.zeros(len(rows), np.int64) if codes is None else codes
-        for code, digest in SampleDigest.by_code(numbers, rows.target_numbers, codes).items():
+        for code, digest in digests_by_code(numbers, rows.target_numbers, codes).items():
             self._add_digest(label_of(code), digest)
         size = self._groups
-        self._partition.count(rows, codes * size + groups, lambda code: (*label_of(code // size), str(code % size)))
+        cells = groups if codes is None else codes * size + groups
+        self._partition.count(rows, cells, lambda code: (*label_of(code // size), str(code % size)))
         self._limit()
 
     def _needed(self, rows: SampleRows) -> list[str]:
