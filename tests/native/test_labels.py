@@ -16,6 +16,7 @@ from assay.native.library import MISSING, library
 from assay.tally.base import Batch
 from assay.tally.labels.confusion import Confusion
 from assay.tally.labels.labels import Labels
+from assay.tally.row_cells import RowCells
 
 pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
 
@@ -111,6 +112,35 @@ def same_counts(labels: Labels, preds: torch.Tensor, target: torch.Tensor) -> bo
         Confusion(labels).add(states[-1], Batch(preds, target, None, compiled=compiled))
     assert int(states[0]["counts"].sum()) == len(target)
     return torch.equal(states[0]["counts"], states[1]["counts"])
+
+
+ANY_LABEL = st.one_of(st.integers(-3, 5), st.sampled_from(LABELS))
+
+
+@pytest.mark.parametrize("ignore_index", [None, -1, 1, 7])
+@given(st.lists(st.tuples(ANY_LABEL, ANY_LABEL, st.integers(0, 3)), max_size=1100))
+def test_labels_of_cells_are_counted_one_by_one(ignore_index: int | None, rows: list[tuple[int, int, int]]) -> None:
+    preds, target, cells = (torch.tensor([row[k] for row in rows], dtype=torch.int64) for k in range(3))
+    expected = torch.zeros(4, 1, 6, 5, dtype=torch.int64)
+    for predicted, label, cell in rows:
+        place = 5 if label == ignore_index else min(max(label, -1), 3) + 1
+        expected[cell, 0, place, min(max(predicted, -1), 3) + 1] += 1
+    for compiled in (True, False):
+        states = {"counts": torch.zeros_like(expected)}
+        tally = Confusion(Labels(3, decide.Argmax(), ignore_index=ignore_index))
+        tally.add_cells(states, Batch(preds, target, None, compiled=compiled), RowCells(cells, 4))
+        assert torch.equal(states["counts"], expected)
+
+
+def test_pixels_of_scores_are_counted_in_the_cell_of_their_image() -> None:
+    scores, target = torch.rand(4, 3, 5, 6), torch.randint(0, 3, (4, 5, 6))
+    tally, found = Confusion(Labels(3, decide.Argmax(), multiclass=True)), []
+    for compiled in (True, False):
+        found.append({"counts": torch.zeros(2, 1, 6, 5, dtype=torch.int64)})
+        batch = Batch(scores, target, None, compiled=compiled)
+        tally.add_cells(found[-1], batch, RowCells(torch.tensor([1, 0, 1, 1]), 2))
+    assert found[0]["counts"].sum((1, 2, 3)).tolist() == [30, 90]
+    assert torch.equal(found[0]["counts"], found[1]["counts"])
 
 
 EDGES = [0.0, -0.0, 0.25, 0.5, math.nextafter(0.5, 1), 1.0, 1.0000001, -1e-9, math.inf, -math.inf, math.nan, 7.0]

@@ -246,6 +246,21 @@ void assay_count_scores_above(int64_t *table, const float *scores, int64_t thres
     count_rows(table, &p, target, rows, 2, ignores, ignored);
 }
 
+/* Count rows into such tables, of which each cell of rows has one. */
+void assay_count_labels_of_cells(int64_t *table, const int64_t *predicted, const int64_t *target, const int64_t *cells,
+                                 int64_t rows, int64_t classes, int64_t ignores, int64_t ignored)
+{
+    int64_t size = (classes + 3) * (classes + 2);
+    for (int64_t start = 0; start < rows; start += ROWS) {
+        int32_t column[ROWS], row[ROWS];
+        int64_t taken = rows - start < ROWS ? rows - start : ROWS;
+        columns_of_labels(column, predicted + start, taken, classes);
+        starts_of_targets(row, target + start, taken, classes, ignores, ignored);
+        for (int64_t i = 0; i < taken; i++)
+            table[cells[start + i] * size + row[i] + column[i]]++;
+    }
+}
+
 /* 1 for each score above the level, else 0; 2 where it is NaN, or outside [0, 1] and no logit. */
 VECTORISED void assay_above(int64_t *labels, const float *scores, int64_t count, const float *level, int64_t logits)
 {

@@ -100,6 +100,23 @@ class LabelCounts:
         self._count(self._table.data_ptr(), predicted, target, *self._arguments)
 
 
+def count_labels_of_cells(
+    table: Tensor, predicted: Tensor, target: Tensor, cells: Tensor, num_classes: int, ignore_index: int | None
+) -> None:
+    """Count rows into such tables, of which each cell of rows has one.
+
+    Args:
+        table: int64, contiguous, of shape `(cells, ...)`.
+        predicted: int64 of shape `(rows,)`, contiguous, as what follows; any numbers.
+        target: the same.
+        cells: the cell of each row, from 0.
+        num_classes: how many classes there are.
+        ignore_index: the target whose rows are ignored.
+    """
+    ignored = (0, 0) if ignore_index is None else (1, ignore_index)
+    call("count_labels_of_cells", table, predicted, target, cells, len(cells), num_classes, *ignored)
+
+
 def count_scores_above(
     table: Tensor, scores: Tensor, threshold: float, logits: bool, target: Tensor, ignore_index: int | None
 ) -> None:

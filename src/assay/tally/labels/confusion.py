@@ -245,6 +245,12 @@ class Confusion(LabelTally):
         return self.labels.groups, self.labels.num_classes + 3, self.labels.num_classes + 2
 
     def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
+        labels = self.labels
+        if batch.compiled and library() is not None and not self.weighted and labels.num_labels is None:
+            rows = labels.given(batch).contiguous(), true_labels(batch).contiguous()
+            own = self._of_rows(batch, cells).numbers.contiguous()
+            native.count_labels_of_cells(states["counts"], *rows, own, labels.num_classes, labels.ignore_index)
+            return
         place = batch.memoize(("places", self.labels), lambda rows: confusion_places(self.labels, rows))
         self._add_at(states, batch, self._starts(batch, cells).add_(place), cells)
 
