@@ -26,7 +26,7 @@ from assay.native.rankings import (
 from assay.stats import rankings as stats_rankings
 from assay.stats.linear import AreaPlaces
 from assay.tally.scores import scores as tally_of_scores
-from assay.tally.scores.curves import of_samples
+from assay.tally.scores.curves import of_samples, pairs_of
 from thinning import every_third
 
 pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
@@ -57,11 +57,12 @@ def test_rankings_are_those_of_numpy(kind, rows, positive):
     scores, classes = drawn(kind, rows), torch.randint(-1, 3, (rows,), generator=torch.Generator().manual_seed(1))
     counted = (classes >= 0).numpy()
     expected = of_samples(scores.numpy()[counted], (classes == positive).numpy()[counted])
-    levels, positives, negatives = count_levels(order_scores(scores, classes.to(torch.int8), positive))
+    levels, positives, negatives, pairs = count_levels(order_scores(scores, classes.to(torch.int8), positive))
     assert {each.dtype for each in (levels, positives, negatives)} == {np.dtype(np.int64)}
     assert scores.numpy()[levels].tolist() == expected.thresholds.tolist()
     assert positives.tolist() == expected.positives.tolist()
     assert negatives.tolist() == expected.negatives.tolist()
+    assert pairs == pairs_of(expected)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 31, 3_000, 70_001])

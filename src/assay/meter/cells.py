@@ -19,7 +19,7 @@ from assay.devices.policies import policy
 from assay.meter.checks.cell_checks import CellChecks
 from assay.meter.inputs.arguments import COPIED_BYTES, Arguments
 from assay.meter.meter import Meter
-from assay.tally.base import Batch, State, Tally, merge
+from assay.tally.base import Batch, State, Tally
 from assay.tally.composite import components
 from assay.tally.inputs import readable
 from assay.tally.late_items import LateItems
@@ -191,10 +191,6 @@ class CellMeters:
         """A meter with what was counted of a cell; it can be read until more is counted."""
         return self._meter(*self.counted(cell))
 
-    def _states_of(self, cell: int) -> list[State]:
-        """The states of a cell of the tallies that have some for many cells."""
-        return [each.state(cell) for each in self._states.values()]
-
     def grouped(self, groups: NDArray[np.int64], count: int, *, canonical: bool) -> list[Meter]:
         """Meters with what was counted of groups of cells; they can be read until more is counted.
 
@@ -237,9 +233,8 @@ class CellMeters:
         """A meter with what was counted of all cells; it can be read until more is counted."""
         self._flush()
         tables = [{name: table.sum(0) for name, table in state.items()} for state in self._host_tables()]
-        cells = [self._states_of(cell) for cell in range(len(self._rows))]
-        zero = [tally.zero(torch.device("cpu")) for tally in self._states]
-        states = [merge(tally, [each[k] for each in cells or [zero]]) for k, tally in enumerate(self._states)]
+        together = np.zeros(len(self._rows), np.int64)
+        states = [each.states_of(together, 1, canonical=False)[0] for each in self._states.values()]
         other = None if self._others is None else self._others.fresh().merge(*self._meters.values())
         return self._meter(self._in_order(tables, states, other), int(self._rows.sum()))
 

@@ -122,6 +122,7 @@ void assay_area_sums(const struct ranked *r, uint64_t *keys, int64_t *sums)
 #define IS_POSITIVE (UINT32_C(1) << ROW_BITS)
 #define IS_LOWER (UINT32_C(1) << 31)
 #define ROW_MASK (IS_POSITIVE - 1)
+#define AHEAD 24 /* rows whose cells are on their way from memory */
 
 /* The rows of a class or label, fewer than 2 ** 30, from the highest score down, and how many there are. `keys` is room for
  * two numbers a row. */
@@ -145,11 +146,13 @@ static inline int64_t end_of_level(const uint32_t *order, int64_t first, int64_t
     return end;
 }
 
-/* For each distinct score, from the highest down, its first row, and how many positives and negatives have it. */
+/* For each distinct score, from the highest down, its first row, and how many positives and negatives have it. In `totals`, how
+ * many distinct scores, positives and negatives there are, and twice the pairs of both whose positive is above the negative,
+ * with once those of equal scores, which fit 62 bits. */
 void assay_count_levels(int64_t rows, const uint32_t *order, int64_t *first, int64_t *positives, int64_t *negatives,
-                        int64_t *distinct)
+                        int64_t *totals)
 {
-    int64_t level = 0;
+    int64_t level = 0, above = 0, below = 0, right = 0;
     for (int64_t i = 0, end; i < rows; i = end, level++) {
         end = end_of_level(order, i, rows);
         int64_t tied = 0;
@@ -158,8 +161,14 @@ void assay_count_levels(int64_t rows, const uint32_t *order, int64_t *first, int
         first[level] = order[i] & ROW_MASK;
         positives[level] = tied;
         negatives[level] = end - i - tied;
+        right += (2 * above + tied) * negatives[level];
+        above += tied;
+        below += negatives[level];
     }
-    *distinct = level;
+    totals[0] = level;
+    totals[1] = above;
+    totals[2] = below;
+    totals[3] = right;
 }
 
 /* For each row that has a place, twice how many rows of the other kind (negatives of a positive, positives of a negative) have a
@@ -190,6 +199,8 @@ void assay_area_sums_of_cells(int64_t rows, const uint32_t *order, const int32_t
 {
     for (int64_t i = 0, end; i < rows; i = end) {
         end = end_of_level(order, i, rows);
+        if (i + AHEAD < rows)
+            __builtin_prefetch(cells + (order[i + AHEAD] & ROW_MASK));
         if (end - i == 1) {
             int32_t cell = cells[order[i] & ROW_MASK];
             int64_t is_positive = (order[i] & IS_POSITIVE) != 0, *of = counts + 4 * part_of[cell];

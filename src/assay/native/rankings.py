@@ -8,7 +8,7 @@ that Kendall's correlation counts.
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -51,16 +51,29 @@ def order_scores(scores: Tensor, classes: Tensor, positive: int) -> Array:
     return order[: ranked.value]
 
 
-def count_levels(order: Array) -> tuple[Array, Array, Array]:
-    """For each distinct score, from the highest down, its first row, and how many positives and negatives have it.
+class Levels(NamedTuple):
+    """The distinct scores of a ranking, from the highest down.
 
-    Args:
-        order: what `order_scores` gives.
+    Attributes:
+        rows: the first row of each.
+        positives: how many positives have it.
+        negatives: how many negatives.
+        pairs: what `tally.scores.curves.pairs_of` gives.
     """
-    counts, distinct = np.empty((3, len(order)), np.int64), ctypes.c_int64()
-    call("count_levels", len(order), order.ctypes.data, *(each.ctypes.data for each in counts), ctypes.byref(distinct))
-    rows, positives, negatives = counts[:, : distinct.value]
-    return rows, positives, negatives
+
+    rows: Array
+    positives: Array
+    negatives: Array
+    pairs: tuple[int, int, int]
+
+
+def count_levels(order: Array) -> Levels:
+    """The distinct scores of what `order_scores` gives."""
+    counts, totals = np.empty((3, len(order)), np.int64), np.empty(4, np.int64)
+    call("count_levels", len(order), order.ctypes.data, *(each.ctypes.data for each in counts), totals.ctypes.data)
+    distinct, above, below, right = totals.tolist()
+    rows, positives, negatives = counts[:, :distinct]
+    return Levels(rows, positives, negatives, (right, above, below))
 
 
 def twice_below(order: Array, rows: int) -> Array:

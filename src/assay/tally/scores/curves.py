@@ -46,6 +46,7 @@ class Ranking:
         samples: the scores and the labels (1, 0, or -1 for left out) of the samples, in one order for all rankings of
             a tally; None where they are not kept, or have weights.
         twice_below: what `assay.stats.rankings.twice_below` gives of these samples; None where it is not known.
+        pairs: what `pairs_of` gives, where it is known and all entries are single; else None.
     """
 
     levels: Array | Callable[[], Array]
@@ -55,11 +56,12 @@ class Ranking:
     at_thresholds: bool = False
     samples: Callable[[], tuple[Array, Array]] | None = None
     twice_below: Callable[[], Array] | None = None
+    pairs: tuple[int, int, int] | None = None
 
     def with_samples(self, samples: Callable[[], tuple[Array, Array]]) -> Ranking:
         """The same, with its samples; `dataclasses.replace` takes four times as long."""
         known = self.levels, self.positives, self.negatives, self.single, self.at_thresholds
-        return Ranking(*known, samples, self.twice_below)
+        return Ranking(*known, samples, self.twice_below, self.pairs)
 
     @cached_property
     def thresholds(self) -> Array:
@@ -83,11 +85,11 @@ class Ranking:
 
     @cached_property
     def num_positives(self) -> int:
-        return int(self.positives.sum())
+        return int(self.positives.sum()) if self.pairs is None else self.pairs[1]
 
     @cached_property
     def num_negatives(self) -> int:
-        return int(self.negatives.sum())
+        return int(self.negatives.sum()) if self.pairs is None else self.pairs[2]
 
 
 def of_samples(scores: Array, positive: Array, weights: Array | None = None) -> Ranking:
@@ -163,6 +165,8 @@ def auroc(ranking: Ranking) -> BoundedEstimate:
     is the lower bound, all of them right the upper one, and half of them the estimate. All three are exact rationals.
     At stated thresholds it is the area under the lines between their points, from the first to the last.
     """
+    if ranking.pairs is not None:
+        return area_of_pairs(*ranking.pairs)
     pairs = ranking.num_positives * ranking.num_negatives
     if pairs and ranking.at_thresholds:
         hits, alarms = ranking.hits[ranking.points], ranking.alarms[ranking.points]
@@ -177,6 +181,8 @@ def auroc(ranking: Ranking) -> BoundedEstimate:
 
 def pairs_of(ranking: Ranking) -> tuple[int, int, int]:
     """Twice the pairs whose positive is above the negative, once those of equal scores; positives; negatives."""
+    if ranking.pairs is not None:
+        return ranking.pairs
     lower_negatives = ranking.num_negatives - ranking.alarms
     right = dot(ranking.positives, 2 * lower_negatives + ranking.negatives)
     return right, ranking.num_positives, ranking.num_negatives

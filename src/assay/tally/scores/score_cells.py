@@ -123,6 +123,9 @@ class CellSamples:
         """
         if canonical and not self._is_canonical:
             self._sort_canonically()
+        if count == 1:
+            columns = {name: self._store.column(name) for name in self._store.columns}
+            return [self._make().replaced(columns, canonical=canonical)]
         starts, order = RowCells(torch.from_numpy(groups[self._all_cells()]), count).segments
         columns = {name: self._store.column(name).index_select(0, order) for name in self._store.columns}
         ends = starts.tolist()

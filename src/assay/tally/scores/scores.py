@@ -326,7 +326,7 @@ class ScoreTally(Tally):
             bins = place.float()  # of which there are fewer than 2 ** 24
             ranked = [native_rankings.count_levels(self._order(bins, target, k)) for k in range(self.data.groups)]
             columns = enumerate(place.numpy().T)
-            return tuple(self._ranking(each[ranked[k][0]], ranked[k][:0:-1], plain, float32) for k, each in columns)
+            return tuple(self._ranking(each[ranked[k].rows], ranked[k][2:0:-1], plain, float32) for k, each in columns)
         labels = target.numpy()
         rankings = []
         for group, bins in enumerate(place.numpy().T):
@@ -346,13 +346,14 @@ class ScoreTally(Tally):
     def _rank(self, scores: Tensor, target: Tensor, group: int) -> Ranking:
         """The ranking of a group in compiled code."""
         order = self._order(scores, target, group)
-        rows, positives, negatives = native_rankings.count_levels(order)
+        rows, positives, negatives, pairs = native_rankings.count_levels(order)
 
         def thresholds() -> Array:
             return scores[:, group].numpy()[rows].astype(np.float64) + 0.0  # the zero of both signs is one score
 
         twice_below = partial(native_rankings.twice_below, order, len(scores))
-        return Ranking(thresholds, positives, negatives, np.ones(len(rows), bool), twice_below=twice_below)
+        single = np.ones(len(rows), bool)
+        return Ranking(thresholds, positives, negatives, single, twice_below=twice_below, pairs=pairs)
 
     def _order(self, scores: Tensor, target: Tensor, group: int) -> Array:
         return native_rankings.order_scores(scores[:, group], *self.data.positives(target, group))
