@@ -19,6 +19,7 @@ from assay.metrics import (
     Recall,
     RecallAtFixedPrecision,
 )
+from assay.native.library import in_torch
 from assay.stats.sampling import groups_of
 from thinning import every_third
 
@@ -223,3 +224,19 @@ def test_the_interval_of_a_part_of_a_value_ends_where_that_part_does():
     assert 0.9 < recall.lower < recall.value < 1
     assert recall.upper == 1
     assert threshold.lower < threshold.value < threshold.upper
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_compiled_code_and_numpy_resample_the_same_samples(is_stream):
+    """Of a stream a sample is known by its position, also behind the rows that were handed over first."""
+    data = [(SCORES[k : k + 32], Y[k : k + 32]) for k in range(0, 300, 32)] * 2
+
+    def section():
+        return evaluate(same, data if is_stream else TensorDataset(SCORES, Y), METRICS, device="cpu").sections[0]
+
+    compiled = section()
+    with in_torch():
+        by_numpy = section()
+    assert compiled.values == by_numpy.values
+    assert any(each.replicates for each in compiled.values) is not is_stream
+    assert compiled.resampling == by_numpy.resampling
