@@ -45,6 +45,12 @@ def test_cells_are_counted_as_one_meter_a_cell_does(case: TallyCase):
     for cell, meter in enumerate(meters):
         assert bits(counted.meter(cell).states()) == bits(meter.states())
         assert counted.meter(cell).rows == meter.rows
+    cells = np.array([3, 0, 4])
+    for k, tally in enumerate(counted.meter(0).tallies):
+        tables = counted.tables_of(tally, cells)
+        assert (tables is not None) is (tally.has_cells)
+        for place, cell in enumerate(cells if tables else ()):
+            assert bits({name: each[place] for name, each in tables.items()}) == bits(meters[cell].states()[k])
 
 
 @pytest.mark.parametrize("canonical", [False, True])

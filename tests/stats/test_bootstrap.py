@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from assay.stats.bootstrap import paired_bootstrap, poisson_draws, replicate_error, replicate_skewness
+from assay.stats.bootstrap import _CUMULATIVE, paired_bootstrap, poisson_draws, replicate_error, replicate_skewness
 from assay.stats.intervals import skewed_ends
 from assay.stats.sampling import SampleDigest, groups_of, row_numbers
 
@@ -19,6 +21,11 @@ def test_the_error_of_a_mean_is_that_of_its_groups():
     error, freedom = replicate_error(draws @ values / draws.sum(1), 128)
     assert error == pytest.approx(stats.sem(values), rel=0.05)
     assert freedom == pytest.approx(1 / (1 / 127 + 1 / 3999))
+
+
+def test_each_draw_is_the_place_of_a_random_number_among_the_levels_of_the_distribution():
+    numbers, levels = np.random.Philox(key=1).random_raw(40 * 128).tolist(), _CUMULATIVE.tolist()
+    assert poisson_draws(40, 128, seed=1).ravel().tolist() == [bisect_right(levels, number) for number in numbers]
 
 
 def test_the_interval_is_students_and_its_p_value_belongs_to_it():

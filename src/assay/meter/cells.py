@@ -169,15 +169,29 @@ class CellMeters:
     def counted(self, cell: int) -> tuple[Sequence[State], int]:
         """The states of a cell in the order of the tallies, and its rows; they can be read until more is counted."""
         self._flush()
-        tables = [{name: table[cell] for name, table in state.items()} for state in self._host_tables()]
-        other = None if self._others is None else self._meters.get(cell, self._others)
-        found = self._in_order(tables, [{}] * len(self._states), other)
-        tallies, late = self._like.tallies, self._states
+        host, tallies, late = self._host_tables(), self._like.tallies, self._states
+        found: list[State] = []
 
         def state(k: int) -> State:
-            return late[tallies[k]].state(cell) if tallies[k] in late else found[k]
+            if tallies[k] in late:
+                return late[tallies[k]].state(cell)
+            if not found:
+                tables = [{name: table[cell] for name, table in each.items()} for each in host]
+                other = None if self._others is None else self._meters.get(cell, self._others)
+                found.extend(self._in_order(tables, [{}] * len(late), other))
+            return found[k]
 
-        return LateItems(len(found), state), int(self._rows[cell])
+        return LateItems(len(tallies), state), int(self._rows[cell])
+
+    def tables_of(self, tally: Tally, cells: NDArray[np.int64]) -> State | None:
+        """The states of some cells in a form to compute from, with a first dimension for the cells.
+
+        None where the tally has no table of all cells.
+        """
+        if tally not in self._tables:
+            return None
+        index, tables = torch.from_numpy(cells), self._host_tables()[self._tables.index(tally)]
+        return tally.canonicalize_cells({name: table[index] for name, table in tables.items()}, self._rows[cells])
 
     def area_sums(self, tally: Tally, part_of: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """What cells contribute to the areas of a tally, see `CellStates.area_sums`."""

@@ -111,6 +111,10 @@ class Partition:
         """See `CellStates.sums_of`."""
         return self._counted.sums_of(tally, cells)
 
+    def tables_of(self, tally: Tally, cells: Array) -> State | None:
+        """See `CellMeters.tables_of`."""
+        return self._counted.tables_of(tally, cells)
+
     def grouped(self, group_of: Callable[[Label], Label], *, canonical: bool) -> dict[Label, Meter]:
         """By group, what was counted of the labels of each.
 
@@ -155,7 +159,7 @@ class Partition:
 
 @dataclass(frozen=True, eq=False)
 class LabelSums:
-    """What the groups of a part of the samples contribute to its areas under ROC curves, see `KnownSums`.
+    """What was counted of the groups of a part of the samples together, see `KnownSums`.
 
     Args:
         partition: what was counted.
@@ -171,6 +175,9 @@ class LabelSums:
 
     def state(self, tally: Tally) -> State:
         return self.partition.state_of(tally, self.cells)
+
+    def tables(self, tally: Tally) -> State | None:
+        return self.partition.tables_of(tally, self.cells)
 
 
 def _in_order(parts: Mapping[str, dict[str, Tensor]]) -> list[dict[str, Tensor]]:

@@ -112,7 +112,7 @@ class CountedGroups:
         like: one of these meters.
         states: of each group, in the order of the tallies; they may be added any number of times.
         rows: how many samples each group has.
-        sums: what the groups contribute to areas under ROC curves, where that is known without their states.
+        sums: what was counted of the groups together, where that is known without the state of each.
     """
 
     like: Meter
@@ -265,7 +265,8 @@ def values_of_draws(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)
         for source, wanted, names in plan.readings(name for name in only if metrics[name].estimates):
-            counted = GroupStates(source.tally, _states_of(source, groups.states), rows)
+            stacked = None if groups.sums is None else groups.sums.tables(source.tally)
+            counted = GroupStates(source.tally, _states_of(source, groups.states), rows, stacked)
             readings = GroupReadings(counted, wanted, groups.sums if rows.sum() >= FROM_ROWS else None)
             _refuse(readings.invalid_values, names)
             if not groups.like.weighted:

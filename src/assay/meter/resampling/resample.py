@@ -38,11 +38,13 @@ class GroupStates:
         tally: what was counted.
         states: of each group, on the CPU; canonical or not.
         rows: how many samples each group has.
+        stacked: the same states with a first dimension for the groups, where they are known so.
     """
 
     tally: Tally
     states: Sequence[State]
     rows: Whole
+    stacked: State | None = None
 
     def replicates(self, draws: Whole, wanted: Tally) -> Iterator[State]:
         """The canonical state of `wanted` for each of the draws."""
@@ -96,7 +98,9 @@ class GroupStates:
 
     def tables(self, draws: Whole) -> Iterator[State]:
         """The tables of many draws at a time, which have a dimension of the draws before theirs."""
-        stacked = {name: torch.stack([state[name] for state in self.states]) for name in self.tally.fields}
+        stacked = self.stacked
+        if stacked is None:
+            stacked = {name: torch.stack([state[name] for state in self.states]) for name in self.tally.fields}
         size = max(1, CHUNK_BYTES // max(1, sum(stack[0].nbytes for stack in stacked.values())))
         for start in range(0, len(draws), size):
             some = draws[start : start + size]
@@ -137,13 +141,16 @@ class GroupStates:
 
 
 class KnownSums(Protocol):
-    """What groups contribute to areas under ROC curves, where it is known without the states of the groups."""
+    """What groups contribute to areas under ROC curves, and their tables, without the state of each group."""
 
     def areas(self, tally: Tally) -> Whole | None:
         """See `Tally.area_sums`; None where it follows from the states."""
 
     def state(self, tally: Tally) -> State:
         """The state of all groups together without its samples, where `areas` gives something."""
+
+    def tables(self, tally: Tally) -> State | None:
+        """The states of a tally with a first dimension for the groups; None where each group has its own."""
 
 
 @dataclass(frozen=True, eq=False)
