@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 from assay.stats.averaged_rankings import AREA, FEWEST, PRECISION, averaged_interval
 from assay.stats.intervals import clopper_pearson_of
@@ -95,6 +95,33 @@ def test_rankings_that_say_the_same_say_no_more_than_one(seed, of, average, safe
     assert many[1] - many[0] == pytest.approx(one[1] - one[0], rel=0.02)
 
 
+def newcombe(area, positives, negatives):
+    """The roots of ``|A - t| = z sqrt(V(t))``, with the variance of Hanley and McNeil of as many of each."""
+    k = (positives + negatives) / 2 - 1
+
+    def beyond(t):
+        variance = t * (1 - t) * (1 + k * (1 - t) / (2 - t) + k * t / (1 + t)) / (positives * negatives)
+        return abs(area - t) - stats.norm.ppf(0.975) * math.sqrt(variance)
+
+    return optimize.brentq(beyond, 1e-9, area), optimize.brentq(beyond, area, 1 - 1e-9)
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
+@pytest.mark.parametrize(("positives", "is_few"), [(24, True), (98, True), (102, False)])
+def test_the_mean_area_of_few_positives_has_the_interval_of_few(positives, is_few, average):
+    """One positive is below a twentieth of the negatives, so placements show little spread. Four copies are as one."""
+    labels = (np.arange(positives + 400) < positives).astype(int)
+    scores = np.random.default_rng(positives).random(len(labels)) + labels
+    scores[0] = 0.95
+    area, moves = area_moves(scores, labels)
+    half = stats.t.ppf(0.975, positives - 1) * math.sqrt(np.sum(moves**2)) / (area * (1 - area))
+    ends, few = special.expit(special.logit(area) + half * np.array([-1, 1])), newcombe(area, positives, 400)
+    outer = min(ends[0], few[0]), max(ends[1], few[1])
+    assert outer[0] < ends[0] - 0.001
+    found = averaged_interval([(scores, labels)] * 4, AREA, average=average)
+    assert found == pytest.approx(outer if is_few else tuple(ends), abs=5e-4)
+
+
 def test_pooled_labels_have_the_variance_of_their_rows():
     labels = RNG.integers(-1, 2, (3, 90))
     value, moves = area_moves(SCORES.T.ravel(), labels.ravel())
@@ -102,8 +129,10 @@ def test_pooled_labels_have_the_variance_of_their_rows():
     freedom = min((labels == 1).any(0).sum(), (labels == 0).any(0).sum()) - 1
     half = stats.t.ppf(0.975, freedom) * error / (value * (1 - value))
     expected = special.expit(special.logit(value) + half * np.array([-1, 1]))
+    assert error**2 < np.sum(moves**2)  # no design effect
+    least, most = newcombe(value, *((labels == kind).sum() for kind in (1, 0)))
     found = averaged_interval(zip(SCORES.T, labels, strict=True), AREA, average="micro")
-    assert found == pytest.approx(tuple(expected))
+    assert found == pytest.approx((min(expected[0], least), max(expected[1], most)))
     few = np.where(np.arange(90) < FEWEST - 1, 1, 0)
     assert averaged_interval([(SCORES[:, 0], few)] * 2, AREA, average="micro") is None
     assert averaged_interval([], AREA, average="micro") is None

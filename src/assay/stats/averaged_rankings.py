@@ -15,7 +15,13 @@ import numpy as np
 
 from assay.stats.distributions import student_quantile
 from assay.stats.intervals import Array, Ends, clopper_pearson_of, on_logit_scale, two_sided_z
-from assay.stats.rankings import area_moves, binomial_variance, precision_bias_of_samples, precision_moves
+from assay.stats.rankings import (
+    area_moves,
+    binomial_variance,
+    newcombe_area,
+    precision_bias_of_samples,
+    precision_moves,
+)
 
 Samples: TypeAlias = tuple[Array, ...]
 """Scores, labels, and what else `RankedValue.moves` takes where it is known."""
@@ -23,6 +29,8 @@ Average: TypeAlias = Literal["macro", "weighted", "micro"]
 
 FEWEST = 10
 """Positives and negatives of each class, below which there is no interval."""
+FEW = 100
+"""Positives or negatives below which an area's placements show too little of their spread."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +42,14 @@ class RankedValue:
         least_variance: the least that its variance is, by the value and the number of positives.
         most_samples: of how many samples it is a share at most, by the numbers of positives and negatives.
         bias: how much too high it is, from scores and labels.
+        of_few: the interval of a value of few positives or negatives, from it, both numbers and z; None if it has none.
     """
 
     moves: Callable[..., tuple[float, Array]]
     least_variance: Callable[[float, float], float]
     most_samples: Callable[[float, float], float]
     bias: Callable[[Array, Array], float]
+    of_few: Callable[[float, float, float, float], Ends] | None = None
 
 
 AREA = RankedValue(
@@ -47,6 +57,7 @@ AREA = RankedValue(
     least_variance=lambda value, positives: 0.0,
     most_samples=lambda positives, negatives: 2 * min(positives, negatives),
     bias=lambda scores, labels: 0.0,
+    of_few=newcombe_area,
 )
 PRECISION = RankedValue(
     moves=precision_moves,
@@ -77,7 +88,9 @@ def averaged_intervals(
     The variance is the sum of the squares of what each sample moves the average by, so that it has the covariances of
     the rankings. The interval is symmetric on the logit scale, with Student's quantile of the degrees of freedom of
     Satterthwaite. Rankings that say the same count as fewer: what bounds the variance from below grows by the design
-    effect, the variance of the average over that of independent rankings, where it is above 1 (Kish 1965).
+    effect, the variance of the average over that of independent rankings, where it is above 1 (Kish 1965). The average
+    is of ``1 / sum(w² / P)`` positives with the weight w of each ranking, divided by the design effect, and of as many
+    negatives. Where these are fewer than `FEW`, the ends are the outer ones of this and of `RankedValue.of_few`.
 
     Args:
         rankings: the scores and the labels (1, 0, or -1 for left out) of the samples, for each ranking, in one order.
@@ -97,7 +110,7 @@ def averaged_intervals(
         >>> labels = np.arange(60)[:, None] % 3 == np.arange(3)
         >>> found, _ = averaged_intervals(zip((scores + labels).T, labels.T.astype(int)), AREA)
         >>> tuple(round(end, 3) for end in found)
-        (0.627, 0.78)
+        (0.623, 0.781)
     """
     ranked = list(rankings)
     found = _pooled(ranked, of) if average == "micro" else _mean(ranked, of, average == "weighted")
@@ -107,6 +120,9 @@ def averaged_intervals(
     ends = on_logit_scale(found.value, max(found.error * t, found.least_error), confidence_level)
     if ends is None:
         return None
+    if of.of_few is not None and min(found.positives, found.negatives) < FEW:
+        least, most = of.of_few(found.value, found.positives, found.negatives, two_sided_z(confidence_level))
+        ends = min(ends[0], least), max(ends[1], most)
     count = min(found.value * (1 - found.value) / found.error**2, found.most_samples)
     others = clopper_pearson_of(found.value * count, count, confidence_level)
     safe = max(0.0, min(ends[0], others[0]) - max(0.0, found.bias)), max(ends[1], others[1])
@@ -122,6 +138,8 @@ class _Averaged(NamedTuple):
     least_error: float
     most_samples: float
     bias: float
+    positives: float
+    negatives: float
 
 
 def _mean(ranked: list[Samples], of: RankedValue, weighted: bool) -> _Averaged | None:
@@ -146,14 +164,9 @@ def _mean(ranked: list[Samples], of: RankedValue, weighted: bool) -> _Averaged |
     least_error = math.sqrt(design * float(weights**2 @ least))
     most_samples = 1 / (design * float(np.sum(weights**2 / np.array(most))))
     freedom = _freedom(np.asarray(moves), labels)
-    return _Averaged(
-        average,
-        error,
-        freedom,
-        least_error,
-        most_samples,
-        float(weights @ [of.bias(*each[:2]) for each in ranked]),
-    )
+    bias = float(weights @ [of.bias(*each[:2]) for each in ranked])
+    positives, negatives = (1 / (design * weights**2 @ (1 / counts))).tolist()
+    return _Averaged(average, error, freedom, least_error, most_samples, bias, positives, negatives)
 
 
 def _pooled(ranked: list[Samples], of: RankedValue) -> _Averaged | None:
@@ -170,9 +183,11 @@ def _pooled(ranked: list[Samples], of: RankedValue) -> _Averaged | None:
     if not error:
         return None
     design = _design_effect(error, np.sum(np.square(moves)))
-    least = math.sqrt(design * of.least_variance(value, float((labels == 1).sum())))
+    pooled = [float((labels == kind).sum()) for kind in (1, 0)]
+    least = math.sqrt(design * of.least_variance(value, pooled[0]))
     most = of.most_samples(positives, negatives)
-    return _Averaged(value, error, min(positives, negatives) - 1, least, most, design * of.bias(*samples))
+    freedom, bias = min(positives, negatives) - 1, design * of.bias(*samples)
+    return _Averaged(value, error, freedom, least, most, bias, *(each / design for each in pooled))
 
 
 def _design_effect(error: float, independent: float) -> float:

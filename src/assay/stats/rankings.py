@@ -78,7 +78,7 @@ def area_interval(positives: Array, negatives: Array, confidence_level: float = 
     if math.isnan(area):
         return math.nan, math.nan
     p, n, variance = float(positives.sum()), float(negatives.sum()), a + b
-    ends = [_newcombe_area(area, p, n, two_sided_z(confidence_level))]
+    ends = [newcombe_area(area, p, n, two_sided_z(confidence_level))]
     if variance > 0:
         freedom = variance**2 / (a**2 / (p - 1) + b**2 / (n - 1))
         t = student_quantile((1 + confidence_level) / 2, freedom)
@@ -90,7 +90,16 @@ def area_interval(positives: Array, negatives: Array, confidence_level: float = 
     return min(lower for lower, _ in ends), max(upper for _, upper in ends)
 
 
-def _newcombe_area(area: float, p: float, n: float, z: float) -> Ends:
+def newcombe_area(area: float, p: float, n: float, z: float) -> Ends:
+    """The areas from which this one is at most z standard errors away, from the numbers of positives and negatives.
+
+    Example:
+        >>> tuple(round(end, 3) for end in newcombe_area(0.9, 10, 90, 1.96))
+        (0.737, 0.963)
+
+    Source:
+        Newcombe 2006, Statistics in Medicine 25:559, method 5.
+    """
     k = (p + n) / 2 - 1
 
     def is_near(other: float, area: float) -> bool:
