@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from assay.errors import InputError
+from assay.errors import InputError, InvalidValuesError, StateError
 
 
 def error_as_there(error: InputError, call: Callable[[], Any], library: str = "TorchMetrics") -> InputError:
@@ -49,3 +49,19 @@ def _of_both(own: Any, there: Any) -> type[InputError]:
 
 def _made(own: Any, there: Any, text: str) -> InputError:
     return _of_both(own, there)(text)
+
+
+class MergeError(StateError, ValueError):
+    """A state that cannot be added, for which TorchMetrics raises a `ValueError`."""
+
+
+class MergeRefusedError(StateError, RuntimeError):
+    """A metric whose states cannot be added, for which TorchMetrics raises a `RuntimeError`."""
+
+
+class FewSamplesError(InvalidValuesError, ValueError):
+    """Too few samples for a value, for which TorchMetrics raises a `ValueError`."""
+
+
+class NanValuesError(InvalidValuesError, RuntimeError):
+    """NaN under `nan_strategy="error"`, for which TorchMetrics raises a `RuntimeError`."""

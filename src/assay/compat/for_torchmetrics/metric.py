@@ -13,7 +13,13 @@ import torch
 from torch import Tensor
 
 from assay.compat.counterparts import counterpart
-from assay.compat.errors_of_others import error_as_there
+from assay.compat.errors_of_others import (
+    FewSamplesError,
+    MergeError,
+    MergeRefusedError,
+    NanValuesError,
+    error_as_there,
+)
 from assay.compat.for_torchmetrics.batches import batch_format, keeps, sample_stats
 from assay.compat.for_torchmetrics.rates import rate, rate_of
 from assay.compat.for_torchmetrics.subclasses import CompatibleType, itself
@@ -234,10 +240,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
             raise self._error_as_there(error, args, kwargs) from error
 
     def value_of(self, *args: Any) -> Any:
-        """The value of a batch alone, as the function of TorchMetrics gives it; nothing is counted.
-
-        None without any sample.
-        """
+        """The value of a batch, as TorchMetrics' function gives it, which is not counted; None without any sample."""
         self.__dict__["_dtype"] = self._dtype_of(args)  # setattr of a module is slow
         batch = self._batch(*args)
         value = self._reported_as_there(self.meter.values_of, **batch)[self._name]
@@ -592,19 +595,3 @@ def _other_states(names: Sequence[str]) -> str:
 
 class _NotPreparedError(Exception):
     """A batch that a meter must measure."""
-
-
-class MergeError(StateError, ValueError):
-    """A state that cannot be added, for which TorchMetrics raises a `ValueError`."""
-
-
-class MergeRefusedError(StateError, RuntimeError):
-    """A metric whose states cannot be added, for which TorchMetrics raises a `RuntimeError`."""
-
-
-class FewSamplesError(InvalidValuesError, ValueError):
-    """Too few samples for a value, for which TorchMetrics raises a `ValueError`."""
-
-
-class NanValuesError(InvalidValuesError, RuntimeError):
-    """NaN under `nan_strategy="error"`, for which TorchMetrics raises a `RuntimeError`."""
