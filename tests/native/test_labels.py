@@ -90,6 +90,20 @@ def test_labels_are_counted_as_by_torch(rows: int, classes: int, ignore_index: i
     assert same_counts(labels, preds, target)
 
 
+@pytest.mark.parametrize("ignore_index", [None, -1, 0, 9, 15, 16])
+@pytest.mark.parametrize("classes", [2, 10, 16, 17])
+@pytest.mark.parametrize("odd", [None, -1, 15, 16, 17, 2**32, 2**63 - 1, -(2**63)])
+def test_many_labels_are_counted_as_by_torch(odd: int | None, classes: int, ignore_index: int | None) -> None:
+    """Blocks of labels below 16 are counted two rows at a time; others, and the last rows, one by one."""
+    generator = torch.Generator().manual_seed(classes)
+    rows = 2**18 + 7
+    preds, target = torch.randint(0, min(classes + 2, 16), (2, rows), generator=generator)
+    if odd is not None:
+        preds[[0, 5000, rows - 1]] = odd
+        target[[1, 3, 7001, rows - 2]] = odd
+    assert same_counts(Labels(classes, decide.Argmax(), ignore_index=ignore_index), preds, target)
+
+
 SCORES = [0.0, -0.0, 0.5, 0.5 + 2.0**-24, 1.0, 1 + 2.0**-23, -(2.0**-149), 2.0**-149, math.inf, -math.inf, math.nan]
 
 

@@ -1,5 +1,6 @@
 /* Labels from scores on the CPU, as decide.py defines them: the first of the largest, and the rank of the target. */
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "clones.h"
@@ -154,6 +155,10 @@ VECTORISED void assay_target_rank(int64_t *rank, const float *scores, const int6
 #define SIDES 4 /* tables that are counted into by turns, so that no addition waits for the one before */
 #define FEW_CELLS 512
 #define ROWS 1024 /* of a block */
+#define DIGITS 4 /* of a label below `NARROW`: with its target it makes one of 256 cells, and those of two rows a pair */
+#define NARROW (1 << DIGITS)
+#define CELLS (NARROW * NARROW)
+#define MANY (1 << 18) /* rows from which on to count pairs saves more than to add up their table takes */
 
 /* Columns of the table of tally/labels/confusion.py: one more than the label, which is -1 below the classes, and as many as
  * there are classes above them. */
@@ -196,16 +201,69 @@ struct predicted {
     int32_t logits;
 };
 
+/* The cell of each row; false where a label is not narrow. */
+VECTORISED static int narrow_cells(uint8_t *restrict cell, const int64_t *predicted, const int64_t *target)
+{
+    uint64_t any = 0;
+    for (int64_t i = 0; i < ROWS; i++) {
+        uint64_t label = (uint64_t)predicted[i], truth = (uint64_t)target[i];
+        any |= label | truth;
+        cell[i] = (uint8_t)(truth << DIGITS | label);
+    }
+    return any < NARROW;
+}
+
+/* Count the cells of a block, those of two rows by one addition; into two tables by turns. Meanwhile the labels of the next
+ * block are on their way. */
+static void count_pairs(uint32_t *pairs, const uint8_t *cell, const int64_t *predicted, const int64_t *target)
+{
+    for (int64_t i = 0; i < ROWS; i += 8) {
+        uint64_t eight;
+        __builtin_prefetch(predicted + ROWS + i);
+        __builtin_prefetch(target + ROWS + i);
+        memcpy(&eight, cell + i, sizeof eight);
+        pairs[eight & 65535]++;
+        pairs[CELLS * CELLS + (eight >> 16 & 65535)]++;
+        pairs[eight >> 32 & 65535]++;
+        pairs[CELLS * CELLS + (eight >> 48)]++;
+    }
+}
+
+/* Add what was counted by pairs to the table. */
+static void add_pairs(int64_t *table, const uint32_t *pairs, int64_t classes, int64_t ignores, int64_t ignored)
+{
+    uint64_t counts[CELLS] = {0};
+    for (int64_t first = 0; first < 2 * CELLS; first++)
+        for (int64_t second = 0; second < CELLS; second++) {
+            counts[first % CELLS] += pairs[first * CELLS + second];
+            counts[second] += pairs[first * CELLS + second];
+        }
+    for (int64_t target = 0; target < NARROW; target++)
+        for (int64_t label = 0; label < NARROW; label++) {
+            int64_t row = ignores && target == ignored ? classes + 1 : target < classes ? target : classes;
+            int64_t column = label < classes ? label : classes;
+            table[(row + 1) * (classes + 2) + column + 1] += (int64_t)counts[target << DIGITS | label];
+        }
+}
+
 static void count_rows(int64_t *table, const struct predicted *p, const int64_t *target, int64_t rows, int64_t classes,
                        int64_t ignores, int64_t ignored)
 {
     int64_t sides[SIDES][FEW_CELLS], cells = (classes + 3) * (classes + 2);
     int few = cells <= FEW_CELLS && rows >= cells;
+    uint32_t *pairs = NULL; /* or without memory */
+    if (p->labels && classes <= NARROW && rows >= MANY && rows <= UINT32_MAX)
+        pairs = calloc(2 * CELLS * CELLS, sizeof *pairs);
     for (int side = 0; few && side < SIDES; side++)
         memset(sides[side], 0, sizeof *table * (size_t)cells);
     for (int64_t start = 0; start < rows; start += ROWS) {
         int32_t column[ROWS], row[ROWS];
+        uint8_t cell[ROWS];
         int64_t taken = rows - start < ROWS ? rows - start : ROWS;
+        if (pairs && taken == ROWS && narrow_cells(cell, p->labels + start, target + start)) {
+            count_pairs(pairs, cell, p->labels + start, target + start);
+            continue;
+        }
         have_ready(target + start + ROWS, ROWS * sizeof *target);
         have_ready(p->labels ? (const void *)(p->labels + start + ROWS) : p->scores + start + ROWS,
                    ROWS * (p->labels ? sizeof *p->labels : sizeof *p->scores));
@@ -227,6 +285,9 @@ static void count_rows(int64_t *table, const struct predicted *p, const int64_t 
     for (int side = 0; few && side < SIDES; side++)
         for (int64_t k = 0; k < cells; k++)
             table[k] += sides[side][k];
+    if (pairs)
+        add_pairs(table, pairs, classes, ignores, ignored);
+    free(pairs);
 }
 
 /* Count rows into the table of tally/labels/confusion.py by their true labels and their predicted ones. */
