@@ -85,7 +85,7 @@ def cubes(x: Floats, y: Floats) -> Floats:
         (SymmetricPercentageError(), symmetric_percentages),
         (AbsolutePower(3.0), cubes),
     ],
-    ids=str,
+    ids=["percentage", "symmetric", "cube"],
 )
 def test_sums_are_those_of_the_terms_by_numpy(
     term: FloatTerm, oracle: Callable[[Floats, Floats], Floats], dtype: type[np.floating]
