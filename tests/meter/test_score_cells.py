@@ -21,6 +21,7 @@ from assay.pretend import pretend
 from assay.tally.base import Batch, merge
 from assay.tally.row_cells import RowCells
 from assay.tally.scores.labelled_scores import score_spec
+from assay.tally.scores.score_cells import SHARED_ROWS
 from assay.tally.scores.scores import ScoreTally
 from laws import bits
 from thinning import TURNS, draws, one_of_each
@@ -187,6 +188,28 @@ def test_samples_are_kept_once():
         states.add(Batch(preds, target, compiled=True), RowCells(torch.from_numpy(cells), 6))
         kept = sum(states.state(cell)["samples"].rows for cell in range(6))
         assert kept == (900 if seed == 0 else 0) + 100 * (seed + 1)
+
+
+@pytest.mark.parametrize("rows", [SHARED_ROWS - 1, SHARED_ROWS])
+def test_cells_by_several_columns_keep_one_copy_of_a_large_batch(rows: int):
+    """Which is their own: the tensors of the batch may be written over, and more rows come into each of them."""
+    tally = ScoreTally(score_spec(None), None)
+    both, expected = [tally.cell_states(), tally.cell_states()], []
+    for seed, count in enumerate((rows, 5, rows)):
+        preds, target = TASKS[0].draw(count, seed)
+        expected.append(preds.clone())
+        batch, cells = Batch(preds, target, compiled=True), torch.arange(count)
+        for k, states in enumerate(both):
+            states.add(batch, RowCells(cells % (k + 2), k + 2))
+        preds.zero_()
+    addresses = []
+    for k, states in enumerate(both):
+        addresses.append([block["scores"].data_ptr() for block in states._samples._store.blocks()])
+        for cell in range(k + 2):
+            own = torch.cat([each[cell :: k + 2] for each in expected])
+            found = states.state(cell)["samples"].column("scores")[:, 0]
+            assert found.sort().values.tolist() == own.sort().values.tolist()
+    assert len({*addresses[0]} & {*addresses[1]}) == (2 if rows >= SHARED_ROWS else 0)
 
 
 PART_OF = np.array([0, 1, 0, 2, 1, 1])

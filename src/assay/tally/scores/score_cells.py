@@ -27,6 +27,9 @@ Cells = NDArray[np.int64]
 Rows = Mapping[str, Tensor]
 """Rows as a store has them: its columns by name."""
 
+SHARED_ROWS = 1 << 14
+"""Of a batch with as many, all stores that keep it share one copy; of smaller ones each store makes its own block."""
+
 
 class CellSamples:
     """Samples of all cells, each once, in one store. Which cell a row is in is known on the CPU.
@@ -55,15 +58,27 @@ class CellSamples:
         """The names of the columns of a sample."""
         return tuple(self._store.columns)
 
-    def add(self, rows: Rows, cells: Cells, batch: RowsOfBatch | None = None) -> None:
+    def copied(self, rows: Rows) -> SampleStore:
+        """A store with a copy of rows."""
+        store = self._make()
+        store.append(**rows)
+        return store
+
+    def add(
+        self, rows: Rows, cells: Cells, batch: RowsOfBatch | None = None, copied: SampleStore | None = None
+    ) -> None:
         """Keep rows, each in its cell.
 
         Args:
             rows: the rows.
             cells: the cell of each.
             batch: stands for them where they are all rows of a batch.
+            copied: a copy of them that other cells keep, too; None to make one.
         """
-        self._store.append(**rows)
+        if copied is None:
+            self._store.append(**rows)
+        else:
+            self._store.extend(copied)
         self._more.append(cells.astype(np.int32))
         self._starts, self._sorted, self._is_canonical = None, {}, False
         if batch is None:
@@ -235,7 +250,9 @@ class ScoreCells(CellStates):
         key = self._histogram.data, "kept rows"
         columns, whole = batch.memoize(key, lambda _: (self._columns(rows), RowsOfBatch()))
         if len(kept) == len(cells):
-            self._samples.add(columns, cells, whole)
+            own = (*key, "copied")
+            copied = batch.memoize(own, lambda _: self._samples.copied(columns)) if len(cells) >= SHARED_ROWS else None
+            self._samples.add(columns, cells, whole, copied)
         else:
             cells = cells[kept]
             self._samples.add(selected(columns, kept), cells)
@@ -263,11 +280,16 @@ class ScoreCells(CellStates):
     def _add_invalid(self, rows: ScoreRows, batch: Batch, cells: RowCells) -> None:
         device, data = rows.scores.device, self._histogram.data
         table = self._invalid_table(device, cells.count)
-        if batch.compiled and takes(rows.scores) and rows.weights is None:  # nearly always there are none
-            data.add_invalid(found := torch.zeros(len(KINDS), dtype=torch.int64, device="cpu"), rows, compiled=True)
-            if not found.any():
-                return
+        is_counted = batch.compiled and takes(rows.scores) and rows.weights is None
+        if is_counted and not batch.memoize((data, "has invalid rows"), lambda _: self._has_invalid(rows)):
+            return  # as nearly always
         add_invalid(table, batch, data.invalid_rows(rows), cells)
+
+    def _has_invalid(self, rows: ScoreRows) -> bool:
+        """Whether a row without weights has something that should not be there."""
+        found = torch.zeros(len(KINDS), dtype=torch.int64, device="cpu")
+        self._histogram.data.add_invalid(found, rows, compiled=True)
+        return bool(found.any())
 
     def _invalid_table(self, device: torch.device, size: int) -> Tensor:
         """What is invalid in each cell, on a device; for so many cells or more."""
