@@ -266,7 +266,7 @@ class Loop:
     def _count(self, index: Index, batch: Any, predicted: Predicted) -> int:
         rows = predicted.rows
         try:
-            ids, known = self._row_metadata(index, batch, predicted)
+            ids, known = self._row_metadata(index, batch, predicted, rows)
         except Exception as error:
             return self._failed(index, batch, error, "reading ids and slices")
         self.torn = True
@@ -290,17 +290,16 @@ class Loop:
         return rows
 
     def _row_metadata(
-        self, index: Index, batch: Any, predicted: Predicted
+        self, index: Index, batch: Any, predicted: Predicted, rows: int
     ) -> tuple[list[Any] | None, RowMetadata | None]:
         """The ids of the rows, and what observers must know of them; nothing is counted yet."""
-        rows = predicted.rows
         ids = self.reader.ids(batch) if self.reader.has_ids and (index is None or self.observers) else None
         samples = index if index is not None else ids
         if samples is not None and rows != len(samples):
             got = f"{rows} rows of predictions for {len(samples)} samples ({structure(batch)})"
             do = "Give one row a sample; say with preds= which part of the outputs has them"
             raise ShapeError(describe("batch", got, "as many", do))
-        return ids, self.observers.metadata(index, ids, batch, predicted) if self.observers else None
+        return ids, self.observers.metadata(index, ids, batch, predicted, rows) if self.observers else None
 
     def _new_rows(self, batch: Any) -> Any:
         """A batch of a stream without the samples whose ids were there before; None when none is left."""

@@ -240,7 +240,9 @@ class Observers:
     def __bool__(self) -> bool:
         return bool(self._busy)
 
-    def metadata(self, index: Array | None, ids: list[Any] | None, batch: Any, predicted: Predicted) -> RowMetadata:
+    def metadata(
+        self, index: Array | None, ids: list[Any] | None, batch: Any, predicted: Predicted, count: int
+    ) -> RowMetadata:
         """What the CPU knows of a batch; read before anything of it is counted.
 
         Raises:
@@ -256,12 +258,12 @@ class Observers:
         clusters = self._reader.clusters(batch)
         named = {f"slices: {name}": values for name, values in parts.items()}
         for name, values in (named if clusters is None else {**named, "cluster": clusters}).items():
-            if len(values) != predicted.rows:
-                got = f"{len(values)} values for {predicted.rows} samples ({structure(batch)})"
+            if len(values) != count:
+                got = f"{len(values)} values for {count} samples ({structure(batch)})"
                 raise ShapeError(describe(name, got, "one value a sample", "Correct the name or function"))
         raw = None
         if self._reader.raw:
-            target = [""] * predicted.rows if predicted.target is None else predicted.target
+            target = [""] * count if predicted.target is None else predicted.target
             raw = [_without_values(each) for each in predicted.preds], target
         return RowMetadata(index, ids, parts, raw, clusters)
 

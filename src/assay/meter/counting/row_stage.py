@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.meter.counting.prepared_adds import is_as_read
 from assay.meter.inputs.arguments import Arguments
 
 
@@ -64,12 +63,15 @@ class RowStage:
 
     def _move(self, batch: Arguments) -> bool:
         """Copy memory; false where a tensor does not lie there as it is read."""
-        tensors = [tensor for tensor in batch.tensors if tensor is not None]
-        for tensor in tensors:
-            if not is_as_read(tensor):
-                return False
-        for tensor, (start, row_bytes) in zip(tensors, self._places, strict=True):
-            memmove(start + self.rows * row_bytes, tensor.data_ptr(), self._rows_of_batch * row_bytes)
+        addresses = []
+        for tensor in batch.tensors:
+            if tensor is not None:  # the same as `is_as_read`, which is a call for each tensor of each batch
+                address = tensor.data_ptr()
+                if not address or not tensor.is_contiguous() or tensor.is_neg():
+                    return False
+                addresses.append(address)
+        for address, (start, row_bytes) in zip(addresses, self._places, strict=True):
+            memmove(start + self.rows * row_bytes, address, self._rows_of_batch * row_bytes)
         return True
 
     def _copy(self, batch: Arguments, end: int) -> None:
