@@ -15,7 +15,15 @@ from torch import Tensor
 
 from assay.native.library import MISSING, in_torch, library
 from assay.tally.base import Batch, State
-from assay.tally.sums.float_terms import AbsolutePower, FloatTerm, PercentageError, SymmetricPercentageError
+from assay.tally.rows.row_terms import plain_shares
+from assay.tally.sums.float_terms import (
+    AbsolutePower,
+    FloatTerm,
+    LogCosh,
+    PercentageError,
+    SquaredLogError,
+    SymmetricPercentageError,
+)
 from assay.tally.sums.sums import Sums
 
 pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
@@ -26,7 +34,10 @@ EDGES = [
     *(0.0, -0.0, 1.0, -1.0, 1.5, 0.1, 7.0, 1e-6, LEAST, 1.2e-6, 1e-30),
     *(2.0**-149, 1e-40, 2.0**-126, 3e38, -3e38, 3.4e38, -3.4e38, math.inf, -math.inf, math.nan),
 ]
-TERMS = [PercentageError(), SymmetricPercentageError(), *(AbsolutePower(p) for p in (1.0, 3.0, 4.0, 7.0, 2.5))]
+TERMS = [
+    *(PercentageError(), SymmetricPercentageError(), SquaredLogError(), LogCosh()),
+    *(AbsolutePower(p) for p in (1.0, 3.0, 4.0, 7.0, 2.5)),
+]
 
 
 def counted(term: FloatTerm, preds: Tensor, target: Tensor) -> State:
@@ -46,6 +57,7 @@ def pairs(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 def test_terms_have_the_bits_of_torch(term: FloatTerm, dtypes: tuple[torch.dtype, torch.dtype]) -> None:
     generator = torch.Generator().manual_seed(3)
     sides = [torch.randn(2, rows, generator=generator).unbind() for rows in (0, 1, 31, 256, 1500)]
+    sides += [tuple(torch.rand(2, rows, generator=generator)) for rows in (5, 256)]
     sides += [(a.view(1), b.view(1)) for a, b in zip(*pairs(torch.float64), strict=True)]
     sides += [pairs(torch.float64), tuple(torch.randn(300, 4, generator=generator)[:, ::3].unbind(1))]
     for preds, target in sides:
@@ -118,3 +130,30 @@ def test_what_is_not_finite_is_counted_once_and_leaves_the_others(term: FloatTer
     special, invalid = state["special"][place, 0].tolist(), int(state["invalid"][place])
     assert special[2] >= 1
     assert sum(special) == invalid == 2
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
+def test_logarithms_are_those_of_numpy(scale: float) -> None:
+    generator = np.random.default_rng(7)
+    x, y = (generator.random(999) * scale for _ in range(2))
+    x[:2], y[:2] = (1e-300, 0), (0, 1e-200)
+    pair = torch.from_numpy(x), torch.from_numpy(y)
+    logs = SquaredLogError()(*pair).numpy()
+    np.testing.assert_allclose(logs, (np.log1p(x) - np.log1p(y)) ** 2, rtol=1e-9, atol=1e-30)
+    coshes = LogCosh()(*pair).numpy()
+    np.testing.assert_allclose(coshes, np.logaddexp(x - y, y - x) - np.log(2), rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("first", [1.0, 1e-30, 1e-300, 1e30, 0.0, -1.0, math.nan, math.inf])
+def test_shares_are_plain_where_torch_says_so(first: float, dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(9)
+    sides = [torch.rand(4, 3, generator=generator, dtype=torch.float64) + 0.1 for _ in range(2)]
+    sides[1][2, 1] = first
+    for p, q in (sides, sides[::-1]):
+        p, q = p.to(dtype), q.to(dtype)
+        found = plain_shares(Batch(p, q, None, compiled=True), p, q)
+        with in_torch():
+            other = plain_shares(Batch(p, q, None, compiled=True), p, q)
+        assert (found is None) == (other is None)
+        assert found is None or all(map(torch.equal, found, other))

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from assay.devices.placement import can_read
 from assay.errors import DtypeError, ShapeError, describe
+from assay.native.pair_terms import have_plain_shares, takes_pair
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
 from assay.tally.layout_checks import AS_INTEGERS, check_as_preds, check_real, check_weights, shown_or_nothing
 from assay.tally.sums.float_terms import contiguous_float, difference
@@ -140,6 +141,8 @@ def plain_shares(batch: Batch, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor] | 
     """
     if not batch.compiled or batch.terms is not None or not (can_read(p) and can_read(q) and p.numel()):
         return None
+    if takes_pair(p, q):
+        return (p / sum_each_row(p), q / sum_each_row(q)) if have_plain_shares(p, q) else None
     largest, tiny = 2.0 ** _half(p.dtype), torch.finfo(p.dtype).tiny
     for side in (p, q):
         low, high = (each.item() for each in side.aminmax())

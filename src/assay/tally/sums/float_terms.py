@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from assay.devices.placement import can_read
+from assay.native import pair_terms
 from assay.native.sums import Kind
 from assay.tally.base import Batch
 from assay.tally.sums.terms import PREDS, Argument, FloatTerm, Leaf, column
@@ -86,11 +87,13 @@ class SquaredLogError(FloatTerm):
     needs = "preds and target above -1"
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        plain = pair_terms.squared_log_errors(preds, target) if pair_terms.takes_pair(preds, target) else None
+        return self._of_any(preds, target) if plain is None else plain
+
+    def _of_any(self, preds: Tensor, target: Tensor) -> Tensor:
         smaller = torch.minimum(preds, target)
         error, above = (preds - target).abs_(), smaller + 1
         grown = error / above  # over the larger one, it would cancel near -1
-        if preds.numel() and can_read(preds) and smaller.amin().item() > -1 and grown.amax().item() < math.inf:
-            return grown.log1p_().square_()
         logs = torch.where(grown < math.inf, grown.log1p(), error.log() - above.log())
         return logs.square_().masked_fill_(smaller <= -1, math.nan)
 
@@ -100,12 +103,12 @@ class LogCosh(FloatTerm):
     """`log(cosh(preds - target))`."""
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        if pair_terms.takes_pair(preds, target):
+            return pair_terms.log_coshes(preds, target)
         error = (preds - target).abs_()
         grown = error.clamp(max=1).mul_(0.5).expm1_()
         sine = (grown + grown / (grown + 1)).mul_(0.5)
         near = sine.square_().mul_(2).log1p_()  # cosh(x) = 1 + 2 sinh(x / 2) ** 2
-        if error.numel() and can_read(error) and error.amax().item() < 1:
-            return near
         far = (error * -2).exp_().log1p_().add_(error - math.log(2))
         return torch.where(error < 1, near, far)
 
