@@ -86,22 +86,33 @@ def root(value: Number) -> float:
     """
     if isinstance(value, float):
         return math.sqrt(value) if value >= 0 else math.nan
-    if value < 0:
-        return math.nan
-    above, below = value.numerator, value.denominator
+    return math.nan if value < 0 else root_of_quotient(value.numerator, value.denominator)
+
+
+def root_of_quotient(above: int, below: int) -> float:
+    """The square root of `above / below`, rounded once; neither is negative, and they need not be in lowest terms.
+
+    Example:
+        >>> root_of_quotient(4, 6) == root(Fraction(2, 3))
+        True
+    """
     shift = (_BITS - above.bit_length() + below.bit_length()) // 2  # of the root
     scaled, rest = divmod(above << max(0, 2 * shift), below << max(0, -2 * shift))
     whole = math.isqrt(scaled)
     inexact = rest > 0 or whole * whole != scaled
     sticky = 2 * whole + inexact  # a last bit that says on which side of a tie the root lies
-    return rounded(Fraction(sticky) / Fraction(2) ** (shift + 1))
+    try:  # integers are divided to the nearest float
+        return (sticky << max(0, -shift - 1)) / (1 << max(0, shift + 1))
+    except OverflowError:
+        return math.inf
 
 
-def over_root(above: Number, below: Number) -> float:
+def over_root(above: Number | int, below: Number | int) -> float:
     """`above / sqrt(below)`, rounded once; NaN for 0 / 0 and where a number is not finite."""
     if isinstance(above, float) or isinstance(below, float) or below <= 0:
         return math.nan
-    value = root(above * above / below)
+    top, bottom = above.numerator**2 * below.denominator, above.denominator**2 * below.numerator
+    value = root_of_quotient(top, bottom)
     return -value if above < 0 else value
 
 

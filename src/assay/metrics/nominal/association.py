@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, TypeAlias
 from assay.errors import ConfigError, describe
 from assay.metrics.base import SHARE, Examples
 from assay.metrics.contingency_metric import ContingencyMetric, entropy, mutual_information
-from assay.metrics.exact_arithmetic import root
+from assay.metrics.exact_arithmetic import root, root_of_quotient
 from assay.tally.base import Tally
 from assay.tally.labels.contingency import ContingencyTable, LabelPairs, NanStrategy
 
@@ -163,8 +163,8 @@ class PearsonsContingencyCoefficient(AssociationMetric):
     unchanged_by = frozenset({"swap"})
 
     def value(self, table: ContingencyTable) -> float:
-        phi = phi_squared(table)
-        return root(phi / (1 + phi))
+        phi, unit = _phi_squared(table)
+        return root_of_quotient(phi, unit + phi)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,13 +195,19 @@ class TheilsU(AssociationMetric):
 
 def phi_squared(table: ContingencyTable) -> Fraction:
     """Chi-squared over the number of samples; terms are rounded at `2 ** -256`, and those that are 0 stay 0."""
-    size, rows, columns = table.size, table.preds_totals[table.preds], table.target_totals[table.target]
+    return Fraction(*_phi_squared(table))
+
+
+def _phi_squared(table: ContingencyTable) -> tuple[int, int]:
+    """The same as a quotient of integers, which is not in lowest terms."""
+    size, rows, columns = table.size, table.preds_totals.tolist(), table.target_totals.tolist()
     empty, total = size * size, 0  # cells without counts have terms whose sum is what the others leave
-    for count, row, column in zip(table.counts, rows, columns, strict=True):
-        expected = row * column
+    cells = zip(table.counts.tolist(), table.preds.tolist(), table.target.tolist(), strict=True)
+    for count, row, column in cells:
+        expected = rows[row] * columns[column]
         total += ((size * count - expected) ** 2 << _BITS) // expected
         empty -= expected
-    return Fraction(total + (empty << _BITS), size * size << _BITS)
+    return total + (empty << _BITS), size * size << _BITS
 
 
 def fourth_root(value: Fraction) -> float:

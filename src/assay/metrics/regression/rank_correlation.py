@@ -134,7 +134,7 @@ class SpearmanCorrCoef(RankCorrelation):
         r, s = _centred_ranks(x, weights), _centred_ranks(y, weights)
         if not len(x):
             return math.nan
-        return over_root(Fraction(_dot(weights * r, s)), Fraction(_dot(weights * r, r) * _dot(weights * s, s)))
+        return over_root(_dot(weights * r, s), _dot(weights * r, r) * _dot(weights * s, s))
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class KendallRankCorrCoef(RankCorrelation):
             pairs = everything - _dot(weights, weights)
             return Fraction(net, pairs) if pairs else math.nan
         if self.variant == "b":
-            return over_root(Fraction(net), Fraction((everything - x_tied) * (everything - y_tied)))
+            return over_root(net, (everything - x_tied) * (everything - y_tied))
         fewest = min(int(x.max()), int(y.max())) + 1
         return Fraction(net * fewest, everything * (fewest - 1)) if fewest > 1 else math.nan
 
