@@ -12,18 +12,23 @@ from assay import KLDivergence, LogLoss, Mean, MeanSquaredError, Meter, Precisio
 from assay.errors import InvalidValuesError, InvalidValuesWarning, NoDataWarning
 from assay.meter.values import plain_value
 from assay.metrics import (
+    AUROC,
     ConcordanceCorrCoef,
     ConfusionMatrix,
     CosineSimilarity,
+    CramersV,
     EditDistance,
     HingeLoss,
     JaccardIndex,
+    LogAUC,
     Max,
     MeanAbsoluteError,
     Min,
     MinkowskiDistance,
+    MutualInfoScore,
     NormalizedRootMeanSquaredError,
     Perplexity,
+    SpearmanCorrCoef,
     StatScores,
     Variance,
     WordInfoLost,
@@ -238,3 +243,35 @@ def test_a_compute_of_ones_own_is_asked():
     assert plain_value(meter, "value") is None
     values = meter.compute()
     assert values["value"] == 2 * values["other"]
+
+
+@needs_compiled_code
+@pytest.mark.parametrize("metric", [MeanSquaredError(), Max(), ConfusionMatrix(num_classes=2)], ids=repr)
+def test_forward_reads_a_value_in_one_step(metric, monkeypatch):
+    batch = {"preds": torch.tensor([0, 1, 1]), "target": torch.tensor([1, 1, 0])}
+    if isinstance(metric, Max):
+        batch = {"preds": torch.tensor([0.5, 2.0, -1.0])}
+    expected = bits(metric(**batch))
+    monkeypatch.setattr(type(metric), "compute", lambda self, counts: pytest.fail("the long way"))
+    meter = Meter(value=metric)
+    for _ in range(3):
+        assert bits(meter.forward(**batch)["value"]) == expected
+
+
+KEPT = [SpearmanCorrCoef(), AUROC(), LogAUC(), MutualInfoScore(), CramersV()]
+
+
+@pytest.mark.parametrize("metric", KEPT, ids=repr)
+def test_forward_counts_a_copy_of_the_samples_of_a_batch(metric):
+    together, stepwise, totals = Meter(value=metric), Meter(value=metric), []
+    preds, target = torch.tensor([0.1, 0.4, 0.35, 0.8, 0.2, 0.6]), torch.tensor([0, 0, 1, 1, 0, 1])
+    if metric.inputs == "clusters":
+        preds = torch.tensor([0, 0, 2, 2, 2, 1])
+    for step in range(3):
+        alone = Meter(value=metric)
+        alone.update(preds, target)
+        together.update(preds, target)
+        totals.append(bits(stepwise.forward(preds, target)["value"]) == bits(alone.compute()["value"]))
+        preds[step : step + 2] = preds[step : step + 2].flip(0)  # the next batch, in the same memory
+    assert all(totals)
+    assert bits(stepwise.compute()["value"]) == bits(together.compute()["value"])

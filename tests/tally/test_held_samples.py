@@ -37,3 +37,14 @@ def test_rows_that_a_function_writes():
     held = HeldSamples({"scores": TensorLayout(torch.float32, ())})
     held.append_by(3, lambda columns, row, start, count: columns["scores"][row : row + count].fill_(start + 7))
     assert held.column("scores").tolist() == [7.0, 7.0, 7.0]
+
+
+def test_a_store_that_takes_samples_that_are_held_has_a_copy_of_them():
+    kept, scores = SampleStore({"scores": TensorLayout(torch.float32, ())}), torch.tensor([1.0, 2.0])
+    for _ in range(3):
+        held = HeldSamples(kept.columns)
+        held.append(scores=scores)
+        kept.extend(held)
+        scores += 2
+    assert kept.column("scores").tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert len(kept.blocks()) == 1

@@ -265,10 +265,13 @@ class Meter:
         with counts.busy:
             of_device, batch = self.ready(batch)
             counted, rows = of_device.states_of(batch), of_device.rows_of_layout
-            states = counts.settled(counted.states if isinstance(counted, FlatStates) else counted, rows)
-            values = Readings(self.plan, states, rows).values(self.metrics)
+            states = counted.states if isinstance(counted, FlatStates) else counted
+            if not of_device.batches_are_whole:
+                states = counts.settled(states, rows)
+            readings = Readings(self.plan, states, rows, counts.settled if of_device.batches_are_whole else None)
+            values = readings.values(self.metrics)
             if is_counted:
-                counts.merged.add_in_place(counted if isinstance(counted, FlatStates) else states, rows)
+                counts.merged.add_in_place(counted if isinstance(counted, FlatStates) else readings.states, rows)
         return values
 
     def arguments(

@@ -18,8 +18,7 @@ from assay.meter.meter import Meter
 from assay.native.library import library
 from assay.native.quotients import StateQuotient
 from assay.tally.base import Batch, PreparedAdd, State
-from assay.tally.stores.held_samples import HeldSamples
-from assay.tally.stores.sample_store import SampleStore
+from assay.tally.stores.held_samples import held
 
 
 class PreparedValue:
@@ -92,7 +91,7 @@ class PreparedValue:
         if torch.is_autocast_enabled("cpu") or not _are_as_read(preds, target):
             return None
         if self._flat is None:
-            states = [_held(zero) for zero in self._zeros]
+            states = [held(zero) for zero in self._zeros]
         else:
             states = self._flat.states
             self._numbers.fill(0)
@@ -108,11 +107,3 @@ class PreparedValue:
 
 def _are_as_read(preds: Tensor, target: Tensor | None) -> bool:
     return is_as_read(preds) and (target is None or is_as_read(target))
-
-
-def _held(zero: State) -> State:
-    """A new state without samples, whose stores take those of one batch as they are."""
-    return {
-        name: HeldSamples(each.columns) if isinstance(each, SampleStore) else each.clone()
-        for name, each in zero.items()
-    }

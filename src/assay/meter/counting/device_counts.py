@@ -24,6 +24,7 @@ from assay.native.library import library
 from assay.tally.base import Batch, State, Tally, merge_into
 from assay.tally.conservation import HostCount
 from assay.tally.inputs import readable
+from assay.tally.stores.held_samples import held
 from assay.tally.stores.sample_store import SampleStore
 from assay.tally.sums.fingerprints import Fingerprint
 from assay.tally.term_log import RecordedTerms, ReplayedTerms, TermLog
@@ -263,19 +264,37 @@ class DeviceCounts:
         flat = self._batch_states
         if flat is not None:
             flat.numbers.zero_()
-        states = [tally.zero_of_batch(self._device) for tally in self._tallies] if flat is None else flat.states
+        states = self._empty_of_batch() if flat is None else flat.states
         prepared = self._prepared_of_batch if flat is not None else None
         terms = None if self.recounts is None else RecordedTerms()
         if prepared is None or not prepared.add(states, batch):
             self._count_chunks(states, batch, terms, is_counted=False)
         if flat is not None:
             return flat
+        if self._on_host:
+            return states
         on_host = _on_host(states)
-        if not self._on_host:
-            check_laws(self._tallies, on_host, of_batch(batch), f"device {self._device}")
-            if self.recounts is not None and terms is not None:
-                self._recount_step(batch, on_host, terms)
+        check_laws(self._tallies, on_host, of_batch(batch), f"device {self._device}")
+        if self.recounts is not None and terms is not None:
+            self._recount_step(batch, on_host, terms)
         return on_host
+
+    def _empty_of_batch(self) -> list[State]:
+        """New states for one batch; those on the CPU have its samples as they are, which must not change meanwhile."""
+        if self._on_host:
+            return [held(zero) for zero in self._zeros_of_batch]
+        return [tally.zero_of_batch(self._device) for tally in self._tallies]
+
+    @cached_property
+    def _zeros_of_batch(self) -> list[State]:
+        with torch.inference_mode(False):
+            return [tally.zero_of_batch(self._device) for tally in self._tallies]
+
+    @cached_property
+    def batches_are_whole(self) -> bool:
+        """Whether the states of one batch have all fields of those of many; some tallies count one in fewer numbers."""
+        zeros = zip(self._tallies, self._zeros_of_batch, strict=True)
+        return all(name in zero or rule == "late" for tally, zero in zeros for name, rule in tally.fields.items())
 
     def _recount_step(self, batch: Arguments, states: Sequence[State], terms: RecordedTerms) -> None:
         """Count a step once more if it is drawn; its value is read, so the device is waited for anyway."""
@@ -366,14 +385,13 @@ class DeviceCounts:
                 itself counts is not checked.
         """
         states = self.flushed()
-        if self._on_host and not self._keeps_samples:
-            return [dict(state) for state in states]
+        if self._on_host:  # samples that come later are not in the copy of a store
+            return [{k: v if isinstance(v, Tensor) else v.copy() for k, v in state.items()} for state in states]
         states = _on_host(states)
-        if not self._on_host:
-            where = f"device {self._device}"
-            check_laws(self._tallies, states, self._host_count, where)
-            check_fingerprints(self._tallies, states, self._fingerprints, where, self._triton)
-            self.recount()
+        where = f"device {self._device}"
+        check_laws(self._tallies, states, self._host_count, where)
+        check_fingerprints(self._tallies, states, self._fingerprints, where, self._triton)
+        self.recount()
         return states
 
     def recount(self) -> None:

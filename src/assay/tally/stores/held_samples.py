@@ -5,12 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from assay.tally.base import State
 from assay.tally.stores.sample_store import SampleStore, WriteRows, common_dtype
 
 
 class HeldSamples(SampleStore):
     """A `SampleStore` of one batch in host memory, which it neither checks nor copies before a column is read."""
 
+    is_held = True
     _has_own = False
     """Whether the tensors are the store's own, and not the caller's."""
 
@@ -45,3 +47,11 @@ class HeldSamples(SampleStore):
     def emptied(self) -> HeldSamples:
         """A store like this one, without rows."""
         return HeldSamples(self.columns)
+
+
+def held(zero: State) -> State:
+    """A new state without samples, whose stores take those of one batch as they are; `zero` stays as it is."""
+    return {
+        name: HeldSamples(each.columns) if isinstance(each, SampleStore) else each.clone()
+        for name, each in zero.items()
+    }

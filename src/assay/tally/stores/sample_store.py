@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import IO, Any, Literal
+from typing import IO, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -99,6 +99,9 @@ class SampleStore:
         >>> store.rows, store.column("score")
         (2, tensor([0.5000, 0.2500]))
     """
+
+    is_held: ClassVar[bool] = False
+    """Whether rows may be the caller's, who changes them later: a store that takes them copies them."""
 
     def __init__(
         self,
@@ -239,6 +242,10 @@ class SampleStore:
         if other.columns != self.columns:
             got, expected = f"columns {other.columns}", f"columns {self.columns}"
             raise ShapeError(describe("extend", got, expected, "Join stores of equal columns"))
+        if other.is_held:
+            for block in other.blocks():
+                self.append(**block)
+            return
         self._make_room("device", other._bytes["device"])
         self._make_room("host", other._bytes["host"])
         self._take(other)
