@@ -81,7 +81,7 @@ class MeterCounts:
         self._tallies, self._options = tallies, options
         rules = {rule for tally in tallies for rule in tally.fields.values()}
         self.keeps_samples, self._are_sums = "samples" in rules, rules == {"sum"}
-        self._stay_in_place = rules <= {"sum", "max"}
+        self._stay_in_place, self._are_copies = rules <= {"sum", "max"}, rules <= {"sum", "samples", "late"}
         self.busy = OneAtATime()
         self.follower: Callable[[Arguments], None] | None = None
         self._forget()
@@ -170,7 +170,8 @@ class MeterCounts:
                 states: Sequence[State] = merged.states
             else:
                 parts = self._parts()
-                states = parts[0] if len(parts) == 1 and self._are_sums else self._sum(parts)
+                is_read_as_it_is = self._are_sums or (merged.states is None and self._are_copies and self.keeps_samples)
+                states = parts[0] if len(parts) == 1 and is_read_as_it_is else self._sum(parts)
             return states, rows
         finally:
             self.busy.release()
