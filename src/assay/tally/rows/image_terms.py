@@ -87,6 +87,8 @@ def _split(batch: Batch, tensors: tuple[Tensor, ...]) -> Iterator[tuple[Tensor, 
     preds = batch.preds
     images = max(1, _CACHED // max(1, preds[0].numel())) if len(preds) else 1
     images *= max(1, batch.cache_elements >> 15)
+    if len(preds) <= images:  # as small batches are: nothing is split
+        return iter([tensors])
     return zip(*(torch.split(each, images) for each in tensors), strict=True)
 
 
