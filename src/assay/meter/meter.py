@@ -261,17 +261,14 @@ class Meter:
 
     @keeps_subnormals
     def _forward(self, batch: Arguments, is_counted: bool) -> dict[str, Any]:
-        counts = self.counts
-        with counts.busy:
+        with self.counts.busy:
             of_device, batch = self.ready(batch)
             counted, rows = of_device.states_of(batch), of_device.rows_of_layout
             states = counted.states if isinstance(counted, FlatStates) else counted
-            if not of_device.batches_are_whole:
-                states = counts.settled(states, rows)
-            readings = Readings(self.plan, states, rows, counts.settled if of_device.batches_are_whole else None)
+            readings = Readings(self.plan, states, rows, self.counts.settled, of_device.batches_are_whole)
             values = readings.values(self.metrics)
             if is_counted:
-                counts.merged.add_in_place(counted if isinstance(counted, FlatStates) else readings.states, rows)
+                self.counts.merged.add_in_place(counted if isinstance(counted, FlatStates) else readings.states, rows)
         return values
 
     def arguments(

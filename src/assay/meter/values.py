@@ -27,6 +27,7 @@ class Readings:
         states: one state on the CPU for each tally of the plan, canonical or settled; or, with `settled`, as counted.
         rows: how many samples were counted.
         settled: makes such states of those that were counted, once they are needed.
+        whole: whether the states have all fields, so that values can be read from them in one step.
     """
 
     def __init__(
@@ -35,9 +36,10 @@ class Readings:
         states: Sequence[State],
         rows: int,
         settled: Callable[[Sequence[State], int], list[State]] | None = None,
+        whole: bool = True,
     ) -> None:
         self.plan, self.rows = plan, rows
-        self._counted, self._settled = states, settled
+        self._counted, self._settled, self._is_read = states, settled, whole and settled is not None and rows > 0
         self._states = states if settled is None else None
         self._found: dict[int, tuple[Sequence[InvalidValues], Any]] = {}
 
@@ -69,7 +71,7 @@ class Readings:
         return {name: self._value(name) for name in names}
 
     def _value(self, name: str) -> Any:
-        if self.rows and self._settled is not None and (reading := self.plan.reading_of(name)) is not None:
+        if self._is_read and (reading := self.plan.reading_of(name)) is not None:
             value = reading.read(self._counted[reading.place])
             if value is not None:  # there is nothing to report of it
                 return value
