@@ -98,6 +98,17 @@ def test_infinities_follow_ieee_754_and_are_said(values, total, high, low):
     assert Min()(x).item() == low
 
 
+@pytest.mark.parametrize("values", [[0.0], [-0.0], [0.0, -0.0], [-0.0, 0.0]])
+def test_an_extreme_of_zeros_has_the_same_bits_in_any_order_with_weights_and_without(values):
+    x = torch.tensor(values)
+    for make in (Max, Min):
+        found = [make()(x), make()(x, weights=torch.ones(len(x)))]
+        meter = Meter(make())
+        meter.update(x)
+        (merged,) = (meter + meter).compute().values()
+        assert [repr(each.item()) for each in (*found, merged)] == ["0.0"] * 3
+
+
 @pytest.mark.parametrize("make", ALL)
 def test_without_data(make):
     with pytest.warns(NoDataWarning, match=": got no data"):

@@ -182,7 +182,7 @@ class Extremes(Tally):
     def plain_end(self, state: State, smallest: bool) -> float | None:
         """The largest or the smallest value of a state; None where `compute` must be asked, as of NaN and integers."""
         found = largest_of(state["extremes"], state["count"], state["nan"], smallest)
-        return -found if smallest and found is not None else found
+        return None if found is None else _signed(found, smallest)
 
     def compute(self, state: State) -> Range:
         """The extremes, decoded."""
@@ -190,7 +190,12 @@ class Extremes(Tally):
         if nan == count or (nan and self.nan_policy not in ("ignore", "warn")):
             return Range(math.nan, math.nan)
         largest, negated = (_largest(keys, k) for k, keys in enumerate(state["extremes"].T.tolist()))
-        return Range(largest, -negated)
+        return Range(_signed(largest), _signed(negated, negative=True))
+
+
+def _signed(value: float, negative: bool = False) -> float:
+    """A value or its negative; 0.0 in the place of -0.0, as either may have been kept of both."""
+    return 0 - value if negative else value + 0
 
 
 def _largest(keys: Sequence[int], column: int) -> float | int:
