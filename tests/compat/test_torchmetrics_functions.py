@@ -23,7 +23,7 @@ from assay.compat.torchmetrics.functional import (
 from assay.compat.for_torchmetrics import calls
 from assay.compat.for_torchmetrics.values import number_in
 from assay.errors import InputError, InvalidValuesWarning
-from assay.metrics import MeanSquaredError
+from assay.metrics import MeanSquaredError, SpearmanCorrCoef
 
 PREDS, TARGET = torch.tensor([1.0, 2.0, 4.0]), torch.tensor([1.0, 1.0, 1.0])
 
@@ -60,18 +60,18 @@ def test_each_thread_has_its_own():
 
 
 def test_a_call_inside_of_a_call_gets_another_one(monkeypatch):
-    inner, compute = [], MeanSquaredError.compute
+    inner, compute = [], SpearmanCorrCoef.compute
 
     def calls_again(self, counts):
         if len(inner) % 2 == 0:
             inner.append(None)
-            inner[-1:] = [mean_squared_error(PREDS, PREDS).item(), 0.0]
+            inner[-1:] = [spearman_corrcoef(PREDS, -PREDS).item(), -1.0]
         return compute(self, counts)
 
-    monkeypatch.setattr(MeanSquaredError, "compute", calls_again)
-    assert mean_squared_error(PREDS, TARGET).item() == pytest.approx(10 / 3)
-    assert mean_squared_error(PREDS, TARGET).item() == pytest.approx(10 / 3)
-    assert set(inner) == {0.0}
+    monkeypatch.setattr(SpearmanCorrCoef, "compute", calls_again)
+    assert spearman_corrcoef(PREDS, PREDS**2).item() == 1
+    assert spearman_corrcoef(PREDS, PREDS**2).item() == 1
+    assert set(inner) == {-1.0}
 
 
 def test_a_call_that_raises_leaves_none():
