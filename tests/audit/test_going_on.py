@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
+import torch
 
 from assay.audit import audit
+from assay.audit.watching.going_on import GoingOn
+from assay.pretend import pretend
 
 FIVE = """
 import torch
@@ -287,3 +292,40 @@ def test_a_program_goes_on_with_a_layer_that_was_left_on_the_cpu(tmp_path, devic
     )
     result = audit(str(script), [device])
     assert rules_and_lines(result) == [("mixed-devices", 4), ("mixed-devices", 7)]
+
+
+@pytest.fixture
+def going_on():
+    """Opens it in this process, where a program of a few lines costs no other one; refusals are not explained."""
+    with ExitStack() as opened:
+        yield lambda name: opened.enter_context(
+            GoingOn(opened.enter_context(pretend(name)), lambda error: "", lambda error: None)
+        )
+
+
+def test_a_call_of_the_first_of_two_devices_stays_there(going_on):
+    going_on("cuda:1")
+    first = torch.ones(3, device="cuda:0")
+    assert (first + torch.ones(3)).device == torch.device("cuda:0")
+    assert (torch.ones(3, device="cuda:1") + torch.ones(3)).device == torch.device("cuda:1")
+
+
+def test_of_a_call_that_wants_one_tensor_on_the_cpu_the_rest_stays(going_on):
+    going_on("mps")
+    rows, lengths = torch.ones(2, 3, 5, device="mps"), torch.tensor([3, 2], device="mps")
+    packed = torch.nn.utils.rnn.pack_padded_sequence(rows, lengths, batch_first=True)
+    assert (packed.data.device.type, packed.batch_sizes.device.type) == ("mps", "cpu")
+    assert packed.batch_sizes.tolist() == [2, 2, 1]
+
+
+def test_what_a_collective_writes_is_written_although_no_version_says_so(going_on, monkeypatch):
+    def all_reduce(tensor):
+        if tensor.device.type != "cpu":
+            raise RuntimeError("no backend for tensors of this device")
+        tensor.numpy()[:] = 5
+
+    monkeypatch.setattr(torch.distributed, "all_reduce", all_reduce)
+    going_on("mps")
+    total = torch.ones(3, device="mps")
+    torch.distributed.all_reduce(total)
+    assert (total.device.type, total.tolist()) == ("mps", [5, 5, 5])
