@@ -169,6 +169,14 @@ def test_a_function_of_samples_is_called_by_the_operator():
     assert meter.compute()["PerSample"] == expected.compute()["PerSample"]
 
 
+def test_the_operator_counts_with_weights():
+    scores, target, weights = torch.rand(8), torch.arange(8) % 2, torch.arange(1.0, 9.0)
+    meter, expected = Meter(AUROC(), weighted=True), Meter(AUROC(), weighted=True)
+    compiled(meter)(scores, target, weights=weights)
+    expected.update(scores, target, weights=weights)
+    assert bits(meter) == bits(expected)
+
+
 def test_strings_are_refused_inside_a_compiled_function():
     meter = Meter(WordErrorRate())
     with pytest.raises(StateError, match=r"preds that is no tensor, expected tensors\. Call update outside"):

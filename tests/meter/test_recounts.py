@@ -11,6 +11,7 @@ from benchmarks.proof.faults import KINDS, FaultyOperator
 from assay.errors import ConfigError, DeviceFaultError
 from assay.meter import Meter
 from assay.meter.checks import recounts
+from assay.meter.counting.row_stage import RowStage
 from assay.metrics import AUROC, Accuracy, LogLoss, Max, MeanSquaredError, SpearmanCorrCoef
 from assay.pretend import pretend
 from assay.tally.term_log import TermTolerance, difference
@@ -162,10 +163,11 @@ def test_a_fault_in_some_flushes_is_found_with_the_probability_that_the_page_say
     assert abs(found - expected) < 4 * spread
 
 
-def test_an_update_that_fails_is_no_reason_to_accuse_the_device(mps, monkeypatch):
+@pytest.mark.parametrize("step", [(recounts.KeptRows, "of"), (RowStage, "add")], ids=["kept", "staged"])
+def test_an_update_that_fails_is_no_reason_to_accuse_the_device(step, mps, monkeypatch):
     meter, of = Meter(MeanSquaredError()), batches(torch.rand(60), torch.rand(60))
     meter.update(*of[0])
-    monkeypatch.setattr(recounts.KeptRows, "of", lambda *_: 1 / 0)
+    monkeypatch.setattr(*step, lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         meter.update(*of[1])
     monkeypatch.undo()
