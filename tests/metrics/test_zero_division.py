@@ -60,12 +60,21 @@ def test_labels_that_are_never_predicted(kind, seed, undefined):
     target, preds = rng.integers(0, 2, (3, 4)), rng.integers(0, 2, (3, 4))
     preds[:, 0] = target[:, 1] = 0
     for average in ("micro", "macro", "weighted", None):
-        if kind is JaccardIndex and average == "weighted" and not target.any():
-            continue  # scikit-learn's mean of all labels, of this metric only
+        if average == "weighted" and not target.any():
+            continue  # see below
         other = expected(kind, target, preds, average, undefined)
         found = kind(num_labels=4, average=average, zero_division=undefined)(*map(torch.from_numpy, (preds, target)))
         if other is not None and not (found.ndim == 0 and found.isnan()):
             np.testing.assert_allclose(found, other, atol=1e-12)
+
+
+@kinds
+@pytest.mark.parametrize("undefined", UNDEFINED)
+def test_a_mean_without_weights_is_undefined(kind, undefined):
+    """It is 0 / 0, where scikit-learn gives the mean of all labels."""
+    target, preds = torch.zeros(3, 4, dtype=torch.long), torch.tensor([[0, 1, 1, 1], [0, 0, 1, 1], [0, 1, 0, 0]])
+    found = kind(num_labels=4, average="weighted", zero_division=undefined)(preds, target)
+    assert float(found) == pytest.approx(undefined, nan_ok=True)
 
 
 def test_the_f_score_of_nothing():
