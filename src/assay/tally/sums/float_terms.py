@@ -20,9 +20,9 @@ from assay.devices.placement import can_read
 from assay.native import pair_terms
 from assay.native.sums import Kind
 from assay.tally.base import Batch
-from assay.tally.sums.terms import PREDS, Argument, FloatTerm, Leaf, column
+from assay.tally.sums.terms import PREDS, Computed, FloatTerm, Leaf, column
 
-_MOST_EXPONENT = 1 << 20
+_MOST_EXPONENT = 1 << 20  # of what compiled code raises to a power; it fits its integers
 SMALLEST_TARGET = 1.17e-06  # what TorchMetrics divides by where the target is nearer to zero
 
 
@@ -54,7 +54,7 @@ def contiguous_float(x: Tensor) -> Tensor:
 class PercentageError(FloatTerm):
     """`|preds - target| / max(|target|, 1.17e-6)`."""
 
-    computed = Kind.PERCENTAGE, ("preds", "target")
+    computed = Computed(Kind.PERCENTAGE, ("preds", "target"))
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
         return _error_over(preds, target, target.abs(), lambda: target.abs() * 0.5)
@@ -64,7 +64,7 @@ class PercentageError(FloatTerm):
 class SymmetricPercentageError(FloatTerm):
     """`2 |preds - target| / max(|preds| + |target|, 1.17e-6)`."""
 
-    computed = Kind.SYMMETRIC, ("preds", "target")
+    computed = Computed(Kind.SYMMETRIC, ("preds", "target"))
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
         left, right = preds.abs(), target.abs()
@@ -120,12 +120,9 @@ class AbsolutePower(FloatTerm):
     p: float
 
     @property
-    def computed(self) -> tuple[Kind, tuple[Argument, ...]] | None:
-        return (Kind.POWER, ("preds", "target")) if self.exponent else None
-
-    @property
-    def exponent(self) -> int:
-        return int(self.p) if 1 <= self.p <= _MOST_EXPONENT and self.p == int(self.p) else 0
+    def computed(self) -> Computed | None:
+        is_whole = 1 <= self.p <= _MOST_EXPONENT and self.p == int(self.p)
+        return Computed(Kind.POWER, ("preds", "target"), int(self.p)) if is_whole else None
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
         return power((preds - target).abs_(), self.p)

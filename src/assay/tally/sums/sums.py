@@ -301,9 +301,9 @@ class Sums(Tally):
             counts = (special + 3 * k * size, invalid + k * size, len(self._leaves) * self._outputs)
             counts = counts if k < len(self._leaves) else (0, 0, 0)
             if factor.computed and (columns.terms is None or not isinstance(factor, FloatTerm)):
-                kind, arguments = factor.computed
+                kind, arguments, exponent = factor.computed
                 places = [factors.index(ArgumentValue(each)) for each in arguments]
-                described += computed_column(kind, places, counts, factor.exponent)
+                described += computed_column(kind, places, counts, exponent)
             else:
                 described += column_of(factor.values(columns), *counts)
         starts = {name: state[name].data_ptr() for name in dict.fromkeys(name for name, _, _ in products)}

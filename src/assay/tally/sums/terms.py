@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,18 +20,21 @@ from assay.tally.term_log import ROUNDING
 Argument = Literal["preds", "target", "weights"]
 
 
+class Computed(NamedTuple):
+    """How compiled code computes a column from arguments; `exponent` is that of a power."""
+
+    kind: Kind
+    arguments: tuple[Argument, ...]
+    exponent: int = 0
+
+
 class Factor(ABC):
     """A frozen description of a column of floats that compiled code multiplies."""
 
     @property
-    def computed(self) -> tuple[Kind, tuple[Argument, ...]] | None:
+    def computed(self) -> Computed | None:
         """How compiled code computes it from arguments; None where it is given, or computed by torch."""
         return None
-
-    @property
-    def exponent(self) -> int:
-        """Of a power that compiled code computes."""
-        return 0
 
     @abstractmethod
     def values(self, batch: Batch) -> Tensor:
@@ -193,8 +196,8 @@ class Sign(Factor):
     argument: Argument
 
     @property
-    def computed(self) -> tuple[Kind, tuple[Argument, ...]]:
-        return Kind.SIGN, (self.argument,)
+    def computed(self) -> Computed:
+        return Computed(Kind.SIGN, (self.argument,))
 
     def values(self, batch: Batch) -> Tensor:
         return torch.sign(column(batch, self.argument))
@@ -225,8 +228,8 @@ class UnequalArgument(Factor):
     above: bool
 
     @property
-    def computed(self) -> tuple[Kind, tuple[Argument, ...]]:
-        return Kind.LARGER if self.above else Kind.SMALLER, ("preds", "target")
+    def computed(self) -> Computed:
+        return Computed(Kind.LARGER if self.above else Kind.SMALLER, ("preds", "target"))
 
     def values(self, batch: Batch) -> Tensor:
         return batch.memoize("unequal arguments", _unequal)[0 if self.above else 1]
