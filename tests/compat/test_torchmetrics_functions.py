@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from fractions import Fraction
+from importlib import import_module
 
 import pytest
 import torch
@@ -179,6 +180,34 @@ def test_a_call_prepared_after_a_view_reads_other_batches_where_they_lie(layout)
             for function in (mean_absolute_error, mean_squared_error, relative_squared_error):
                 expected = getattr(torchmetrics.functional, function.__name__)(one, other)
                 torch.testing.assert_close(function(one, other), expected)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "audio.signal_distortion_ratio",
+        "audio.signal_noise_ratio",
+        "image.total_variation",
+        "segmentation.dice_score",
+        "shape.procrustes_disparity",
+    ],
+)
+def test_a_function_that_measures_each_sample_can_be_called_again_and_again(path):
+    generator = torch.Generator().manual_seed(0)
+    family, name = path.split(".")
+    there, here = (
+        getattr(import_module(f"{home}torchmetrics.functional.{family}"), name) for home in ("", "assay.compat.")
+    )
+    for _ in range(4):
+        if family == "segmentation":
+            batch, options = torch.randint(2, (2, 3, 2, 8, 8), generator=generator), {"num_classes": 2}
+        elif family == "image":
+            batch, options = torch.rand(1, 3, 2, 8, 8, generator=generator), {}
+        else:
+            batch, options = torch.rand(2, 3, 40, *(2,) * (family == "shape"), generator=generator), {}
+        if name == "signal_distortion_ratio":
+            options["filter_length"] = 8
+        torch.testing.assert_close(here(*batch, **options), there(*batch, **options), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)

@@ -53,12 +53,11 @@ class PreparedValue:
 
         So it is where the numbers of this batch do not lie as they are read: what is prepared has its strides.
         """
-        if not _are_as_read(preds, target):
+        counts = meter.counts.current
+        if counts is None or meter.columns or meter.plan.encoders:  # whose batches may be lists
             return None
-        counts, batch = meter.counts.current, Arguments((preds, target, None))
-        if counts is None or meter.columns or meter.plan.encoders or counts.layout != layout_of(batch):
-            return None
-        if not counts.is_one_chunk(batch):
+        batch = Arguments((preds, target, None))
+        if not _are_as_read(preds, target) or counts.layout != layout_of(batch) or not counts.is_one_chunk(batch):
             return None
         return cls(meter, batch)
 
