@@ -139,9 +139,9 @@ def test_what_torchmetrics_made_is_an_instance_of_its_compatible_class():
     assert not issubclass(int, torchmetrics.MeanSquaredError)
 
 
-def test_a_state_that_is_read_from_outside_is_named():
-    with pytest.raises(AttributeError, match=r"sum_squared_error: got a state .* metric_state"):
-        _ = torchmetrics.MeanSquaredError().sum_squared_error
+def test_a_state_that_counts_do_not_say_is_named():
+    with pytest.raises(AttributeError, match=r"CosineSimilarity.preds: got a state .* metric_state"):
+        _ = torchmetrics.CosineSimilarity().preds
     assert not hasattr(torchmetrics.MeanSquaredError(), "nothing")
 
 

@@ -251,13 +251,6 @@ class CompatibleFamily(CompatibleMetric):
         """Without any sample, too: the class of TorchMetrics would make another network."""
         return super()._value(value) if self.family.run is None else self._converted(value)
 
-    def __getattr__(self, name: str) -> Any:
-        state = self.family.states.get(name)
-        if state is None or "meter" not in self.__dict__:
-            return super().__getattr__(name)
-        found = state(self.meter.counts_of(self._name), self._metric) if self.meter.rows else []
-        return super().__getattr__(name) if found is None else placed(found, self._dtype, self._device)
-
     def _differentiable_value(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         if self.family.run is None:
             return super()._differentiable_value(args, kwargs)

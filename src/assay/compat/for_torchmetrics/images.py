@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from assay.compat.for_torchmetrics.families import Arguments, Family, OfRows, reduced, without_counterpart
+from assay.compat.for_torchmetrics.states import SQUARED_ERROR, Read, alone, as_float, count, count_of_rows, row_sum
 from assay.integrations.optional_packages import import_package
 from assay.metrics import (
     ErrorRelativeGlobalDimensionlessSynthesis,
@@ -28,6 +30,7 @@ from assay.metrics import (
 )
 from assay.metrics.base import Metric
 from assay.tally.rows.image_terms import (
+    MEAN_BITS,
     HighPassCorrelation,
     MultiscaleSimilarity,
     Similarity,
@@ -37,6 +40,7 @@ from assay.tally.rows.image_terms import (
     high_pass,
 )
 from assay.tally.sums.row_sums import RowTerm
+from assay.tally.sums.totals import Totals
 
 _ergas: Any = import_package("torchmetrics.functional.image.ergas", "metrics of its names")
 _ssim: Any = import_package("torchmetrics.functional.image.ssim", "metrics of its names")
@@ -152,6 +156,11 @@ def _peak_ratio(arguments: Arguments) -> Metric:
     if not isinstance(dim, Sequence) or tuple(dim) != _ALL_PIXELS:
         raise without_counterpart("dim", dim, "None or (1, 2, 3)")
     return reduced(PeakSignalNoiseRatio(data_range=span, per_image=True), arguments["reduction"])
+
+
+def _of_pixels(read: Read) -> Read:
+    """A state of sums over all pixels; none where each image has a ratio."""
+    return lambda counts, metric: read(counts, metric) if isinstance(counts, Totals) else None
 
 
 def _to_base(value: Tensor, arguments: Arguments) -> Tensor:
@@ -273,6 +282,13 @@ def _image_alone(img: Tensor) -> dict[str, Any]:
     return {"preds": img}
 
 
+_SIMILARITIES = {"similarity": row_sum(unit=Fraction(1, 1 << MEAN_BITS)), "total": as_float(count_of_rows)}
+_ERRORS = {
+    "sum_squared_error": _of_pixels(alone(SQUARED_ERROR)),
+    "total": _of_pixels(count),
+    "data_range": _of_pixels(lambda counts, metric: torch.tensor(metric.described().data_range, device="cpu")),
+}
+
 OF_IMAGES: Mapping[str, Family] = {
     "ErrorRelativeGlobalDimensionlessSynthesis": Family(
         "ErrorRelativeGlobalDimensionlessSynthesis",
@@ -280,9 +296,12 @@ OF_IMAGES: Mapping[str, Family] = {
         lambda all: CheckedBatch(_ergas._ergas_update),
     ),
     "MultiScaleStructuralSimilarityIndexMeasure": Family(
-        "MultiScaleStructuralSimilarityIndexMeasure", _multiscale, lambda all: SimilarityBatch(_ranged_batch(all))
+        "MultiScaleStructuralSimilarityIndexMeasure",
+        _multiscale,
+        lambda all: SimilarityBatch(_ranged_batch(all)),
+        states=_SIMILARITIES,
     ),
-    "PeakSignalNoiseRatio": Family("PeakSignalNoiseRatio", _peak_ratio, _ranged_batch, _to_base),
+    "PeakSignalNoiseRatio": Family("PeakSignalNoiseRatio", _peak_ratio, _ranged_batch, _to_base, states=_ERRORS),
     "RelativeAverageSpectralError": Family(
         "RelativeAverageSpectralError",
         lambda all: RelativeAverageSpectralError(window_size=all["window_size"]),
@@ -301,7 +320,10 @@ OF_IMAGES: Mapping[str, Family] = {
         weighted=True,
     ),
     "StructuralSimilarityIndexMeasure": Family(
-        "StructuralSimilarityIndexMeasure", _ssim_metric, lambda all: SimilarityBatch(_ranged_batch(all))
+        "StructuralSimilarityIndexMeasure",
+        _ssim_metric,
+        lambda all: SimilarityBatch(_ranged_batch(all)),
+        states=_SIMILARITIES,
     ),
     "TotalVariation": Family(
         "TotalVariation", lambda all: reduced(TotalVariation(), all["reduction"]), lambda all: _image_alone

@@ -22,6 +22,7 @@ from assay.compat.errors_of_others import (
 )
 from assay.compat.for_torchmetrics.batches import batch_format, keeps, sample_stats
 from assay.compat.for_torchmetrics.rates import rate, rate_of
+from assay.compat.for_torchmetrics.states import state_of
 from assay.compat.for_torchmetrics.subclasses import CompatibleType, itself
 from assay.compat.for_torchmetrics.values import (
     dtype_of_class,
@@ -170,9 +171,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
     def __getattr__(self, name: str) -> Any:
         if name not in self.__dict__.get("_states_there", ()):
             return super().__getattr__(name)
-        got = "a state of TorchMetrics' class"
-        do = f"Read metric_state, or take the class from {self.original.__module__} to have its states"
-        raise AttributeError(describe(f"{type(self).__name__}.{name}", got, "what assay has counted, in `meter`", do))
+        return state_of(self, name)
 
     def _drop_states(self) -> None:
         """Forget the states of TorchMetrics' class, in whose place the meter counts."""
