@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from assay.compat.for_torchmetrics.images import OF_IMAGES
-from assay.compat.for_torchmetrics.states import _STATES
+from assay.compat.for_torchmetrics.states import STATES
 from assay.errors import InvalidValuesError
 from assay.pretend import pretend
 
@@ -80,7 +80,7 @@ OF_CLASSES = {"num_classes": 3}
 CASES = [
     *(
         (f"classification.{task}{name}", arguments, draw)
-        for name in _STATES
+        for name in STATES
         if hasattr(original.classification, f"Binary{name}") and name != "FBetaScore"
         for task, arguments, draw in (
             ("Binary", {}, binary),
@@ -117,7 +117,7 @@ CASES = [
     ("MeanMetric", {"nan_strategy": "ignore"}, lambda: (torch.tensor([1.0, math.nan, 3.0]),)),
     *(
         (f"regression.{name}", {}, pairs)
-        for name in _STATES
+        for name in STATES
         if hasattr(original.regression, name) and "Divergence" not in name and name != "MinkowskiDistance"
     ),
     ("regression.MinkowskiDistance", {"p": 3.0}, pairs),
@@ -198,7 +198,7 @@ def test_states_are_those_of_torchmetrics(path, arguments, draw):
 def test_every_table_of_states_has_a_case():
     tested = {path.split(".")[-1] for path, _, _ in CASES}
     tasks = ("", "Binary", "Multiclass", "Multilabel")
-    assert not [name for name in _STATES if tested.isdisjoint(task + name for task in tasks)]
+    assert not [name for name in STATES if tested.isdisjoint(task + name for task in tasks)]
     images_with = {name for name, family in OF_IMAGES.items() if family.states}
     assert images_with <= tested
 

@@ -171,7 +171,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
     def __getattr__(self, name: str) -> Any:
         if name not in self.__dict__.get("_states_there", ()):
             return super().__getattr__(name)
-        return state_of(self, name)
+        return state_of(self, name, self._name, self._arguments)
 
     def _drop_states(self) -> None:
         """Forget the states of TorchMetrics' class, in whose place the meter counts."""

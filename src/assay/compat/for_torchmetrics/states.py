@@ -27,12 +27,14 @@ Read = Callable[[Any, Any], Any]
 None where the counts do not say it."""
 
 
-def state_of(metric: Any, name: str) -> Any:
+def state_of(metric: Any, name: str, counted_as: str, arguments: Mapping[str, Any]) -> Any:
     """A state of TorchMetrics' class, on the device of the last batch and in the dtype of values where it has floats.
 
     Args:
         metric: the metric in the place of that of TorchMetrics.
         name: of the state.
+        counted_as: the name of the metric in its meter.
+        arguments: with which it was made.
 
     Raises:
         AttributeError: the counts do not say it.
@@ -40,7 +42,10 @@ def state_of(metric: Any, name: str) -> Any:
     """
     family = getattr(type(metric), "family", None)
     reads = _reads_of(metric.entry.name) if family is None else family.states
-    found = _read(metric, name, reads[name]) if name in reads else None
+    found = None
+    if name in reads:
+        with_data = metric.meter.rows > 0
+        found = _read(metric, name, counted_as, reads[name]) if with_data else _without_data(metric, name, arguments)
     if found is None:
         got = "a state of TorchMetrics' class"
         do = f"Read metric_state, or take the class from {metric.original.__module__} to have its states"
@@ -53,13 +58,11 @@ def _reads_of(name: str) -> Mapping[str, Read]:
     """How the states of a class of TorchMetrics are read."""
     if name.startswith("Retrieval"):
         return _DOCUMENTS
-    return _STATES.get(name.removeprefix("Binary").removeprefix("Multiclass").removeprefix("Multilabel"), {})
+    return STATES.get(name.removeprefix("Binary").removeprefix("Multiclass").removeprefix("Multilabel"), {})
 
 
-def _read(metric: Any, name: str, read: Read) -> Any:
-    if not metric.meter.rows:
-        return _without_data(metric, name)
-    tally, state = metric.meter.plan.state_of(metric._name, metric.meter.states())
+def _read(metric: Any, name: str, counted_as: str, read: Read) -> Any:
+    tally, state = metric.meter.plan.state_of(counted_as, metric.meter.states())
     for problem in tally.invalid_values(state):
         if problem.fatal:
             got = f"{problem.count} of the {problem.what}"
@@ -67,12 +70,12 @@ def _read(metric: Any, name: str, read: Read) -> Any:
     return read(tally.compute(state), metric)
 
 
-def _without_data(metric: Any, name: str) -> Any:
+def _without_data(metric: Any, name: str, arguments: Mapping[str, Any]) -> Any:
     """The state of an empty metric of TorchMetrics; an empty list where another network would be made for it."""
     family = getattr(type(metric), "family", None)
     if family is not None and (family.run or family.construct):
         return []
-    return getattr(metric.original(**metric._arguments), name)
+    return getattr(metric.original(**arguments), name)
 
 
 def _floats(numbers: Iterable[Number]) -> Tensor:
@@ -272,7 +275,7 @@ _N_GRAMS = {
     "denominator": _n_grams(1),
 }
 
-_STATES: Mapping[str, Mapping[str, Read]] = {
+STATES: Mapping[str, Mapping[str, Read]] = {
     "SumMetric": {"sum_value": alone(_sum((1, PREDS)))},
     "MeanMetric": {"mean_value": alone(_sum((1, PREDS))), "weight": _weight},
     "MaxMetric": {"max_value": lambda counts, metric: torch.tensor(float(counts.largest), device="cpu")},
