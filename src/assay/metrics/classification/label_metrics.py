@@ -15,6 +15,7 @@ from assay.decide import Argmax, Decision, Threshold, TopK
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
 from assay.metrics.classification.ratio import Array
+from assay.metrics.mean_quotients import mean_quotients
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.labels.confusion import ClassTotals, Counts, class_tally
@@ -281,8 +282,29 @@ def averages(
     if average == "micro":
         of = of.pooled()
     above, below = ratio(of)
-    rows = zip(*(each.tolist() for each in (above, below, of.present, of.support)), strict=True)
-    return [_average(a, b, present, support, average, undefined, unweighted) for a, b, present, support in rows]
+    columns = above, below, of.present, of.support
+    means, is_certain = _means_at_once(*columns, average, undefined)
+    values: list[float] = means.tolist()
+    for row in np.flatnonzero(~is_certain).tolist():
+        numbers = [each[row].tolist() for each in columns]
+        values[row] = _average(*numbers, average=average, undefined=undefined, unweighted=unweighted)
+    return values
+
+
+def _means_at_once(
+    above: Array, below: Array, present: Array, support: Array, average: Average, undefined: float
+) -> tuple[Array, Array]:
+    """What `_average` gives of each row, and for which rows that is certain."""
+    try:
+        above, below, support = (each.astype(np.float64) for each in (above, below, support))
+    except OverflowError:  # a float has no such integer
+        return np.zeros(len(above)), np.zeros(len(above), bool)
+    weights = support if average == "weighted" else present.astype(np.float64)
+    is_defined = below > 0
+    if isnan(undefined):
+        weights, undefined = weights * is_defined, 0.0
+    means, is_certain = mean_quotients(np.where(is_defined, above, undefined), np.where(is_defined, below, 1), weights)
+    return means, is_certain & weights.any(1)
 
 
 def _average(
