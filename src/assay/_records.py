@@ -18,6 +18,7 @@ JSON has no NaN and no infinities. A field that is a number holds them as the st
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import math
@@ -68,7 +69,9 @@ class Record:
 
     def __post_init__(self) -> None:
         for name, hint in field_types(type(self)).items():
-            object.__setattr__(self, name, _normal(hint, getattr(self, name), f"{type(self).__name__}.{name}"))
+            value = getattr(self, name)
+            if type(value) not in _plain_types(hint):  # as most are
+                object.__setattr__(self, name, _normal(hint, value, f"{type(self).__name__}.{name}"))
         self._check()
 
     def _check(self) -> None:
@@ -289,16 +292,24 @@ def field_types(cls: type[Record]) -> dict[str, Any]:
     return _FIELD_TYPES[cls]
 
 
+@functools.cache
+def _plain_types(hint: Any) -> tuple[Any, ...]:
+    """The types whose values are what the type ``hint`` says, unchanged."""
+    if isinstance(hint, types.UnionType):
+        return typing.get_args(hint)
+    return (hint,) if isinstance(hint, type) else ()
+
+
 def _normal(hint: Any, value: Any, where: str) -> Any:
     """``value`` as the type ``hint`` says, in plain Python."""
-    if type(value) is hint:  # as most are
+    if type(value) in _plain_types(hint):
         return value
     if hint is float:
         return _number(float, value, where)
     if hint is int:
         return _number(operator.index, value, where)
     if isinstance(hint, types.UnionType):
-        return value if type(value) in hint.__args__ else _normal_union(hint, value, where)
+        return _normal_union(hint, value, where)
     if typing.get_origin(hint) is tuple:
         return _normal_tuple(hint, value, where)
     if typing.get_origin(hint) is dict:
@@ -335,7 +346,12 @@ def _normal_tuple(hint: Any, value: Any, where: str) -> tuple[Any, ...]:
     series = _series(value) if set(items) <= {item, Ellipsis} and item in (int, float) else None
     if series is not None and series.dtype.kind in ("iuf" if item is float else "iu"):
         return tuple((series.astype(np.float64) if item is float else series).tolist())
-    return tuple([_normal(_item(hint, i), entry, f"{where}[{i}]") for i, entry in enumerate(value)])
+    if items[-1] is not Ellipsis:
+        return tuple([_normal(_item(hint, i), entry, f"{where}[{i}]") for i, entry in enumerate(value)])
+    plain = _plain_types(item)
+    return tuple(
+        [entry if type(entry) in plain else _normal(item, entry, f"{where}[{i}]") for i, entry in enumerate(value)]
+    )
 
 
 def _item(hint: Any, place: int) -> Any:

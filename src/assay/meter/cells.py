@@ -76,6 +76,11 @@ class CellMeters:
         self._rows = np.zeros(0, np.int64)
         self._on_host: list[State] = []
 
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """How many rows each cell has."""
+        return self._rows
+
     def _is_counted_here(self, tally: Tally) -> bool:
         """Whether a tally needs no meter for each cell."""
         return tally.has_cells or tally in self._states

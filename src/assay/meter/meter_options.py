@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from assay.errors import ConfigError, describe
@@ -48,7 +48,7 @@ class MeterOptions:
 
     def changed(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """These, with others for some of them; without a stage nothing is counted once more."""
-        made = asdict(self) | dict(options)
+        made = vars(self) | dict(options)
         return made if made["stage_bytes"] or "recount" in options else made | {"recount": "off"}
 
 

@@ -25,7 +25,6 @@ from assay.meter.resampling.intervals import (
     is_biased,
     needing_bootstrap,
     scale_of,
-    state_bytes,
 )
 from assay.meter.resampling.replicates import FEWEST_GROUPS, ConfidenceInterval, CountedGroups, replicate_interval
 from assay.report.per_sample.resampling import Resampling
@@ -141,7 +140,11 @@ class BootstrapGroups:
         groups = groups_of(numbers if rows.clusters is None else rows.clusters, self._seed, self._groups)
         if rows.clusters is not None:
             numbers = in_clusters(numbers, rows.clusters)
-        for code, digest in digests_by_code(numbers, rows.target_numbers, codes).items():
+        if self.identified:
+            digests = digests_by_code(numbers, rows.target_numbers, codes)
+        else:  # no one asks which samples they are
+            digests = dict.fromkeys([0] if codes is None else np.unique(codes).tolist(), SampleDigest())
+        for code, digest in digests.items():
             self._add_digest(label_of(code), digest)
         size = self._groups
         cells = groups if codes is None else codes * size + groups
@@ -163,7 +166,7 @@ class BootstrapGroups:
         if names:
             meter = self._like.fresh({name: self._like.metrics[name] for name in names})
             self._groups = group_count(meter, most=self._most)
-            self._group_bytes = state_bytes(meter) + 2 * STAGE_BYTES
+            self._group_bytes = meter.plan.state_bytes + 2 * STAGE_BYTES
             self._partition = Partition(meter)
 
     def _add_digest(self, label: Label, digest: SampleDigest) -> None:
@@ -264,15 +267,12 @@ class BootstrapGroups:
     @staticmethod
     def _groups_of(label: Label, partition: Partition) -> CountedGroups:
         """What was counted of the groups of a slice."""
-        like, counted = partition.like, partition.counted
-        labels = sorted(each for each in counted if each[:-1] == label)
-        chosen = [counted[each] for each in labels]
-        states = [_settled(like, *each) for each in chosen]
-        rows = np.array([rows for _, rows in chosen], np.int64)
-        return CountedGroups(like, states, rows, partition.sums_of(labels))
+        labels = sorted(each for each in partition.labels if each[:-1] == label)
+        states = LateItems(len(labels), lambda k: _settled(partition, labels[k]))
+        return CountedGroups(partition.like, states, partition.rows_of(labels), partition.sums_of(labels))
 
 
-def _settled(like: Meter, states: Sequence[State], rows: int) -> Sequence[State]:
-    """The states of so many rows in a form to compute from, each made when it is asked for."""
-    tallies = like.tallies
+def _settled(partition: Partition, label: Label) -> Sequence[State]:
+    """The states of a label in a form to compute from, each made when it is asked for."""
+    tallies, (states, rows) = partition.like.tallies, partition.counted(label)
     return LateItems(len(tallies), lambda k: tallies[k].settle(states[k], rows))

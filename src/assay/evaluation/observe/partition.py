@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -50,7 +50,6 @@ class Partition:
 
     def _changed(self) -> None:
         """Forget what was read."""
-        self._read: dict[Label, tuple[Sequence[State], int]] = {}
         self._areas: dict[Tally, Array | None] = {}
 
     def __len__(self) -> int:
@@ -89,15 +88,24 @@ class Partition:
         return self._cells.setdefault(label, len(self._cells))
 
     @property
-    def counted(self) -> dict[Label, tuple[Sequence[State], int]]:
-        """By label, the states of the tallies and the rows."""
-        if not self._read:
-            self._read = {label: self._counted.counted(cell) for label, cell in self._cells.items()}
-        return self._read
+    def labels(self) -> Collection[Label]:
+        """The labels that have rows."""
+        return self._cells.keys()
+
+    def counted(self, label: Label) -> tuple[Sequence[State], int]:
+        """The states of the tallies for a label, and its rows."""
+        return self._counted.counted(self._cells[label])
+
+    def rows_of(self, labels: Sequence[Label]) -> Array:
+        """How many rows labels have."""
+        return self._counted.rows[self._cells_with(labels)]
 
     def sums_of(self, labels: Sequence[Label]) -> LabelSums:
         """What labels contribute to the areas of the labels that are like them but for the last text."""
-        return LabelSums(self, np.array([self._cells[label] for label in labels], np.int64))
+        return LabelSums(self, self._cells_with(labels))
+
+    def _cells_with(self, labels: Sequence[Label]) -> Array:
+        return np.array([self._cells[label] for label in labels], np.int64)
 
     def area_sums(self, tally: Tally) -> Array | None:
         """What all cells contribute to areas, see `CellStates.area_sums`."""

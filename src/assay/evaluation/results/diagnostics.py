@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from assay.errors import AssayError, ConfigError, describe
-from assay.meter import Meter
 from assay.meter.plots import curves, reliability
+from assay.meter.values import Readings
 from assay.metrics import (
     AUROC,
     ROC,
@@ -68,9 +68,9 @@ class Diagnostics:
     single: bool = False
     plain: bool = True
 
-    def figures(self, total: Meter) -> tuple[list[Table], list[Plot], list[str]]:
-        """Tables, plots, and notes on what could not be read."""
-        results, notes = _read(total, self.metrics)
+    def figures(self, readings: Readings) -> tuple[list[Table], list[Plot], list[str]]:
+        """Tables, plots, and notes on what could not be read of all that was counted."""
+        results, notes = _read(readings, self.metrics)
         tables: list[Table] = []
         plots: list[Plot] = []
         if _TABLE in results:
@@ -190,17 +190,17 @@ def _of_ranks(metrics: Mapping[str, Metric], shape: dict[str, Any], count: int) 
     return {_ROC: ROC(**how), _PR: PrecisionRecallCurve(**how), **areas}
 
 
-def _read(total: Meter, metrics: Mapping[str, Metric]) -> tuple[dict[str, Any], list[str]]:
+def _read(readings: Readings, metrics: Mapping[str, Metric]) -> tuple[dict[str, Any], list[str]]:
     """What can be read; a detail that cannot is no reason to lose the rest."""
     results: dict[str, Any] = {}
     notes: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with suppress(AssayError):
-            return total.compute(only=metrics), notes
+            return readings.values(metrics), notes
         for name in metrics:
             try:
-                results.update(total.compute(only=[name]))
+                results.update(readings.values([name]))
             except AssayError as error:
                 notes.append(f"Details: {error}")
     return results, notes

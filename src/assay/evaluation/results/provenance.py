@@ -23,11 +23,10 @@ from assay.devices.placement import can_read
 from assay.errors import StateError, describe
 from assay.evaluation.arguments.options import ReportOptions
 from assay.meter import Meter
-from assay.meter.file import MeterDescription, as_file_error, checksum, counts_in, described, from_sparse, sparse
+from assay.meter.file import MeterDescription, as_file_error, checksum, counts_in, from_sparse, saved, sparse
 from assay.metrics.base import Metric
 from assay.report.origin import ReportOrigin, SectionCounts
 from assay.report.revision import revision
-from assay.tally.stores.sample_store import SampleStore
 
 MOST_PACKED = 1 << 16
 """Bytes of compressed counts that a report holds."""
@@ -42,11 +41,15 @@ _NO_OPTIONS = ("progress", "resume", "data_group", "rank_timeout_s", "checkpoint
 
 def counts_of(total: Meter, metrics: Mapping[str, Metric], options: ReportOptions) -> SectionCounts | None:
     """The counts of metrics in a meter; None where too many samples are stored to put them in order once more."""
-    part = total.fresh(dict(metrics))
-    stores = any(isinstance(v, SampleStore) for each in part.tallies for v in each.zero(torch.device("meta")).values())
-    if not metrics or (stores and total.rows > MOST_STORED_ROWS):
+    if not metrics:
         return None
-    description, tensors = described(total.only(*metrics).state_dict(), "counts")
+    part = total.fresh(dict(metrics))
+    if part.counts.keeps_samples and total.rows > MOST_STORED_ROWS:
+        return None
+    states, rows = total.counts.canonical()
+    of_part = zip(part.tallies, total.plan.states_of(part.tallies, states), strict=True)
+    canonical = [tally.canonicalize(state, rows) for tally, state in of_part]
+    description, tensors = saved(part.plan, canonical, rows)
     tensors = sparse(tensors)
     packed = b""
     if sum(each.numel() * each.element_size() for each in tensors.values()) <= MOST_RAW:

@@ -86,7 +86,7 @@ def build_section(
         level = None if options.cluster is not None else options.confidence_level
         tables_by = grouped_values(terms, values, metrics, level)
     own_tables, own_plots, omitted = rest_of(results, metrics, diagnostics.classes)
-    more_tables, more_plots, notes = diagnostics.figures(total)
+    more_tables, more_plots, notes = diagnostics.figures(readings)
     if options.diagnostics:
         more_plots += residuals(per_sample.samples, metrics)
     section = Section(

@@ -86,13 +86,16 @@ class TallyPlan:
             else:
                 tallies.append(tally)
         self.tallies: tuple[Tally, ...] = tuple(tallies)
-        self._check_memory()
+        self.state_bytes = self._checked_state_bytes()
+        """What the states of one meter take, without samples and without what is absent at first."""
         self._right: set[tuple[Any, ...]] = set()
         groups: dict[Tally, int] = {}
         self.group_of = {name: groups.setdefault(wanted, len(groups)) for name, wanted in self._wanted.items()}
         """A number for each metric, the same for metrics that are computed from the same tally."""
         self._sources = {name: self._serving(wanted) for name, wanted in self._wanted.items()}
         self._readings: dict[str, StateReading | None] = {}
+        self.are_numbers: dict[str, bool] = {}
+        """Of metrics of which it was asked, whether they read single numbers; see `needing_bootstrap`."""
         encoded = {encoder.column for encoder in self.encoders}
         self.counted_columns = frozenset().union(*(tally.columns for tally in self.tallies)) - encoded
         """The names of the columns of an update that are counted themselves."""
@@ -113,8 +116,8 @@ class TallyPlan:
         )
         """Whether rows that one encoder makes on the CPU and weights are all that is counted."""
 
-    def _check_memory(self) -> None:
-        """Raise a `ConfigError` when states would take more memory than this machine has."""
+    def _checked_state_bytes(self) -> int:
+        """The size of the states; raise a `ConfigError` when they would take more memory than this machine has."""
         states = (tally.zero(torch.device("meta")) for tally in self.tallies)
         size = sum(each.nbytes for state in states for each in state.values() if isinstance(each, Tensor))
         if size > host_bytes():
@@ -122,6 +125,7 @@ class TallyPlan:
             expected = f"at most the memory of this machine, {host_bytes() / 2**30:,.1f} GiB"
             do = "Check the numbers of classes, outputs, bins and features, which states are sized by"
             raise ConfigError(describe("Meter", got, expected, do))
+        return size
 
     @property
     def label_classes(self) -> int | None:

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from assay.errors import AssayWarning
+from assay.meter.counting.tally_plan import TallyPlan, tally_plan
 from assay.meter.meter import Meter
 from assay.meter.resampling.replicates import (
     FEWEST_BEYOND,
@@ -238,25 +238,29 @@ def needing_bootstrap(
         ['Recall']
     """
     closed = independent and not meter.weighted
-    sizes = {
-        name: state_bytes(meter.fresh({name: metric}))
+    plans = {
+        name: tally_plan({name: metric}, meter.weighted)
         for name, metric in meter.metrics.items()
         if metric.estimates and not (closed and metric.closed_form and not metric.needs_many) and name not in without
     }
     chosen: dict[str, Metric] = {}
-    for name in sorted(sizes, key=sizes.__getitem__):
-        more = meter.fresh({**chosen, name: meter.metrics[name]})
-        if group_count(more, budget_bytes) and _is_numbers(meter.fresh({name: meter.metrics[name]})):
-            chosen[name] = meter.metrics[name]
+    for name in sorted(plans, key=lambda each: plans[each].state_bytes):
+        more = {**chosen, name: meter.metrics[name]}
+        plan = tally_plan(more, meter.weighted) if chosen else plans[name]
+        if _count_of_size(plan.state_bytes, budget_bytes) and _is_numbers(plans[name], name):
+            chosen = more
     return meter.fresh({name: chosen[name] for name in meter.metrics if name in chosen}) if chosen else None
 
 
-def _is_numbers(meter: Meter) -> bool:
-    """Whether the one metric of a meter reads single numbers, which is seen without data."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssayWarning)
-        ((name, value),) = meter.compute().items()
-    return any(True for _ in named_numbers(name, value))
+def _is_numbers(plan: TallyPlan, name: str) -> bool:
+    """Whether a metric reads single numbers, which is seen without data, and once for all meters of a plan."""
+    if name not in plan.are_numbers:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AssayWarning)
+            states = [tally.zero(torch.device("cpu")) for tally in plan.tallies]
+            value = Readings(plan, states, 0).values([name])[name]
+        plan.are_numbers[name] = any(True for _ in named_numbers(name, value))
+    return plan.are_numbers[name]
 
 
 def group_count(meter: Meter, budget_bytes: int = 64 << 20, most: int = GROUPS, least: int = 16) -> int:
@@ -278,15 +282,13 @@ def group_count(meter: Meter, budget_bytes: int = 64 << 20, most: int = GROUPS, 
         >>> [group_count(Meter(CohenKappa(num_classes=n, weights="linear"))) for n in (10, 1000)]
         [128, 0]
     """
-    count = min(most, budget_bytes // max(1, state_bytes(meter)))
+    return _count_of_size(meter.plan.state_bytes, budget_bytes, most, least)
+
+
+def _count_of_size(state_bytes: int, budget_bytes: int, most: int = GROUPS, least: int = 16) -> int:
+    """See `group_count`, of groups whose counts take so much."""
+    count = min(most, budget_bytes // max(1, state_bytes))
     return count if count >= least else 0
-
-
-def state_bytes(meter: Meter) -> int:
-    """What the counts of one group take, without samples and without what is absent at first."""
-    nowhere = torch.device("meta")
-    values = [value for tally in meter.tallies for value in tally.zero(nowhere).values()]
-    return sum(value.nbytes for value in values if isinstance(value, Tensor))
 
 
 def bootstrap(

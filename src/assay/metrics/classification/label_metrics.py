@@ -286,8 +286,8 @@ def averages(
     means, is_certain = _means_at_once(*columns, average, undefined)
     values: list[float] = means.tolist()
     for row in np.flatnonzero(~is_certain).tolist():
-        numbers = [each[row].tolist() for each in columns]
-        values[row] = _average(*numbers, average=average, undefined=undefined, unweighted=unweighted)
+        own, base, exists, targets = (each[row].tolist() for each in columns)
+        values[row] = _average(own, base, exists, targets, average, undefined, unweighted)
     return values
 
 
