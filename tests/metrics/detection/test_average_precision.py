@@ -265,3 +265,20 @@ def test_replicates_match_each_set_of_detections_once_and_have_the_bits_of_repea
     assert all(len(each) == 31 for each in found.values())
     for name, values in expected.items():
         assert np.array(found[name]).tobytes() == np.array(values).tobytes(), name
+
+
+@pytest.mark.parametrize("average", ["macro", "micro"])
+def test_replicates_without_any_box_are_undefined(average, monkeypatch):
+    metric = MeanAveragePrecision(average=average, max_detection_thresholds=(1, 2))
+    empty = {"boxes": torch.empty(0, 4), "labels": torch.empty(0, dtype=torch.long), "scores": torch.empty(0)}
+    groups = []
+    for image in [IMAGE] + [empty] * 11:
+        group = Meter(x=metric)
+        group.update([image], [{name: image[name] for name in ("boxes", "labels")}])
+        groups.append(group)
+    found = drawn_values(groups, 30)
+    monkeypatch.setattr(MeanAveragePrecision, "values_of_draws", lambda *_: None)
+    expected = drawn_values(groups, 30)
+    assert 3 < np.isnan(found["x map"]).sum() < 20  # a draw leaves out the one image with a box in 37 of 100 cases
+    for name, values in expected.items():
+        assert np.array(found[name]).tobytes() == np.array(values).tobytes(), name

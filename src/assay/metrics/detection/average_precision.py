@@ -184,7 +184,6 @@ class MeanAveragePrecision(BoxMetric):
         """The means where each image counts as often as `times` says; `items` are rows of classes and of images."""
         count = next(iter(found.values())).positives.shape[1]
         there = np.bincount(items[0], times[items[1]], minlength=count) > 0  # of no other class there is a mean
-        there |= self.average == "micro"
         groups = self._groups(classes[there] if self.average == "macro" else classes[:0])
         return self._prefixed(
             {
