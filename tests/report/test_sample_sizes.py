@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -159,10 +160,95 @@ def test_a_comparison_ends_with_what_it_could_not_show():
     assert found.delta("AUROC").smallest is None
 
 
-def test_where_there_is_a_difference_there_is_no_such_line():
+def test_a_difference_that_was_found_has_this_line_but_where_it_is_smaller():
     found = compare(MAIN, run("worse", 400, 3, share=0.3, shift=1.0))
-    assert found.delta("loss").verdict == "worse"
-    assert "could not have been seen" not in found.to_text()
+    loss = found.delta("loss")
+    assert loss.verdict == "worse"
+    assert abs(loss.difference) > loss.smallest
+    assert f"loss: a difference below {loss.smallest:.4f} could not have been seen" in found.to_markdown()
+    larger = replace(loss, smallest=2 * abs(loss.difference))
+    others = tuple(larger if each is loss else each for each in found.deltas)
+    assert "loss: a difference below" not in replace(found, deltas=others).to_markdown()
+
+
+def unpaired(draw, n1, n2, random):
+    """Two reports of other samples, whose values are drawn."""
+    return [
+        Report(
+            "r",
+            [
+                Section(
+                    "test",
+                    [Value("x", float(values.mean()), numerator="x", higher_is_better=True)],
+                    samples=Samples.pack([f"{k} {i}" for i in range(len(values))], {"x": values}),
+                )
+            ],
+        )
+        for k, values in enumerate((draw(n1, 0.0, random), draw(n2, 1.0, random)))
+    ]
+
+
+@pytest.mark.parametrize("kind", ["yes or no", "numbers", "intervals"])
+def test_of_other_samples_the_smallest_difference_is_found_in_four_of_five_cases(kind):
+    def draw(by):
+        def values(n, second, random):
+            if kind == "yes or no":
+                return random.random(n) < 0.7 + second * by
+            return random.normal(second * by, 1 + second, n)
+
+        return values
+
+    def compared(by, random):
+        two = unpaired(draw(by), 300, 150, random)
+        if kind == "intervals":
+            two = [
+                Report("r", [Section("test", [replace(value, numerator="", count=count, **ends)])])
+                for each, count in zip(two, (300, 150), strict=True)
+                for value in each.sections[0].values
+                for ends in [interval(column(each, "x"))]
+            ]
+        return compare(*two).delta("x")
+
+    def interval(values):
+        half = 1.959964 * values.std(ddof=1) / math.sqrt(len(values))
+        return {"lower": values.mean() - half, "upper": values.mean() + half, "confidence_level": 0.95}
+
+    random = np.random.default_rng(0)
+    smallest = float(np.mean([compared(0.12 if kind == "yes or no" else 0.5, random).smallest for _ in range(20)]))
+    found = [compared(smallest, random) for _ in range(150)]
+    assert not found[0].paired
+    assert 0.7 < np.mean([each.verdict == "better" for each in found]) < 0.9  # 0.8, with a standard error of 0.033
+    assert "x: a difference below" in compare(*unpaired(draw(0.0), 300, 150, random)).to_markdown()
+
+
+def test_of_as_many_other_samples_the_smallest_difference_is_that_of_power():
+    a = unpaired(lambda n, second, random: np.arange(n) < 0.9 * n, 400, 400, None)
+    found = power(a[0], {"x": 0.02}).estimates[-1]
+    assert found.design == "other samples"
+    assert compare(*a).delta("x").smallest == pytest.approx(found.smallest[0], rel=1e-12)
+    with pytest.raises(ConfigError, match="not paired"):
+        power(a[0], {"x": 0.02}, a[1])
+
+
+def test_other_samples_that_are_all_right_say_a_smallest_difference():
+    a = unpaired(lambda n, second, random: np.ones(n, dtype=bool), 50, 50, None)
+    smallest = compare(*a).delta("x").smallest
+    assert Spread(50, 0, 0.0).smallest() == smallest
+    assert 0.05 < smallest < 0.2
+
+
+def test_other_samples_in_clusters_have_a_larger_smallest_difference():
+    def draw(n, second, random):
+        return np.repeat(random.random(n // 10) < 0.7, 10)
+
+    two = unpaired(draw, 400, 400, np.random.default_rng(1))
+    alone, together = (compare(*two, cluster=each).delta("x").smallest for each in (None, clusters_of_ten))
+    assert 2.5 * alone < together < 4.5 * alone  # the root of ten, and Student's quantile
+
+
+def clusters_of_ten(name):
+    first, second = name.split()
+    return f"{first} {int(second) // 10}"
 
 
 def test_older_files_of_comparisons_have_no_such_line():

@@ -313,7 +313,7 @@ def _counts(a: MeasuredValue, b: MeasuredValue) -> tuple[int, ...]:
 
 
 def _smallest(evidence: Evidence, confidence_level: float) -> float | None:
-    """The smallest difference of paired samples that would have been found."""
+    """The smallest difference that would have been found."""
     if evidence.spread is None:
         return None
     smallest = evidence.spread.smallest(confidence_level)

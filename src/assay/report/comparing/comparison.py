@@ -50,8 +50,8 @@ class Delta(Record):
         verdict: one of ``VERDICTS``.
         note: what could not be done, and why.
         slice: on which slice of the samples; empty for all of them.
-        smallest: the smallest difference that would have been found with a power of 0.8, of all samples in pairs; None
-            where that is not known.
+        smallest: the smallest difference that would have been found with a power of 0.8, of all samples; None where
+            that is not known.
     """
 
     run: str

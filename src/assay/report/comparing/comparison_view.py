@@ -314,12 +314,16 @@ def _goodness(delta: Delta) -> float:
 
 
 def smallest_differences(comparison: Comparison) -> Iterator[str]:
-    """A line for each metric of all samples without evidence: which differences would have been missed."""
+    """A line for each metric of all samples: which differences would have been missed.
+
+    Where a smaller one was found all the same, there is no line.
+    """
     parts = list(groups(comparison))
     for run, section, deltas in parts:
         where = f"{_title(comparison, run, section)}, " if len(parts) > 1 else ""
         for delta in deltas:
-            if delta.verdict == "no evidence" and delta.smallest is not None:
+            was_found = delta.verdict not in ("no evidence", "cannot say")
+            if delta.smallest is not None and not (was_found and abs(delta.difference) < delta.smallest):
                 size = text.number(delta.smallest)
                 yield f"{where}{delta.metric}: a difference below {size} could not have been seen (power {POWER:g})."
 

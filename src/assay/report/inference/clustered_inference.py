@@ -27,6 +27,7 @@ from assay.report.inference.spread import (
     is_finite,
     spread_of_clusters,
     spread_of_pairs,
+    spread_of_two,
 )
 from assay.report.per_sample.aligned_chunks import reordered
 from assay.report.per_sample.packed_array import Array
@@ -34,6 +35,7 @@ from assay.stats import effect_sizes
 from assay.stats.clusters import ClusteredMean, difference_of
 from assay.stats.intervals import (
     FEWEST,
+    two_sided_z,
 )
 from assay.stats.moments import SampleMoments
 from assay.stats.paired_shares import paired_proportions, paired_ratio
@@ -158,7 +160,9 @@ def unpaired_clusters(
         return Evidence(p=p, note="all clusters of a side contribute the same, which says nothing of others")
     risky = "both" if min(first.effective, second.effective) < FEWEST else joined_risks(first.risky, second.risky)
     method = f"Welch's test and interval of clusters: {clusters[0]}, {clusters[1]}"
-    return Evidence(lower, upper, p, method=method, risky=risky)
+    error = (upper - lower) / (2 * two_sided_z(confidence_level))
+    spread = spread_of_two(error, first.effective, second.effective)
+    return Evidence(lower, upper, p, method=method, risky=risky, spread=spread)
 
 
 def _newcombe_of_clusters(

@@ -46,7 +46,7 @@ class Evidence:
         note: what could not be done, and why.
         risky: the end of the interval that may miss more often than its level says: ``"lower"``, ``"upper"`` or
             ``"both"``; empty where neither does. A gate passes nothing by such an end.
-        spread: how much the difference of paired samples varies, which says what could have been found.
+        spread: how much the difference varies, which says what could have been found.
     """
 
     lower: float | None = None

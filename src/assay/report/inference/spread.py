@@ -72,6 +72,23 @@ def spread_of_pairs(down: int, up: int, n: int, for_one: float = 1.0) -> Spread:
     return Spread(n / for_one, differing - ((up - down) / n) ** 2, differing, for_one)
 
 
+def spread_of_two_shares(s1: int, n1: int, s2: int, n2: int) -> Spread:
+    """Of two shares of other samples: how many are yes, and of how many."""
+    p, q = s1 / n1, s2 / n2
+    return Spread(_samples_each(n1, n2), p * (1 - p) + q * (1 - q), p * (1 - q) + q * (1 - p))
+
+
+def spread_of_two(error: float, n1: float, n2: float) -> Spread:
+    """Of two values of other samples whose difference has this standard error; n1 and n2 are the numbers of samples."""
+    units = _samples_each(n1, n2)
+    return Spread(units, error**2 * units)
+
+
+def _samples_each(n1: float, n2: float) -> float:
+    """How many samples on either side say as much as these: the harmonic mean."""
+    return 2 / (1 / n1 + 1 / n2)
+
+
 def spread_of_clusters(found: ClusteredMean, moments: SampleMoments) -> Spread:
     """Of numbers in clusters, from their moments; clusters are taken to say no more than independent samples."""
     design_effect = max(1.0, (found.error / moments.error) ** 2)

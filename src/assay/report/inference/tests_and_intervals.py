@@ -30,6 +30,8 @@ from assay.report.inference.spread import (
     are_alike,
     is_finite,
     spread_of_pairs,
+    spread_of_two,
+    spread_of_two_shares,
     standard_error,
     why_no_error,
 )
@@ -260,7 +262,8 @@ def _unpaired_shares(shares: Shares, confidence_level: float, factor: float, saf
     if factor != 1:
         return Evidence(lower, upper, method=SHARES_INTERVAL[safe])
     effect = effect_sizes.cohens_h(s1 / n1, s2 / n2)
-    return Evidence(lower, upper, p, effect, "Cohen's h", f"score test, {SHARES_INTERVAL[safe]}")
+    method, spread = f"score test, {SHARES_INTERVAL[safe]}", spread_of_two_shares(s1, n1, s2, n2)
+    return Evidence(lower, upper, p, effect, "Cohen's h", method, spread=spread)
 
 
 def _paired(a: MeasuredValue, b: MeasuredValue, position: Array, confidence_level: float, seed: int) -> Evidence:
@@ -313,7 +316,9 @@ def _unpaired(a: MeasuredValue, b: MeasuredValue, confidence_level: float) -> Ev
     if are_alike(first) and are_alike(second):
         note = "all samples of a side contribute the same, which says nothing of others"
         return Evidence(p=p, effect=effect, scale="Cohen's d", method="Welch's test", note=note)
-    return Evidence(*ends, p, effect, "Cohen's d", "Welch's test and interval", risky=_risky_of_two(a, b))
+    error = math.hypot(*(float(each.std(ddof=1)) / math.sqrt(len(each)) for each in (first, second)))
+    spread, method = spread_of_two(error, len(first), len(second)), "Welch's test and interval"
+    return Evidence(*ends, p, effect, "Cohen's d", method, risky=_risky_of_two(a, b), spread=spread)
 
 
 def _risky_of_two(a: MeasuredValue, b: MeasuredValue) -> str:
@@ -389,4 +394,5 @@ def _of_intervals(
     note = f"{note}; {BIASED}" if a.value.biased_upwards or b.value.biased_upwards else note
     risky = "both" if _is_few(a.value.count) or _is_few(b.value.count) else ""
     method = "z test of two intervals"
-    return Evidence(*ends, normal_two_sided(apart / error), method=method, note=note, risky=risky)
+    spread = spread_of_two(error, a.count, b.count) if a.count and b.count else None
+    return Evidence(*ends, normal_two_sided(apart / error), method=method, note=note, risky=risky, spread=spread)

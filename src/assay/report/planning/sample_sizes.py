@@ -171,7 +171,9 @@ def _between(
     if a == b or have_equal_samples(a.samples, b.samples, whole):
         return "the same values for each sample, as of the same model"
     evidence = difference(first, second, confidence_level, whole=whole)
-    return evidence.note or "no sample differs" if evidence.spread is None else evidence.spread
+    if evidence.spread is None or not evidence.paired:
+        return evidence.note or "no sample differs"
+    return evidence.spread
 
 
 def _assumed(spread: Spread, count: int) -> str:
