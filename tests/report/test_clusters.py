@@ -121,7 +121,7 @@ def test_clusters_that_come_later_take_the_intervals_of_other_values_away():
 @pytest.mark.parametrize(
     ("cluster", "part"),
     [
-        ("^x", "none for the sample"),
+        ("^x", "'\\^x', which finds nothing in the id '0/0', expected one that finds the cluster in each id"),
         ("(", "a regular expression"),
         ([1, 2], "2 clusters"),
         ({"0/0": 1}, "none for the sample"),

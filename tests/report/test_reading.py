@@ -65,13 +65,15 @@ def test_what_is_not_there_is_named(one, two, read, message):
     [
         ("accuracy", r"; write report\['accuracy'\]$"),
         ("to_frame", "; did you mean to_dataframe"),
+        ("file_at", "attribute 'file_at'"),  # and no name that is not public
         ("xyz", "attribute 'xyz'$"),
         ("_repr_svg_", "attribute '_repr_svg_'$"),
     ],
 )
 def test_a_name_that_a_report_does_not_have_says_what_to_write(one, name, do):
-    with pytest.raises(AttributeError, match=do):
+    with pytest.raises(AttributeError, match=do) as error:
         getattr(one, name)
+    assert "mean _" not in str(error.value)
 
 
 def test_a_report_is_no_sequence(one):

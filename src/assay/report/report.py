@@ -173,7 +173,8 @@ class Report(Record, Viewable, schema=SCHEMA, older=OLDER):
 
             def about() -> str:
                 said = f"; write report[{name!r}]" if "sections" in vars(self) and name in self else ""
-                close = [] if name.startswith("_") else get_close_matches(name, dir(type(self)), 1, 0.5)
+                names = [each for each in dir(type(self)) if not each.startswith("_")]
+                close = [] if name.startswith("_") else get_close_matches(name, names, 1, 0.5)
                 said = said or (f"; did you mean {close[0]}?" if close else "")
                 return f"'Report' object has no attribute {name!r}{said}"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from assay.errors import ConfigError, describe
+from assay.errors import ConfigError, describe, plural
 from assay.evaluation.arguments.options import EvaluateOptions
 from assay.evaluation.data.coverage import CoverageTracker, Lists
 from assay.evaluation.data.data_source import DataSource
@@ -130,7 +130,7 @@ class EarlyEnd:
 
     def reported(self, report: Report) -> Report:
         """The report, with what ended the evaluation."""
-        of = f"{self.coverage.rows:,} of {self._all:,} samples in random order, {self.looks} looks"
+        of = f"{self.coverage.rows:,} of {self._all:,} samples in random order, {plural(self.looks, 'look')}"
         if not self.outcome:
             note = f"Not decided after {of}: stop_when found not enough evidence."
             return replace(report, notes=(*report.notes, note))

@@ -80,6 +80,10 @@ def _labels(samples: Samples, cluster: Clusters) -> Iterable[Any]:
     of = _by_pattern(cluster) if isinstance(cluster, str) else cluster.get if isinstance(cluster, Mapping) else cluster
     for name in samples.ids.values.tolist():
         label = of(name)
+        if label is None and isinstance(cluster, str):
+            got = f"the regular expression {cluster!r:.60}, which finds nothing in the id {name!r:.60}"
+            do = "Write ^[^/]+ for what is before the first slash; for a column, evaluate or score again with cluster="
+            raise ConfigError(describe("cluster", got, "one that finds the cluster in each id", do))
         if label is None:
             raise without_cluster(f"none for the sample {name!r:.60}")
         yield label

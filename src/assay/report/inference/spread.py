@@ -43,7 +43,7 @@ def why_no_error(measured: MeasuredValue) -> str:
         return "all samples contribute the same" if are_alike(terms.astype(np.float64)) else ""
     value = measured.value
     if value.lower is None or value.upper is None or value.confidence_level is None:
-        return "neither samples nor an interval of a known level"
+        return f"neither samples nor an interval of a known level{f' ({value.note})' if value.note else ''}"
     if not (math.isfinite(value.lower) and math.isfinite(value.upper)):
         return "the stored interval is undefined or infinite"
     if not value.lower <= value.value <= value.upper:
