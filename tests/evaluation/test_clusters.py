@@ -104,6 +104,16 @@ def test_columns_that_cannot_be_clusters_are_refused():
             score(table, METRICS, preds="p", target="y", cluster=cluster)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_nan_in_a_column_of_numbers_is_no_cluster(dtype):
+    column = pa.array(np.where(np.arange(200) == 3, np.nan, np.arange(200) // 20).astype(dtype))
+    for clusters in (column, column.dictionary_encode()):
+        with pytest.raises(ConfigError, match="samples without one"):
+            score(pa.table({"p": P, "y": Y, "c": clusters}), METRICS, preds="p", target="y", cluster="c")
+    texts = pa.array([str(each) for each in column.to_pylist()])
+    assert score(pa.table({"p": P, "y": Y, "c": texts}), METRICS, preds="p", target="y", cluster="c").sections
+
+
 def scored():
     """Scores as inputs, so that a model may stop."""
     scores = torch.nn.functional.one_hot(torch.tensor(P), 3).float()

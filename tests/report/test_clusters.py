@@ -1,5 +1,7 @@
 """Comparisons and gates of samples in clusters."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -124,7 +126,12 @@ def test_clusters_that_come_later_take_the_intervals_of_other_values_away():
         ("^x", "'\\^x', which finds nothing in the id '0/0', expected one that finds the cluster in each id"),
         ("(", "a regular expression"),
         ([1, 2], "2 clusters"),
-        ({"0/0": 1}, "none for the sample"),
+        ({"0/0": 1}, "None for the sample '0/1'"),
+        (lambda name: math.nan, "nan for the sample '0/0'"),
+        ([0] * 119 + [None], "None for the sample in place 119"),
+        (np.where(np.arange(120) == 7, np.nan, 1.0), "nan for the sample in place 7"),
+        ([np.datetime64("NaT")] * 120, "NaT for the sample in place 0"),
+        (5, "5, expected a regular expression"),
     ],
 )
 def test_samples_without_a_cluster_are_refused(cluster, part):

@@ -20,7 +20,7 @@ from assay.render.text import first_names
 from assay.scoring.bad_rows import combined
 from assay.scoring.columns import TableColumns
 from assay.scoring.number_lists import sample_tensors
-from assay.scoring.slice_columns import GrowingDictionary, is_list, slice_values
+from assay.scoring.slice_columns import GrowingDictionary, is_list, nan_as_null, slice_values
 from assay.stats.sampling import numbers_of, numbers_of_texts
 
 Mask = NDArray[np.bool_]
@@ -157,7 +157,9 @@ class RowReader:
         return TableRows(preds, target, weights, named, ids, parts, places, batch)
 
     def _coded(self, array: Any, name: str) -> CodedValues | CodedLists:
-        """The values that slices and tables are made of."""
+        """The values that slices, tables and clusters are made of."""
+        if name == self.columns.cluster:
+            array = nan_as_null(array)
         if name in self._dictionaries and not is_list(array.type):
             return self._dictionaries[name].coded(array)
         return slice_values(array, name, self._bins.get(name))

@@ -38,6 +38,17 @@ def is_list(kind: Any) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
+def nan_as_null(array: Any) -> Any:
+    """A column in which NaN is a missing value, as pandas writes them in columns of numbers."""
+    pa = arrow()
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if not pa.types.is_floating(array.type):
+        return array
+    is_missing = pa.compute.is_null(array, nan_is_null=True)
+    return pa.compute.if_else(is_missing, pa.scalar(None, array.type), array)
+
+
 def slice_values(array: Any, name: str, bins: ColumnBins | None) -> CodedValues | CodedLists:
     """The values that slices are made of: one of each row, or a list of them; or the range that each is in."""
     if bins is not None:

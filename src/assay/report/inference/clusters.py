@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -73,10 +73,26 @@ def _clustered(section: Section, cluster: Clusters) -> Section:
     return replace(section, values=values, samples=samples, slices=slices, resampling=None)
 
 
-def _labels(samples: Samples, cluster: Clusters) -> Iterable[Any]:
-    if not isinstance(cluster, str | Mapping) and not callable(cluster):
-        yield from cluster
+def _labels(samples: Samples, cluster: Clusters) -> Iterator[Any]:
+    """The cluster of each sample, by its id or its place."""
+    if isinstance(cluster, str | Mapping) or callable(cluster):
+        yield from _labels_by_id(samples, cluster)
         return
+    if not isinstance(cluster, Iterable):
+        expected = "a regular expression or a function of ids, clusters by id, or one for each sample"
+        raise ConfigError(describe("cluster", cluster, expected, "Pass '^[^/]+', say"))
+    for place, label in enumerate(cluster):
+        if _is_missing(label):
+            raise without_cluster(f"{label} for the sample in place {place}")
+        yield label
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether a label is None, or what arrays and data frames have instead."""
+    return label is None or (not isinstance(label, str) and str(label) in ("nan", "NaT", "<NA>"))
+
+
+def _labels_by_id(samples: Samples, cluster: str | Mapping[Any, Any] | Callable[[Any], Any]) -> Iterator[Any]:
     of = _by_pattern(cluster) if isinstance(cluster, str) else cluster.get if isinstance(cluster, Mapping) else cluster
     for name in samples.ids.values.tolist():
         label = of(name)
@@ -84,8 +100,8 @@ def _labels(samples: Samples, cluster: Clusters) -> Iterable[Any]:
             got = f"the regular expression {cluster!r:.60}, which finds nothing in the id {name!r:.60}"
             do = "Write ^[^/]+ for what is before the first slash; for a column, evaluate or score again with cluster="
             raise ConfigError(describe("cluster", got, "one that finds the cluster in each id", do))
-        if label is None:
-            raise without_cluster(f"none for the sample {name!r:.60}")
+        if _is_missing(label):
+            raise without_cluster(f"{label} for the sample {name!r:.60}")
         yield label
 
 
