@@ -101,6 +101,25 @@ def test_states_are_those_of_one_meter_a_cell(task: Task, limit: int, weighted: 
     assert bits(counted.total().states()) == bits(whole.states())
 
 
+@pytest.mark.parametrize("limit", [0, 150, 900, 10**6])
+@pytest.mark.parametrize("task", TASKS, ids=str)
+@one_of_each(lambda task, limit, **_: (str(task), limit > 0), TURNS)
+def test_groups_of_cells_have_a_histogram_where_they_are_too_large_together(task: Task, limit: int):
+    """Some of them or all, of cells of which some have one as well, and which count on."""
+    like = Meter(**metrics_of(task, limit))
+    groups, counted, meters = np.array([0, 1, 1, 2, 2, 0]), CellMeters(like), [like.fresh() for _ in range(CELLS)]
+    for seed, rows in enumerate((250, 130, 60)):
+        batch, cells = like.arguments(*task.draw(rows, seed), None, {}), drawn_cells(rows)
+        counted.count(batch, cells, CELLS, {})
+        for cell, part in batch.by_code(cells):
+            meters[cell].count(part)
+        for count, numbers in ((3, groups), (1, np.zeros(CELLS, np.int64)), (3, groups)):
+            found = counted.grouped(numbers, count)
+            for k, each in enumerate(found):
+                own = [meters[cell] for cell in np.flatnonzero(numbers == k)]
+                assert bits(each.states()) == bits(like.fresh().merge(*own).states())
+
+
 @pytest.mark.parametrize("limit", [0, 90, 10**6])
 @pytest.mark.parametrize("task", TASKS, ids=str)
 @one_of_each(lambda task, limit, **_: (str(task), limit > 0), TURNS)
@@ -219,7 +238,7 @@ compiled_code = pytest.mark.skipif(library() is None, reason=MISSING)
 @compiled_code
 @pytest.mark.parametrize("task", TASKS, ids=str)
 def test_areas_of_parts_of_the_cells(task: Task):
-    """From rows in the order in which they came, then in their canonical order, and with more behind those."""
+    """From rows in the order in which they came, then by cell, and with more behind those."""
     metric = AUROC(**task.options)
     tally, like = metric.tally(False), Meter(auroc=metric)
     counted, plain = CellMeters(like), CellMeters(like)
@@ -228,7 +247,7 @@ def test_areas_of_parts_of_the_cells(task: Task):
             each.count(like.arguments(*task.draw(rows, seed), None, {}), drawn_cells(rows), CELLS, {})
         check_areas(counted, plain, tally)
         if seed == 1:
-            counted.grouped(PART_OF, 3, canonical=True)
+            counted.meter(0).states()
             check_areas(counted, plain, tally)
 
 

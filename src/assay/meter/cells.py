@@ -210,13 +210,12 @@ class CellMeters:
         """A meter with what was counted of a cell; it can be read until more is counted."""
         return self._meter(*self.counted(cell))
 
-    def grouped(self, groups: NDArray[np.int64], count: int, *, canonical: bool) -> list[Meter]:
+    def grouped(self, groups: NDArray[np.int64], count: int) -> list[Meter]:
         """Meters with what was counted of groups of cells; they can be read until more is counted.
 
         Args:
             groups: the group of each cell.
             count: how many groups there are.
-            canonical: whether samples are to be in their canonical order, into which all are put at once.
         """
         self._flush()
         index, host = torch.from_numpy(groups), self._host_tables()
@@ -227,7 +226,7 @@ class CellMeters:
             }
             for state in host
         ]
-        apart = [each.states_of(groups, count, canonical=canonical) for each in self._states.values()]
+        apart = [each.states_of(groups, count) for each in self._states.values()]
         rows = np.bincount(groups, self._rows, count).astype(np.int64)
         return [
             self._meter(
@@ -253,7 +252,7 @@ class CellMeters:
         self._flush()
         tables = [{name: table.sum(0) for name, table in state.items()} for state in self._host_tables()]
         together = np.zeros(len(self._rows), np.int64)
-        states = [each.states_of(together, 1, canonical=False)[0] for each in self._states.values()]
+        states = [each.states_of(together, 1)[0] for each in self._states.values()]
         other = None if self._others is None else self._others.fresh().merge(*self._meters.values())
         return self._meter(self._in_order(tables, states, other), int(self._rows.sum()))
 

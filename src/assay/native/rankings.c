@@ -3,11 +3,7 @@
 #include <string.h>
 
 #include "clones.h"
-
-/* Bits that one pass sorts by: three passes take the 32 bits of a score, or four of few rows. */
-#define MANY_BITS 11
-#define FEW_BITS 8
-#define FEW_ROWS 2048
+#include "radix.h"
 
 /* The bits of a float as an integer that rises as the float falls; both zeros are one number. */
 static inline uint32_t falling_key(float x)
@@ -17,46 +13,6 @@ static inline uint32_t falling_key(float x)
     if (bits == UINT32_C(1) << 31)
         bits = 0;
     return bits >> 31 ? bits : ~bits & INT32_MAX;
-}
-
-/* Sort by the 32 bits from `low` on, some of them in each pass, and keep the order of equal ones; `room` is as large as
- * `keys`, and `starts` has a place for each digit of each pass. The sorted keys lie in one of both. */
-static uint64_t *sorted_by_digits(uint64_t *keys, uint64_t *room, int64_t rows, int low, int bits, int64_t *starts)
-{
-    int passes = (32 + bits - 1) / bits;
-    uint32_t last = (UINT32_C(1) << bits) - 1;
-    for (int64_t i = 0; i < rows; i++)
-        for (int k = 0; k < passes; k++)
-            starts[((int64_t)k << bits) + ((uint32_t)(keys[i] >> low) >> (bits * k) & last)]++;
-    for (int k = 0; k < passes; k++) {
-        int shift = bits * k;
-        int64_t *of_digit = starts + ((int64_t)k << bits);
-        if (rows && of_digit[(uint32_t)(keys[0] >> low) >> shift & last] == rows)
-            continue; /* all have the same digit */
-        int64_t first = 0;
-        for (uint32_t digit = 0; digit <= last; digit++) {
-            int64_t size = of_digit[digit];
-            of_digit[digit] = first;
-            first += size;
-        }
-        for (int64_t i = 0; i < rows; i++)
-            room[of_digit[(uint32_t)(keys[i] >> low) >> shift & last]++] = keys[i];
-        uint64_t *sorted = room;
-        room = keys;
-        keys = sorted;
-    }
-    return keys;
-}
-
-/* The same with more and smaller tables where there are few rows: clearing large ones would take longer than sorting. */
-static uint64_t *sorted_by(uint64_t *keys, uint64_t *room, int64_t rows, int low)
-{
-    if (rows < FEW_ROWS) {
-        int64_t starts[4 << FEW_BITS] = {0};
-        return sorted_by_digits(keys, room, rows, low, FEW_BITS, starts);
-    }
-    int64_t starts[3 << MANY_BITS] = {0};
-    return sorted_by_digits(keys, room, rows, low, MANY_BITS, starts);
 }
 
 /* The scores of one class or label, and the groups of samples that their rows are in; by default each row is a group. Scores
@@ -79,7 +35,7 @@ static const uint64_t *sorted_rows(const struct ranked *r, uint64_t *keys, int64
         taken += class >= 0;
     }
     *ranked = taken;
-    return sorted_by(keys, keys + r->rows, taken, 32);
+    return sorted_by_upper_half(keys, keys + r->rows, taken);
 }
 
 /* Where the rows that have the score of row `first` end. */

@@ -148,13 +148,12 @@ class CellStates(ABC):
         """What was counted of a cell, on the CPU; nobody may change it, and it is right until more is counted."""
 
     @abstractmethod
-    def states_of(self, groups: Whole, count: int, *, canonical: bool) -> list[State]:
+    def states_of(self, groups: Whole, count: int) -> list[State]:
         """What was counted of groups of cells, as `state`.
 
         Args:
             groups: the group of each cell.
             count: how many groups there are.
-            canonical: whether samples are to be in their canonical order, into which all are put at once.
         """
 
     def area_sums(self, part_of: Whole) -> Whole | None:

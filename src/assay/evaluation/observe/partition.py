@@ -123,16 +123,11 @@ class Partition:
         """See `CellMeters.tables_of`."""
         return self._counted.tables_of(tally, cells)
 
-    def grouped(self, group_of: Callable[[Label], Label], *, canonical: bool) -> dict[Label, Meter]:
-        """By group, what was counted of the labels of each.
-
-        Args:
-            group_of: the group of a label.
-            canonical: whether samples are to be in their canonical order, into which all are put at once.
-        """
+    def grouped(self, group_of: Callable[[Label], Label]) -> dict[Label, Meter]:
+        """By group, which a function gives of a label, what was counted of the labels of each."""
         numbers: dict[Label, int] = {}
         groups = [numbers.setdefault(group_of(label), len(numbers)) for label in self._cells]
-        meters = self._counted.grouped(np.array(groups, np.int64), len(numbers), canonical=canonical)
+        meters = self._counted.grouped(np.array(groups, np.int64), len(numbers))
         return dict(zip(numbers, meters, strict=True))
 
     def total(self) -> Meter:

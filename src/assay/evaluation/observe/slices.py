@@ -233,25 +233,24 @@ class Slicer:
         for name, groups in self._groups.items():
             groups.add_state(part_of(f"groups {name}", tensors))
 
-    def _meters(self, name: str, canonical: bool) -> dict[Label, Meter]:
+    def _meters(self, name: str) -> dict[Label, Meter]:
         """The meters of slices by one name; those of parts of a crossing have what its cells counted."""
         finer = self._finer[name]
         places = [self.slices[finer].index(part) for part in self.slices[name]]
         partition = self._partitions[finer]
-        return partition.grouped(lambda label: tuple(label[k] for k in places), canonical=canonical)
+        return partition.grouped(lambda label: tuple(label[k] for k in places))
 
-    def results(self, order: Array | None, *, canonical: bool = False) -> list[SliceResult]:
+    def results(self, order: Array | None) -> list[SliceResult]:
         """The slices, those of one name in the order of their values.
 
         Args:
             order: the order of the samples in the report; None where none are kept.
-            canonical: whether the samples that metrics keep are to be in their canonical order.
         """
         results = []
         self._expect(frozenset())  # where nothing was counted
         members = cache(partial(self._members, order=order))
         for name, parts in self.slices.items():
-            meters = self._meters(name, canonical)
+            meters = self._meters(name)
             for label in sorted(meters, key=lambda each: tuple(map(_rank, each))):
                 masks = [members(part, text) for part, text in zip(parts, label, strict=True)]
                 known = [mask for mask in masks if mask is not None]

@@ -78,7 +78,7 @@ def build_section(
     slicer: Slicer | None = observed.get("slices")
     slices: tuple[Slice, ...] = ()
     if slicer is not None:
-        found = slicer.results(per_sample.order, canonical=options.confidence_level is not None)
+        found = slicer.results(per_sample.order)
         slices, absent = _slices(found, results, metrics, sources, options, missing)
         slices = _with_missing_classes(slices, absent, absent_classes(readings, metrics), diagnostics.classes)
     tables_by: tuple[GroupedValues, ...] = ()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -47,7 +46,6 @@ class CellSamples:
         self._more: list[NDArray[np.int32]] = []
         self._starts: Cells | None = None
         self._sorted: dict[str, Tensor] = {}
-        self._is_canonical = False
         self._batches: list[RowsOfBatch] | None = []
 
     def __len__(self) -> int:
@@ -80,7 +78,7 @@ class CellSamples:
         else:
             self._store.extend(copied)
         self._more.append(cells.astype(np.int32))
-        self._starts, self._sorted, self._is_canonical = None, {}, False
+        self._starts, self._sorted = None, {}
         if batch is None:
             self._batches = None
         elif self._batches is not None:
@@ -128,36 +126,33 @@ class CellSamples:
         rows = slice(int(self._starts[cell]), int(self._starts[cell + 1]))
         return self._make().replaced({name: each[rows] for name, each in self._sorted.items()})
 
-    def grouped(self, groups: Cells, count: int, *, canonical: bool) -> list[SampleStore]:
-        """The samples of groups of cells, each in its canonical order if wanted: all are sorted once.
+    def grouped(self, groups: Cells, is_wanted: NDArray[np.bool_]) -> list[SampleStore]:
+        """The samples of groups of cells.
 
         Args:
             groups: the group of each cell.
-            count: how many groups there are.
-            canonical: whether the order is to be that of `sample_store.canonical`.
+            is_wanted: for each group whether its samples are wanted; the stores of others are empty.
         """
-        if canonical and not self._is_canonical:
-            self._sort_canonically()
-        if count == 1:
-            columns = {name: self._store.column(name) for name in self._store.columns}
-            return [self._make().replaced(columns, canonical=canonical)]
-        starts, order = RowCells(torch.from_numpy(groups[self._all_cells()]), count).segments
-        columns = {name: self._store.column(name).index_select(0, order) for name in self._store.columns}
+        stores = [self._make() for _ in is_wanted]
+        if not is_wanted.any():
+            return stores
+        columns = {name: self._store.column(name) for name in self._store.columns}
+        if len(stores) == 1:
+            return [stores[0].replaced(columns)]
+        starts, order = RowCells(torch.from_numpy(groups[self._all_cells()]), len(stores)).segments
         ends = starts.tolist()
-        return [
-            self._make().replaced({name: each[start:end] for name, each in columns.items()}, canonical=canonical)
-            for start, end in pairwise(ends)
-        ]
+        for k in np.flatnonzero(is_wanted).tolist():
+            rows = order[ends[k] : ends[k + 1]]
+            stores[k] = stores[k].replaced({name: each.index_select(0, rows) for name, each in columns.items()})
+        return stores
 
-    def _sort_canonically(self) -> None:
-        """Put all rows into their canonical order, on the CPU."""
-        cells, columns = self._all_cells(), {name: self._store.column(name) for name in self._store.columns}
-        if len(cells):
-            order = canonical_order(list(columns.values()))
-            index = torch.from_numpy(order)
-            self._store = self._store.replaced({name: each.index_select(0, index) for name, each in columns.items()})
-            self._cells = cells[order]
-        self._starts, self._sorted, self._is_canonical, self._batches = None, {}, True, None
+    def parts(self) -> Iterator[tuple[Rows, Cells]]:
+        """All rows in pieces, on the CPU, and the cell of each."""
+        cells, start = self._all_cells(), 0
+        for block in self._store.blocks():
+            end = start + len(next(iter(block.values())))
+            yield {name: to_host(each) for name, each in block.items()}, cells[start:end].astype(np.int64)
+            start = end
 
     def canonical(self) -> tuple[Cells, dict[str, Tensor]]:
         """The cells of all samples and the samples, by cell, and those of a cell in their canonical order."""
@@ -175,7 +170,7 @@ class CellSamples:
         starts, order = RowCells(torch.from_numpy(cells), int(cells.max(initial=-1)) + 1).segments
         columns = {name: self._store.column(name).index_select(0, order) for name in self._store.columns}
         self._store, self._sorted = self._store.replaced(columns), columns
-        self._cells, self._is_canonical, self._batches = self._cells[order.numpy()], False, None
+        self._cells, self._batches = self._cells[order.numpy()], None
         return starts.numpy()
 
 
@@ -307,12 +302,32 @@ class ScoreCells(CellStates):
         cells = np.arange(cell, min(cell + 1, len(self._rows)))  # none of a cell that has no rows yet
         return self._state(cells, self._samples.of(cell) if self._keeping.always else None)
 
-    def states_of(self, groups: Cells, count: int, *, canonical: bool) -> list[State]:
+    def states_of(self, groups: Cells, count: int) -> list[State]:
         self._empty()
+        self._grow(len(groups))
+        is_full = self._keeping.is_full(np.bincount(groups, self._rows, count))
         stores: list[SampleStore | None] = [None] * count
         if self._keeping.always:
-            stores = [*self._samples.grouped(groups, count, canonical=canonical)]
-        return [self._state(np.flatnonzero(groups == k), store) for k, store in enumerate(stores)]
+            stores = [*self._samples.grouped(groups, ~is_full)]
+        states = [self._state(np.flatnonzero(groups == k), store) for k, store in enumerate(stores)]
+        if is_full.any() and len(self._samples):
+            self._fill({k: states[k] for k in np.flatnonzero(is_full).tolist()}, groups, count)
+        return states
+
+    def _fill(self, states: Mapping[int, State], groups: Cells, count: int) -> None:
+        """Count what is stored of groups that have too many rows to be kept into their histograms."""
+        device = torch.device("cpu")
+        for state in states.values():
+            state.update({name: state[name].clone() for name in ("histogram", "unclear") if name in state})
+            self._histogram.open(state, device)
+        compiled = policy(device).compiled.value
+        for rows, cells in self._samples.parts():
+            scores, known = rows["scores"], rows["target"].to(torch.int64)
+            if count == 1:
+                self._histogram.count(states[0], scores, known, compiled)
+            else:
+                of_rows = RowCells(torch.from_numpy(groups[cells]), count)
+                self._histogram.count_cells(states, scores, known, of_rows, compiled)
 
     def area_sums(self, part_of: Cells) -> Cells | None:
         is_whole = self._keeping.always and len(self._samples) == self._rows.sum() and not self._histograms

@@ -18,6 +18,8 @@ from torch import Tensor
 from assay.devices.placement import to_host
 from assay.devices.policies import policy
 from assay.errors import CapacityError, DtypeError, ShapeError, describe
+from assay.native.library import library
+from assay.native.row_order import MOST_ROWS, order_rows
 from assay.tally.base import (
     TensorLayout,
 )
@@ -483,7 +485,7 @@ def canonical(store: SampleStore) -> SampleStore:
         keys = torch.from_numpy(np.sort(_bits(only.reshape(-1))))
         return store.replaced({name: keys.view(only.dtype).view(only.shape)})
     order = torch.from_numpy(canonical_order(list(values.values())))
-    return store.replaced({name: value[order] for name, value in values.items()}, canonical=True)
+    return store.replaced({name: each.index_select(0, order) for name, each in values.items()}, canonical=True)
 
 
 def canonical_order(values: Sequence[Tensor]) -> np.ndarray:
@@ -491,51 +493,9 @@ def canonical_order(values: Sequence[Tensor]) -> np.ndarray:
     columns = [value.reshape(len(value), -1) for value in values]
     if sum(column.shape[1] for column in columns) > _SORTED:
         return np.argsort(_digests(columns), kind="stable")
-    return _sorted_by([key for column in columns for key in _bits(column).T])
-
-
-def _sorted_by(keys: Sequence[np.ndarray]) -> np.ndarray:
-    """What `np.lexsort` gives: rows are sorted by the last keys, as one integer; then those that are tied."""
-    packed, bits, used = np.zeros(len(keys[0]), np.uint64), 0, 0
-    for key in reversed(keys):
-        size = 8 * key.itemsize
-        if bits + size > 64:
-            break
-        sign = 0 if key.dtype.kind == "u" else 1 << (size - 1)  # so that integers below 0 come first
-        unsigned = key.view(f"u{key.itemsize}")
-        packed = (packed << np.uint64(size % 64)) | (unsigned ^ unsigned.dtype.type(sign))
-        bits, used = bits + size, used + 1
-    order = np.argsort(packed)
-    return order if used == len(keys) else _with_ties_sorted(order, packed, keys[: len(keys) - used])
-
-
-def _with_ties_sorted(order: np.ndarray, packed: np.ndarray, keys: Sequence[np.ndarray]) -> np.ndarray:
-    """The order in which rows of equal `packed` are sorted by other keys as well: by each in turn, the last first.
-
-    A key of 32 bits is sorted together with the place of its group, as one integer. Few keys are looked at: what is
-    tied in all keys so far becomes less.
-    """
-    falling = packed[order]
-    is_new = np.concatenate([[True], falling[1:] != falling[:-1]])
-    for key in reversed(keys):
-        tied = np.flatnonzero(~is_new | ~np.append(is_new[1:], True))
-        if not len(tied):
-            break
-        rows, group = order[tied], np.cumsum(is_new)[tied]
-        order[tied] = rows[_sorted_in_groups(key[rows], group)]
-        of_rows = key[order[tied]]
-        is_new[tied[1:]] |= of_rows[1:] != of_rows[:-1]
-    return order
-
-
-def _sorted_in_groups(key: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """The order of rows by the group of each, which rises, and then by a key."""
-    if key.itemsize > 4 or group[-1] >= 1 << 32:
-        return np.lexsort([key, group])
-    unsigned = key.view(f"u{key.itemsize}")
-    sign = 0 if key.dtype.kind == "u" else 1 << (8 * key.itemsize - 1)  # as in `_sorted_by`
-    packed = group.astype(np.uint64) << np.uint64(32) | (unsigned ^ unsigned.dtype.type(sign))
-    return np.argsort(packed)
+    keys = [key for column in columns for key in _bits(column).T]
+    is_compiled = library() is not None and len(keys[0]) < MOST_ROWS
+    return order_rows(keys) if is_compiled else np.lexsort(keys)
 
 
 def _digests(columns: Sequence[Tensor]) -> np.ndarray:
