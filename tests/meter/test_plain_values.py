@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -275,3 +277,31 @@ def test_forward_counts_a_copy_of_the_samples_of_a_batch(metric):
         preds[step : step + 2] = preds[step : step + 2].flip(0)  # the next batch, in the same memory
     assert all(totals)
     assert bits(stepwise.compute()["value"]) == bits(together.compute()["value"])
+
+
+@every(CASES)
+def test_the_value_of_a_batch_stays_when_the_next_one_is_counted(case):
+    batches = [case.data(seed, count) for seed, count in ((1, 23), (2, 23), (3, 23), (4, 40))]
+    stepwise, values, expected = case.counted(), [], []
+    stepwise.reset()
+    for batch in batches:
+        given = {"weights": batch.weights, **batch.columns}
+        values.append(stepwise.forward(batch.preds, batch.target, **given)["value"])
+        expected.append(bits(values[-1]))
+        alone = case.counted(batch).forward(batch.preds, batch.target, **given)["value"]
+        assert expected[-1] == bits(alone)
+    assert [bits(value) for value in values] == expected
+    assert bits(stepwise.compute()["value"]) == bits(case.counted(*batches).compute()["value"])
+
+
+@pytest.mark.parametrize("metric", KEPT, ids=repr)
+def test_forward_keeps_no_tensor_of_the_caller(metric):
+    meter = Meter(value=metric)
+    for _ in range(3):
+        preds, target = torch.tensor([0, 1, 0, 1, 1, 0]), torch.tensor([0, 0, 1, 1, 0, 1])
+        preds = preds if metric.inputs == "clusters" else preds / 2
+        meter.forward(preds, target)
+        alive = weakref.ref(preds), weakref.ref(target)
+        del preds, target
+        gc.collect()
+        assert [each() for each in alive] == [None, None]

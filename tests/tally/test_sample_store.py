@@ -85,6 +85,10 @@ def test_append_makes_few_calls_and_no_synchronisation(count_ops):
     batch = rows(0, 32)
     with count_ops() as counts:
         made.append(**batch)
+    assert counts.calls == 0
+    strided = {name: each.repeat_interleave(2, 0)[::2] for name, each in batch.items()}
+    with count_ops() as counts:
+        made.append(**strided)
     assert (counts.syncs, counts.copies) == ([], [])
     assert counts.calls - counts.ops["promote_types"] == counts.ops["copy_"] == 2
 

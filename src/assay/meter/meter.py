@@ -264,11 +264,11 @@ class Meter:
         with self.counts.busy:
             of_device, batch = self.ready(batch)
             counted, rows = of_device.states_of(batch), of_device.rows_of_layout
-            states = counted.states if isinstance(counted, FlatStates) else counted
-            readings = Readings(self.plan, states, rows, self.counts.settled, of_device.batches_are_whole)
+            readings = Readings(self.plan, counted.states, rows, self.counts.settled, of_device.batches_are_whole)
             values = readings.values(self.metrics)
             if is_counted:
                 self.counts.merged.add_in_place(counted if isinstance(counted, FlatStates) else readings.states, rows)
+            counted.release()
         return values
 
     def arguments(

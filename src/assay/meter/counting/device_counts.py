@@ -15,7 +15,7 @@ from assay.devices.policies import policy
 from assay.errors import StateError, describe
 from assay.meter.checks.law_checks import HostCounter, check_fingerprints, check_laws, no_fingerprints, of_batch
 from assay.meter.checks.recounts import KeptRows, Recounts, check_recount
-from assay.meter.counting.flat_states import FlatStates
+from assay.meter.counting.flat_states import FlatStates, HeldStates, StatesOfDevice
 from assay.meter.counting.prepared_adds import PreparedAdds
 from assay.meter.counting.row_stage import RowStage, columns_of
 from assay.meter.inputs.arguments import Arguments, layout_of, preds_of
@@ -24,7 +24,6 @@ from assay.native.library import library
 from assay.tally.base import Batch, State, Tally, merge_into
 from assay.tally.conservation import HostCount
 from assay.tally.inputs import readable
-from assay.tally.stores.held_samples import held
 from assay.tally.stores.sample_store import SampleStore
 from assay.tally.sums.fingerprints import Fingerprint
 from assay.tally.term_log import RecordedTerms, ReplayedTerms, TermLog
@@ -256,34 +255,25 @@ class DeviceCounts:
         if self._broken:
             raise interrupted("meter", self._broken)
 
-    def states_of(self, batch: Arguments) -> FlatStates | list[State]:
+    def states_of(self, batch: Arguments) -> FlatStates | HeldStates | StatesOfDevice:
         """The states on the CPU of a batch of the expected layout alone, which is not counted here.
 
-        Where the tallies fit them they are `FlatStates`, which the next batch takes, too.
+        The next batch may take the same states. They have its samples as they are, until `release` is called.
         """
-        flat = self._batch_states
-        if flat is not None:
-            flat.numbers.zero_()
-        states = self._empty_of_batch() if flat is None else flat.states
-        prepared = self._prepared_of_batch if flat is not None else None
+        reused = self._batch_states
+        if reused is not None:
+            reused.clear()
+            if self._prepared_of_batch is None or not self._prepared_of_batch.add(reused.states, batch):
+                self._count_chunks(reused.states, batch, is_counted=False)
+            return reused
+        states = [tally.zero_of_batch(self._device) for tally in self._tallies]
         terms = None if self.recounts is None else RecordedTerms()
-        if prepared is None or not prepared.add(states, batch):
-            self._count_chunks(states, batch, terms, is_counted=False)
-        if flat is not None:
-            return flat
-        if self._on_host:
-            return states
+        self._count_chunks(states, batch, terms, is_counted=False)
         on_host = _on_host(states)
         check_laws(self._tallies, on_host, of_batch(batch), f"device {self._device}")
         if self.recounts is not None and terms is not None:
             self._recount_step(batch, on_host, terms)
-        return on_host
-
-    def _empty_of_batch(self) -> list[State]:
-        """New states for one batch; those on the CPU have its samples as they are, which must not change meanwhile."""
-        if self._on_host:
-            return [held(zero) for zero in self._zeros_of_batch]
-        return [tally.zero_of_batch(self._device) for tally in self._tallies]
+        return StatesOfDevice(on_host)
 
     @cached_property
     def _zeros_of_batch(self) -> list[State]:
@@ -306,9 +296,11 @@ class DeviceCounts:
             self.recounts.recounted += 1
 
     @cached_property
-    def _batch_states(self) -> FlatStates | None:
-        """The states of one batch; None where those of the tallies are no `FlatStates` on the CPU."""
-        return FlatStates(self._tallies) if self._on_host and FlatStates.fits(self._tallies) else None
+    def _batch_states(self) -> FlatStates | HeldStates | None:
+        """The states that batches are counted into one after the other; None where that is not on the CPU."""
+        if not self._on_host:
+            return None
+        return FlatStates(self._tallies) if FlatStates.fits(self._tallies) else HeldStates(self._zeros_of_batch)
 
     def is_one_chunk(self, batch: Arguments) -> bool:
         """Whether compiled code counts a batch in host memory at once, with its tensors as they are."""

@@ -1,4 +1,4 @@
-"""States whose fields are all sums, as views of one tensor."""
+"""States on the CPU that one batch after the other is counted into, each from zero on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from assay.tally.base import State, Tally
+from assay.tally.stores.held_samples import HeldSamples, held
 
 
 class FlatStates:
@@ -30,6 +31,13 @@ class FlatStates:
                 {name: next(parts).view(field.shape) for name, field in state.items()} for state in zeros
             ]
 
+    def clear(self) -> None:
+        """Have counted nothing."""
+        self.numbers.zero_()
+
+    def release(self) -> None:
+        """Keep no sample; what was counted may stay."""
+
     @staticmethod
     def fits(tallies: Sequence[Tally]) -> bool:
         """Whether all fields of these tallies are there from the first sample on and merge by addition."""
@@ -37,3 +45,52 @@ class FlatStates:
         return all(
             set(tally.fields.values()) == {"sum"} and state.keys() <= tally.fields.keys() for tally, state in of_batch
         )
+
+
+class HeldStates:
+    """States whose stores have the samples of one batch as they are, which must not change meanwhile.
+
+    Args:
+        zeros: a state of nothing for each tally, which stays as it is.
+
+    Attributes:
+        states: for each tally the state.
+    """
+
+    def __init__(self, zeros: Sequence[State]) -> None:
+        self._zeros = zeros
+        with torch.inference_mode(False):
+            self.states = [held(zero) for zero in zeros]
+        self._fields = [dict(state) for state in self.states]
+
+    def clear(self) -> None:
+        """Have counted nothing."""
+        for state, fields, zero in zip(self.states, self._fields, self._zeros, strict=True):
+            state.clear()  # of fields that came with samples, too
+            state.update(fields)
+            for name, each in fields.items():
+                if isinstance(each, HeldSamples):
+                    each.clear()
+                else:
+                    each.copy_(zero[name])
+
+    def release(self) -> None:
+        """Keep no sample; what was counted may stay."""
+        for state in self.states:
+            for each in state.values():
+                if isinstance(each, HeldSamples):
+                    each.clear()
+
+
+class StatesOfDevice:
+    """States that were counted on a device and copied to the CPU.
+
+    Args:
+        states: for each tally the state.
+    """
+
+    def __init__(self, states: Sequence[State]) -> None:
+        self.states = states
+
+    def release(self) -> None:
+        """Keep no sample; these belong to nobody else."""

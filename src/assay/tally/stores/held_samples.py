@@ -44,6 +44,15 @@ class HeldSamples(SampleStore):
         tensor, column = self._blocks[0].tensors[name], self.columns[name]
         return tensor.to(common_dtype(column.dtype, tensor.dtype))
 
+    def blocks(self) -> list[dict[str, Tensor]]:
+        """The rows, which fill their blocks."""
+        return [block.tensors for block in self._blocks]
+
+    def clear(self) -> None:
+        """Have no rows, as before the first ones."""
+        self.rows, self._blocks, self._has_own = 0, [], False
+        self._bytes["host"] = 0
+
     def emptied(self) -> HeldSamples:
         """A store like this one, without rows."""
         return HeldSamples(self.columns)

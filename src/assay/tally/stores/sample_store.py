@@ -7,6 +7,7 @@ import math
 import mmap
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from ctypes import memmove
 from dataclasses import dataclass
 from functools import reduce
 from typing import IO, Any, ClassVar, Literal
@@ -66,7 +67,13 @@ class _Block:
 
     @property
     def nbytes(self) -> int:
-        return sum(tensor.nbytes for tensor in self.tensors.values())
+        return sum([tensor.nbytes for tensor in self.tensors.values()])  # a generator takes longer
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the rows, without the room for more."""
+        capacity = self.capacity
+        return self.nbytes if self.used == capacity else self.nbytes * self.used // capacity
 
     @property
     def signature(self) -> tuple[Any, ...]:
@@ -132,6 +139,8 @@ class SampleStore:
             ShapeError, DtypeError: the tensors are not rows of the columns.
             CapacityError: the temporary file cannot be written; the store is as it was before.
         """
+        if self._copy_in(tensors):
+            return
         rows = self._checked(tensors)
         if not rows:
             return
@@ -166,6 +175,35 @@ class SampleStore:
             self.is_canonical = False
         else:
             self._append(rows, {name: column.dtype for name, column in self.columns.items()}, _CPU, write)
+
+    def _copy_in(self, rows: Mapping[str, Tensor]) -> bool:
+        """Copy rows into the room of the last block without an operator of torch; false where nothing was copied.
+
+        That is where they have no room there, or other dtypes, or do not lie in host memory as they are read.
+        """
+        last = self._blocks[-1] if self._blocks else None
+        if last is None or last.place != "host" or len(rows) != len(last.tensors):
+            return False
+        count = next(iter(rows.values())).shape[0]
+        if not count or last.used + count > last.capacity or self._bytes["host"] > self.host_budget:
+            return False
+        copies = []
+        for name, into in last.tensors.items():
+            tensor = rows.get(name)
+            if type(tensor) is not Tensor or tensor.dtype != into.dtype or not tensor.is_cpu:
+                return False
+            if tensor.shape[0] != count or tensor.shape[1:] != into.shape[1:]:
+                return False
+            address = tensor.data_ptr()
+            if not address or not tensor.is_contiguous() or tensor.is_neg():
+                return False
+            copies.append((into.data_ptr() + last.used * (tensor.nbytes // count), address, tensor.nbytes))
+        for copy in copies:
+            memmove(*copy)
+        last.used += count
+        self.rows += count
+        self.is_canonical = False
+        return True
 
     def _append(
         self,
@@ -269,7 +307,7 @@ class SampleStore:
     @property
     def nbytes(self) -> int:
         """Bytes of all rows, wherever they are."""
-        return sum(tensor.nbytes for block in self._blocks for tensor in block.filled().values())
+        return sum([block.used_bytes for block in self._blocks])
 
     @property
     def allocated(self) -> dict[Place, int]:
@@ -366,6 +404,8 @@ class SampleStore:
 
         Room that is not yet used does not count, so that after one call for many rows no part of them moves anything.
         """
+        if self._bytes[place] + more <= (self.host_budget if place == "host" else self.device_budget):
+            return  # even with the room that is not used
         size = self._bytes_in(place)
         if place == "device" and size and size + more > self.device_budget:
             self._make_room("host", size)
@@ -378,7 +418,7 @@ class SampleStore:
         last = self._blocks[-1] if self._blocks else None
         if last is None or last.place != place:
             return self._bytes[place]
-        return self._bytes[place] - last.nbytes * (last.capacity - last.used) // last.capacity
+        return self._bytes[place] - last.nbytes + last.used_bytes
 
     def _at(self, place: Place) -> list[_Block]:
         return [block for block in self._blocks if block.place == place]

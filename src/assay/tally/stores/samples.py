@@ -16,6 +16,7 @@ from assay.tally.base import (
     Batch,
     BatchLayout,
     InvalidValues,
+    PreparedAdd,
     Rule,
     State,
     Tally,
@@ -90,6 +91,19 @@ class SampleTally(Tally):
             return tensor.reshape(-1, *self._tail)
 
         store.append(**{name: arranged(getattr(batch, name)) for name in store.columns})
+
+    def prepare(self, state: State, batch: Batch) -> PreparedAdd | None:
+        given = {name: each for name in state["samples"].columns if (each := getattr(batch, name)) is not None}
+        if any(each.dtype not in WHOLE + FLOATS or each.shape != batch.preds.shape for each in given.values()):
+            return None
+        tail, names = self._tail, tuple(given)
+
+        def add(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+            tensors = {"preds": preds, "target": target, "weights": weights}
+            rows = {name: each.detach().reshape(-1, *tail) for name in names if (each := tensors[name]) is not None}
+            state["samples"].append(**rows)
+
+        return add
 
     def canonicalize(self, state: State, rows: int) -> State:
         return {"samples": canonical(state["samples"])}
