@@ -549,12 +549,23 @@ def test_a_checkpoint_of_torchmetrics_is_refused_by_name():
         ("EditDistance", {}, (["a"], ["b", "c"])),
         ("PearsonCorrCoef", {"num_outputs": 2}, (torch.rand(4, 3), torch.rand(4, 3))),
         ("RelativeSquaredError", {}, (torch.rand(4, 3, 2), torch.rand(4, 3, 2))),
+        *(
+            (name, {}, (torch.rand(*shape), torch.rand(*shape)))
+            for name in ("ConcordanceCorrCoef", "KendallRankCorrCoef", "LogCoshError", "PearsonCorrCoef")
+            for shape in ((4, 3), (4, 1, 1))
+        ),
+        ("RelativeSquaredError", {}, (torch.rand(4, 3), torch.rand(4, 3))),
+        ("SpearmanCorrCoef", {}, (torch.rand(4, 2), torch.rand(4, 2))),
+        ("SpearmanCorrCoef", {}, (torch.arange(4), torch.rand(4))),
+        ("SpearmanCorrCoef", {"num_outputs": 2}, (torch.rand(4, 2), torch.ones(4, 2, dtype=torch.int64))),
+        ("ContinuousRankedProbabilityScore", {}, (torch.rand(4, 1), torch.rand(4))),
     ],
 )
 @pytest.mark.parametrize("step", ["update", "forward"])
+@pytest.mark.filterwarnings("ignore:Metric `Spearman:UserWarning")
 def test_errors_of_batches_are_also_those_of_torchmetrics(name, options, batch, step):
     def made(kinds):
-        home = next(each for each in (kinds, kinds.text) if hasattr(each, name))
+        home = next(each for each in (kinds, kinds.text, kinds.regression) if hasattr(each, name))
         return getattr(home, name)(**options)
 
     with pytest.raises(Exception, match=r".") as there:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.devices.placement import can_read
-from assay.errors import ShapeError, describe
+from assay.errors import DtypeError, ShapeError, describe
 from assay.integrations.optional_packages import import_package
 from assay.metrics.base import Metric
 from assay.metrics.classification.confusion import StatScores
@@ -23,6 +23,11 @@ _check_same_shape: Any = _checks._check_same_shape
 
 NO_LABEL = -(2**62)
 """A label of no class, which `ignore_index` is not either."""
+
+_OF_ONE_OUTPUT = frozenset(
+    {"ConcordanceCorrCoef", "KendallRankCorrCoef", "LogCoshError", "PearsonCorrCoef", "RelativeSquaredError"}
+)
+"""Classes that refuse rows of several numbers, which others take for samples, unless `num_outputs` says so."""
 
 BatchFormat = Callable[..., dict[str, Any]]
 """A function of the arguments of an `update` of TorchMetrics."""
@@ -55,14 +60,18 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
         return _outputs
     if name in ("ExtendedEditDistance", "TranslationEditRate"):
         return _texts_with_references
+    if name == "SpearmanCorrCoef":
+        return _floats if metric.num_outputs > 1 else _floats_of_one_output  # type: ignore[attr-defined]
+    if name == "ContinuousRankedProbabilityScore":
+        return _ensembles
     if getattr(metric, "num_outputs", None) == 1 and not entry.by_shape:
-        return _rows_of_numbers if name == "RelativeSquaredError" else _numbers
+        return _one_output if name in _OF_ONE_OUTPUT else _numbers
     return _as_it_is
 
 
 def keeps(form: BatchFormat) -> bool:
     """Whether a function that gave tensors as they are does so for all values, of such shapes and dtypes."""
-    return form in (_as_it_is, _numbers, _rows_of_numbers)
+    return form in (_as_it_is, _ensembles, _floats, _floats_of_one_output, _numbers, _one_output)
 
 
 def _as_it_is(preds: Any, target: Any) -> dict[str, Any]:
@@ -123,11 +132,32 @@ def _numbers(preds: Tensor, target: Tensor) -> dict[str, Any]:
     return {"preds": preds.flatten(), "target": target.flatten()}
 
 
-def _rows_of_numbers(preds: Tensor, target: Tensor) -> dict[str, Any]:
-    if preds.ndim > 2:
-        do = "Pass (N,), or (N, num_outputs) with num_outputs="
-        raise ShapeError(describe("preds", f"{preds.ndim} dimensions", "1 or 2", do))
+def _one_output(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    """Numbers of one output: several outputs are refused there without `num_outputs`, and not taken as one."""
+    if preds.ndim > 1 and preds.shape[1:] != (1,):
+        do = "Pass num_outputs= for several outputs, or preds.flatten(), target.flatten() for one"
+        raise ShapeError(describe("preds", f"shape {tuple(preds.shape)}", "(N,) or (N, 1)", do))
     return _numbers(preds, target)
+
+
+def _floats(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    """Floats: ranks of integers are refused there."""
+    if not (preds.is_floating_point() and target.is_floating_point()):
+        got, expected = f"dtypes {preds.dtype} and {target.dtype}", "floats"
+        raise DtypeError(describe("preds and target", got, expected, "Pass preds.float(), target.float()"))
+    return {"preds": preds, "target": target}
+
+
+def _floats_of_one_output(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    return _one_output(**_floats(preds, target))
+
+
+def _ensembles(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    """Ensembles of several members; one member is refused there."""
+    if preds.ndim == 2 and preds.shape[1] < 2:
+        do = "Pass two members or more, or take MeanAbsoluteError of one"
+        raise ShapeError(describe("preds", f"{preds.shape[1]} members", "2 or more", do))
+    return {"preds": preds, "target": target}
 
 
 def _outputs(preds: Tensor, target: Tensor) -> dict[str, Any]:
