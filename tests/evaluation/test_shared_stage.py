@@ -71,6 +71,29 @@ def test_buffers_that_the_caller_writes_into_again_are_counted_as_they_were(expe
     assert measured(batches()) == expected
 
 
+@pytest.mark.parametrize("stage_bytes", [100, 3000, 1 << 21])
+@pytest.mark.parametrize("sizes", ROWS_AT_A_TIME.values(), ids=ROWS_AT_A_TIME)
+def test_samples_without_ids_have_the_same_values_however_they_are_staged(sizes, stage_bytes):
+    """Nothing is known of them but their positions, and buffers of their batches are written into again."""
+
+    def section(sizes, stage_bytes):
+        scores, true = torch.empty(max(sizes), 3), torch.empty(max(sizes), dtype=torch.int64)
+
+        def batches():
+            for x, y, _ in split(sizes):
+                scores[: len(x)], true[: len(x)] = x, y
+                yield scores[: len(x)], true[: len(x)]
+
+        metrics = Meter(
+            acc=Accuracy(num_classes=3), f1=F1Score(num_classes=3, average="macro"), stage_bytes=stage_bytes
+        )
+        return evaluate(lambda x: x, batches(), metrics, device="cpu").sections[0]
+
+    found, whole = section(sizes, stage_bytes), section([700], 0)
+    assert (found.values, found.counts) == (whole.values, whole.counts)
+    assert found.values[1].lower < found.values[1].value < found.values[1].upper
+
+
 def test_targets_of_several_dtypes_and_shapes_are_counted_in_their_order(expected):
     forms = (torch.int64, torch.int64, torch.int32, torch.int64, torch.int16, torch.int32)
     batches = [(x, y.to(form), ids) for (x, y, ids), form in zip(split(ROWS_AT_A_TIME["mixed"]), forms, strict=True)]
@@ -111,8 +134,8 @@ def test_a_small_stage_of_the_meter_makes_no_more_calls_of_the_observers(expecte
     assert rows == [260, 440]
 
 
-def test_a_batch_costs_few_calls():
-    """Functions of Python that one more batch calls; those of the model are not ours."""
+def test_an_evaluation_and_each_of_its_batches_cost_few_calls():
+    """Functions of Python that one more batch calls, and that are called once; those of the model are not ours."""
     net = torch.nn.Linear(3, 3)
 
     def calls(count):
@@ -132,5 +155,6 @@ def test_a_batch_costs_few_calls():
         return sum(number for file, number in called.items() if "assay" in file)
 
     calls(40)
-    each = (calls(80) - calls(40)) / 40  # of both, the first 256 rows are handed over, and at the end the others
-    assert each <= 40
+    few, many = calls(40), calls(80)  # of both, the first 256 rows are handed over, and at the end the others
+    assert (many - few) / 40 <= 22
+    assert 2 * few - many <= 3200  # what an evaluation costs once

@@ -74,3 +74,56 @@ def test_nothing_is_staged_without_memory():
     stage = RowStage(CPU, 0, True)
     stage.expect(Arguments((torch.ones(3), None, None)))
     assert stage.capacity == 0
+
+
+def stage_of(scores, labels, room=3):
+    """A stage with so many batches like these ones in it, of which a last one has room."""
+    stage = RowStage(CPU, (room + 1) * (scores.nbytes + (0 if labels is None else labels.nbytes)), True)
+    for _ in range(room):
+        stage.expect(Arguments((scores, labels, None)))
+        stage.add(Arguments((scores, labels, None)))
+    return stage
+
+
+@pytest.mark.parametrize("labels", [torch.arange(4), None], ids=["with labels", "alone"])
+def test_a_batch_like_the_last_one_is_moved(labels):
+    scores = torch.randn(4, 5, generator=GENERATOR)
+    stage = stage_of(torch.zeros(4, 5), None if labels is None else torch.zeros(4, dtype=torch.int64))
+    assert stage.move(scores, labels) == 4
+    staged = stage.staged().tensors
+    assert torch.equal(staged[0], torch.cat([torch.zeros(12, 5), scores]))
+    assert labels is None or staged[1].tolist() == [0] * 12 + [0, 1, 2, 3]
+    assert stage.move(scores, labels) == 0  # there is no room
+    assert stage.rows == 16
+
+
+def test_a_batch_that_differs_from_the_last_one_is_not_moved():
+    scores, labels = torch.zeros(4, 5), torch.zeros(4, dtype=torch.int64)
+    freed, cut = torch.zeros(4, 5), torch.zeros(4, 5)
+    freed.untyped_storage().resize_(0)
+    cut.untyped_storage().resize_(40)
+    others = [
+        (scores[:3], labels),
+        (scores, labels[:3]),
+        (scores.double(), labels),
+        (scores, labels.int()),
+        (scores, None),
+        (scores.t().contiguous().t(), labels),
+        (scores, torch.zeros(8, dtype=torch.int64)[::2]),
+        (torch._neg_view(scores), labels),
+        (scores[:1].expand(4, 5), labels),
+        (scores.to("meta"), labels),
+        (scores.to_sparse(), labels),
+        (torch.nn.Parameter(scores), labels),
+        (scores.numpy(), labels),
+        (freed, labels),
+        (cut, labels),
+    ]
+    stage = stage_of(scores, labels)
+    assert [stage.move(*each) for each in others] == [0] * len(others)
+    assert stage.rows == 12
+    weighted = RowStage(CPU, 1 << 12, True)
+    for _ in range(2):
+        weighted.expect(Arguments((scores, labels, torch.ones(4))))
+        weighted.add(Arguments((scores, labels, torch.ones(4))))
+    assert weighted.move(scores, labels) == 0

@@ -77,16 +77,15 @@ class Reader:
         """Whether batches bring named columns."""
         self.notes_parts = bool(self._slices) or bool(self._shown) or cluster is not None or raw
         """Whether more is read of a batch than its ids and what is counted."""
+        self.has_ids = ids is not None
+        """Whether batches bring ids."""
+        self.notes_nothing = not self.notes_parts and not self.has_ids
+        """Whether no more is read of a batch than what is counted."""
 
     @property
     def weighted(self) -> bool:
         """Whether batches bring weights."""
         return self._weights is not None
-
-    @property
-    def has_ids(self) -> bool:
-        """Whether batches bring ids."""
-        return self._ids is not None
 
     def ids(self, batch: Any) -> list[Any]:
         """The ids of the samples of a batch, integers or strings, as the batch brings them."""

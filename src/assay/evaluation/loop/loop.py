@@ -18,7 +18,7 @@ from assay.evaluation.errors import BatchError, RankError, loading_advice
 from assay.evaluation.model.forward import Forward, Predicted
 from assay.evaluation.model.memory import Limit
 from assay.evaluation.nested_batch import row_count, row_marks, structure, take
-from assay.evaluation.observe.observers import Observers, RowMetadata
+from assay.evaluation.observe.observers import NOTHING, Observers, RowMetadata
 from assay.evaluation.processes.companions import Companions, is_of_a_collective
 from assay.evaluation.processes.ranks import Ranks
 from assay.evaluation.resume.checkpoint import Checkpoints
@@ -81,6 +81,9 @@ class Loop:
     is_decided: Callable[[], bool] | None = None
     _last: Any = None
 
+    def __post_init__(self) -> None:
+        self._takes_tensors = not self.meter.plan.encoders and not self.meter.columns
+
     def run(self, units: Units, watcher: Watcher | None = None) -> None:
         """Count all batches.
 
@@ -99,20 +102,22 @@ class Loop:
             raise
 
     def _run(self, units: Units, watcher: Watcher | None) -> None:
-        ranks, due, termination, is_decided = self.ranks, self.checkpoints.due, self.termination, self.is_decided
+        ranks, checkpoints, termination, is_decided = self.ranks, self.checkpoints, self.termination, self.is_decided
         termination.must_wait = lambda: self.torn
+        writes, is_alone = checkpoints.writes, ranks.alone
         with self.grad_mode():
             for unit in units:
                 if ranks.lost:
                     ranks.check()
-                ranks.note(self.position, "loading")
+                if not is_alone:
+                    ranks.note(self.position, "loading")
                 rows = self._one(unit) if self.companions is None else self._shared(unit, self.companions)
                 self.position += unit.own
                 if watcher is not None:
                     watcher.step(rows)
                 if termination.requested:
                     termination.check()
-                if due():
+                if writes and checkpoints.due():
                     self.save()
                 if is_decided is not None and is_decided():
                     return
@@ -270,17 +275,11 @@ class Loop:
         except Exception as error:
             return self._failed(index, batch, error, "reading ids and slices")
         self.torn = True
-        try:
-            arguments = self.meter.arguments(*predicted)
-            is_staged = self.meter.count(arguments)
-        except AssayError as error:  # of a batch that cannot be measured nothing was counted
-            self.torn = False
-            error.add_note(f"In the batch with {self._id_text(index, batch)}.")
-            raise
-        if known is not None and is_staged:
-            self.observers.push_staged(known, self.coverage.rows, rows)
-        elif known is not None:
-            self.observers.push(known, self.coverage.rows, arguments)
+        if self._stages(predicted):
+            if known is not None:
+                self.observers.push_staged(known, self.coverage.rows, rows)
+        else:
+            self._count_arguments(index, batch, predicted, known)
         self.coverage.count(index, rows)
         if index is None and ids is not None:
             self.coverage.know(ids, self._marks(batch, rows))
@@ -289,10 +288,31 @@ class Loop:
             self.forward.note_sample(self._ids(index, batch))
         return rows
 
+    def _stages(self, predicted: Predicted) -> bool:
+        """Whether a batch is like the last one, and was staged by copying memory."""
+        preds, target, weights, columns = predicted
+        return weights is None and not columns and self._takes_tensors and self.meter.counts.stage(preds, target) > 0
+
+    def _count_arguments(self, index: Index, batch: Any, predicted: Predicted, known: RowMetadata | None) -> None:
+        """Count a batch of any layout, here and by observers."""
+        try:
+            arguments = self.meter.arguments(*predicted)
+            is_staged = self.meter.count(arguments)
+        except AssayError as error:  # of a batch that cannot be measured nothing was counted
+            self.torn = False
+            error.add_note(f"In the batch with {self._id_text(index, batch)}.")
+            raise
+        if known is not None and is_staged:
+            self.observers.push_staged(known, self.coverage.rows, predicted.rows)
+        elif known is not None:
+            self.observers.push(known, self.coverage.rows, arguments)
+
     def _row_metadata(
         self, index: Index, batch: Any, predicted: Predicted, rows: int
     ) -> tuple[list[Any] | None, RowMetadata | None]:
         """The ids of the rows, and what observers must know of them; nothing is counted yet."""
+        if index is None and self.reader.notes_nothing:
+            return None, NOTHING if self.observers.busy else None
         ids = self.reader.ids(batch) if self.reader.has_ids and (index is None or self.observers) else None
         samples = index if index is not None else ids
         if samples is not None and rows != len(samples):

@@ -137,13 +137,13 @@ class Forward:
         if len(args) != 1 or kwargs or type(args[0]) is not Tensor or args[0].device != self.device:
             args, kwargs = move(mapped((args, kwargs), self._on_device_dtype), self.device)
         self.stage = "inside"
-        outputs = self._run(args, kwargs)
+        is_plain = self._dtype is None and not self.guarded
+        outputs = self._model(*args, **kwargs) if is_plain else self._run(args, kwargs)
         self.stage = "behind"
         return outputs
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._dtype is None and not self.guarded:
-            return self._model(*args, **kwargs)
+        """The outputs under autocast, or while nothing may communicate with other processes."""
         guard, self.guarded = _guard() if self.guarded else nullcontext(), False
         if self._dtype is None:
             with guard:

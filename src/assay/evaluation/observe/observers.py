@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 from weakref import WeakMethod
 
 import numpy as np
@@ -149,11 +149,15 @@ class RowMetadata:
     clusters: Any = None
 
 
-_NOTHING = RowMetadata(None, None, {})
+NOTHING = RowMetadata(None, None, {})
 
 
-class _OfBatch(NamedTuple):
-    """A batch that is not handed over yet: the samples counted before it, its rows, and what is known of them."""
+@dataclass(slots=True)
+class _Batches:
+    """Batches that are not handed over yet: the samples counted before them, their rows, and what is known of each.
+
+    It is one batch, or several of which nothing is known.
+    """
 
     first: int
     rows: int
@@ -211,6 +215,9 @@ class Observers:
         stage_bytes: how much of a device's memory staged rows may take.
         clusters: of samples with indices, where they are no part of the batches.
         meter: it counts the same batches; rows that it stages are not staged once more.
+
+    Attributes:
+        busy: the observers that want more rows.
     """
 
     def __init__(
@@ -223,12 +230,12 @@ class Observers:
     ) -> None:
         self._reader, self._observers, self._stage_bytes = reader, dict(observers), stage_bytes
         self._clusters = clusters
-        self._busy = list(self._observers.values())
+        self.busy = list(self._observers.values())
         self._layout: tuple[Any, ...] = ()
         self._columns: tuple[Any, ...] = ()
         self._buffers: list[Tensor] = []
         self._capacity, self._limit, self._staged = 0, FIRST_ROWS, 0
-        self._known: deque[_OfBatch] = deque()
+        self._known: deque[_Batches] = deque()
         self._meter, self._staged_by_meter, self._is_asking = meter, 0, False
         self._counted: list[Arguments] = []
         self._counted_bytes = 0
@@ -238,7 +245,7 @@ class Observers:
         self.broken, self._was_shown = False, False
 
     def __bool__(self) -> bool:
-        return bool(self._busy)
+        return bool(self.busy)
 
     def metadata(
         self, index: Array | None, ids: list[Any] | None, batch: Any, predicted: Predicted, count: int
@@ -250,7 +257,7 @@ class Observers:
             ShapeError: a part has not one value for each sample.
         """
         if not self._reader.notes_parts:
-            return _NOTHING if index is None and ids is None else RowMetadata(index, ids, {})
+            return NOTHING if index is None and ids is None else RowMetadata(index, ids, {})
         parts = self._reader.slices(batch)
         if not self._was_shown:  # a name that is wrong is an error now, and not when all is counted
             self._reader.shown(batch)
@@ -282,7 +289,7 @@ class Observers:
             self._layout = layout
         if self._staged + rows > self._capacity:
             self.flush()
-        self._known.append(_OfBatch(first, rows, metadata))
+        self._note(metadata, first, rows)
         if rows > self._capacity:
             self._hand_over(batch)
             return
@@ -308,16 +315,23 @@ class Observers:
             self.flush()
         if not rows:
             return
-        self._known.append(_OfBatch(first, rows, metadata))
+        self._note(metadata, first, rows)
         self._staged_by_meter += rows
         if self._staged_by_meter >= self._limit:
             self.flush()
         elif self._counted_bytes >= self._stage_bytes:
             self._hand_over_counted()
 
+    def _note(self, metadata: RowMetadata, first: int, rows: int) -> None:
+        """Keep what is known of a batch until its rows are handed over."""
+        if metadata is NOTHING and self._known and self._known[-1].metadata is NOTHING:
+            self._known[-1].rows += rows
+        else:
+            self._known.append(_Batches(first, rows, metadata))
+
     def _take(self, rows: Arguments) -> None:
         """Keep rows that the meter has counted; it overwrites those that were not asked for."""
-        if self._busy:
+        if self.busy:
             self._counted_bytes += rows.nbytes
             self._counted.append(rows if self._is_asking else rows.map(torch.clone))
 
@@ -404,9 +418,15 @@ class Observers:
         """Of the first rows that are not handed over: the samples counted before them, and what is known of them."""
         first, metadata = self._known[0].first, []
         while rows:
-            batch = self._known.popleft()
-            metadata.append(batch.metadata)
-            rows -= batch.rows
+            batches = self._known[0]
+            taken = min(rows, batches.rows)
+            if taken == batches.rows:
+                self._known.popleft()
+            else:
+                batches.first += taken
+                batches.rows -= taken
+            metadata.append(batches.metadata)
+            rows -= taken
         return first, metadata
 
     def _hand_over(self, batch: Arguments) -> None:
@@ -426,9 +446,9 @@ class Observers:
             clusters = self._clusters.numbers[index]
         rows = SampleRows(batch, index, ids, first, parts, raw or None, clusters=clusters)
         with self._whole(), torch.no_grad():
-            for observer in self._busy:
+            for observer in self.busy:
                 observer.count(rows)
-        self._busy = [observer for observer in self._busy if not getattr(observer, "idle", False)]
+        self.busy = [observer for observer in self.busy if not getattr(observer, "idle", False)]
 
     @contextmanager
     def _whole(self) -> Iterator[None]:

@@ -134,6 +134,11 @@ class Checkpoints:
             counted = np.logical_or.reduce([np.zeros(len(coverage.expected), bool), *(part.counted for part in parts)])
         return counted, position
 
+    @property
+    def writes(self) -> bool:
+        """Whether files are written."""
+        return self._folder is not None
+
     def due(self) -> bool:
         """Whether it is time for the next file."""
         return self._folder is not None and time.monotonic() >= self._next

@@ -26,6 +26,7 @@ from threading import Lock
 from typing import TypeAlias
 
 import torch
+from torch import Tensor
 
 from assay.devices.subnormals import keeps_subnormals
 from assay.errors import StateError, describe
@@ -133,6 +134,20 @@ class MeterCounts:
         """Count another batch into the state of each tally; see `DeviceCounts.count_each`."""
         with self.busy:
             self.of(batches[0][1].preds.device).count_each(batches, rows)
+
+    def stage(self, preds: Tensor, target: Tensor | None) -> int:
+        """Stage a batch in host memory that is like the last one, by copying memory alone.
+
+        Returns:
+            How many rows it has; 0 where nothing was staged, and `Meter.count` must be asked.
+        """
+        current = self.current
+        if current is None or not self.busy.acquire(False):
+            return 0
+        try:
+            return current.stage(preds, target)
+        finally:
+            self.busy.release()
 
     def borrow(self, states: Sequence[State], rows: int) -> None:
         """Have these states, where there were none; who gives them does not change them while they are read."""

@@ -64,7 +64,7 @@ class DeviceCounts:
         self._chunk_elements = self._policy.chunk_elements.value * min(scales)
         self._stage = RowStage(self._device, options.stage_bytes, self._compiled)
         self._follower, self._is_followed = follower, False
-        self._at_once = False
+        self._at_once = self._only_stages = False
         self._prepared: PreparedAdds | None = None
         self._prepared_of_batch: PreparedAdds | None = None
         self.layout: tuple[Any, ...] = ()
@@ -130,6 +130,7 @@ class DeviceCounts:
         is_sooner = can_prepare and is_large and all(each.prepares_compiled_calls for each in self._tallies)
         self._prepared = PreparedAdds(self._tallies) if is_sooner else None
         self._prepared_of_batch = PreparedAdds(self._tallies) if can_prepare else None
+        self._only_stages = not (self._at_once or is_sooner or self.recounts or (self._follower and not is_followed))
         self.layout = layout_of(batch)
 
     def push(self, batch: Arguments) -> bool:
@@ -161,6 +162,12 @@ class DeviceCounts:
         if is_full:
             self._flush()
         return self._is_followed
+
+    def stage(self, preds: Tensor, target: Tensor | None) -> int:
+        """Stage a batch that is like the last one that was staged; see `MeterCounts.stage`."""
+        rows = self._stage.move(preds, target) if self._only_stages and not self._broken else 0
+        self._rows += rows
+        return rows
 
     def count_on_device(self, batch: Arguments) -> None:
         """Count a batch with nothing left to Python, whose numbers stand still when a graph is replayed."""

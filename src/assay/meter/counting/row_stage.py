@@ -34,6 +34,7 @@ class RowStage:
         self._places: list[tuple[int, int]] = []
         self._rows_of_batch = 0
         self._is_moved = False
+        self._plain: list[tuple[torch.Size, torch.dtype, int]] = []
 
     @property
     def columns(self) -> tuple[Any, ...]:
@@ -51,6 +52,9 @@ class RowStage:
         self._slots.clear()
         self._rows_of_batch = len(batch.preds)
         self._is_moved = self._in_host_memory and all(type(t) in (Tensor, type(None)) for t in batch.tensors)
+        preds_and_target = [t for t in batch.tensors[:2] if t is not None]
+        is_plain = self._is_moved and all(t is None for t in batch.tensors[2:])
+        self._plain = [(t.shape, t.dtype, t.nbytes) for t in preds_and_target] if is_plain else []
 
     def add(self, batch: Arguments) -> None:
         """Copy a batch of the expected layout, for which there is room."""
@@ -60,6 +64,33 @@ class RowStage:
         if not (self._is_moved and self._move(batch)):
             self._copy(batch, end)
         self.rows = end
+
+    def move(self, preds: Tensor, target: Tensor | None) -> int:
+        """Copy the memory of a batch that has nothing else, is like the last one, and for which there is room.
+
+        Returns:
+            How many rows it has; 0 where nothing was copied.
+        """
+        rows, start, addresses = self._rows_of_batch, self.rows, []
+        given = (preds,) if target is None else (preds, target)
+        if len(given) != len(self._plain) or start + rows > self._room or not self._buffers:
+            return 0
+        try:
+            for tensor, (shape, dtype, size) in zip(given, self._plain, strict=True):
+                if type(tensor) is not Tensor or tensor.shape != shape or tensor.dtype is not dtype:
+                    return 0
+                if not tensor.is_cpu or not tensor.is_contiguous() or tensor.is_neg():
+                    return 0
+                address = tensor.data_ptr()
+                if not address or tensor.untyped_storage().nbytes() < size:
+                    return 0
+                addresses.append(address)
+        except RuntimeError:  # a tensor without storage, or without a shape
+            return 0
+        for address, (place, row_bytes) in zip(addresses, self._places, strict=True):
+            memmove(place + start * row_bytes, address, rows * row_bytes)
+        self.rows = start + rows
+        return rows
 
     def _move(self, batch: Arguments) -> bool:
         """Copy memory; false where a tensor does not lie there as it is read."""
