@@ -138,3 +138,40 @@ def test_scoring_a_table_imports_no_loop_and_no_comparison():
     unused = ("evaluation.evaluate_model", "evaluation.loop", "evaluation.model.forward", "evaluation.resume")
     unused += ("report.comparing", "report.gating", "report.many_reports", "report.planning")
     assert not [name for name in new if name.startswith(tuple(f"assay.{each}" for each in unused))]
+
+
+COMMAND = """
+import gc
+from dataclasses import dataclass
+import typer
+from assay.cli.command import add_command
+
+@dataclass(frozen=True)
+class Options:
+    pass
+
+app = typer.Typer()
+add_command(app, "command", Options, "of_a_command")
+try:
+    app([], standalone_mode=False)
+except ZeroDivisionError:
+    print("error")
+print(gc.isenabled(), gc.get_freeze_count() > 10_000)
+"""
+MODULE = """
+import gc
+gc.callbacks.append(lambda *_: print("collected"))
+objects = [[] for _ in range(100_000)]
+gc.callbacks.clear()
+1 / {divisor}
+def run(options):
+    print("ran")
+"""
+
+
+@pytest.mark.parametrize(("divisor", "printed"), [(1, "ran"), (0, "error")])
+def test_the_collector_is_off_while_a_command_is_imported(divisor, printed, tmp_path):
+    (tmp_path / "of_a_command.py").write_text(MODULE.format(divisor=divisor))
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{COMMAND}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [printed, "True", "True"]
