@@ -60,6 +60,57 @@ def test_a_log_of_inspect_has_its_samples(tmp_path):
     assert read_inspect(tmp_path / "a.json") == report
 
 
+class Zstandard:
+    """What zipfile compresses with, where it knows how."""
+
+    def __init__(self):
+        self.content = b""
+
+    def compress(self, content):
+        self.content += content
+        return b""
+
+    def flush(self):
+        return pa.compress(self.content, codec="zstd", asbytes=True)
+
+
+@pytest.fixture
+def in_zstandard(tmp_path, monkeypatch):
+    """A log as Inspect 0.3.285 writes it."""
+    with monkeypatch.context() as patch:
+        patch.setattr(zipfile, "ZIP_DEFLATED", 93)
+        patch.setattr(zipfile, "_check_compression", lambda compression: None)
+        patch.setattr(zipfile, "_get_compressor", lambda *args: Zstandard())
+        return write(tmp_path / "zstandard.eval", *log())
+
+
+def test_a_log_in_zstandard_is_the_same(in_zstandard, tmp_path):
+    with zipfile.ZipFile(in_zstandard) as archive:
+        assert {each.compress_type for each in archive.infolist()} == {93}
+    assert read_inspect(in_zstandard) == read_inspect(write(tmp_path / "a.eval", *log()))
+
+
+def test_damaged_zstandard_is_refused_by_name(in_zstandard):
+    whole = in_zstandard.read_bytes()
+    with zipfile.ZipFile(in_zstandard) as archive:
+        info = archive.getinfo("header.json")
+    start = whole.index(pa.compress(json.dumps(log()[0]).encode(), codec="zstd", asbytes=True))
+    directory = whole.rindex(b"PK\x01\x02", 0, whole.rindex(b"header.json"))
+    for place in (start + info.compress_size - 1, start, directory + 16, directory + 26):  # data, CRC, size
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        in_zstandard.write_bytes(damaged)
+        with pytest.raises(StateError, match=r"zstandard\.eval: got a file that is cut short"):
+            read_inspect(in_zstandard)
+
+
+def test_a_compression_that_nothing_reads_says_how_to_convert(in_zstandard):
+    other = in_zstandard.read_bytes()
+    in_zstandard.write_bytes(other.replace((93).to_bytes(2, "little"), (97).to_bytes(2, "little")))
+    with pytest.raises(StateError, match="inspect log convert --to json"):
+        read_inspect(in_zstandard)
+
+
 def test_epochs_of_a_sample_are_a_cluster(tmp_path):
     grades = ["C", "I"] * 10
     single, four = (read_inspect(write(tmp_path / f"{k}.eval", *log(k, grades))) for k in (1, 4))

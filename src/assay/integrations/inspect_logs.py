@@ -1,12 +1,13 @@
 """Inspect: a log that it wrote becomes a report, with its samples, so that runs are compared in pairs.
 
-Only the file is read: inspect_ai need not be installed, and no torch is needed.
+Only the file is read: inspect_ai need not be installed, and no torch is needed. Zstandard takes pyarrow.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.data.tables.arrow import arrow
 from assay.errors import StateError, describe
 from assay.integrations.result_files import digest_of_data, results_file
 from assay.integrations.sample_means import is_mean, with_interval
@@ -27,6 +29,8 @@ LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 SPREADS = ("stderr", "std", "var", "bootstrap_stderr")
 """Metrics of a score that say how it spreads; assay finds that from the samples."""
 _AGAIN = "Run inspect eval again, or name the log of a run that ended"
+_ZSTANDARD = 93
+_NAME_LENGTH = 26  # where a local file header has the length of its name, and then that of its extra field
 
 
 @dataclass(frozen=True)
@@ -79,16 +83,42 @@ def _zipped(file: Path) -> _Log:
             if "header.json" not in names:
                 got = "a log without header.json" if "_journal/start.json" in names else "a zip of something else"
                 raise StateError(describe(str(file), got, "the log of a run that ended", _AGAIN))
-            header = _json(archive.read("header.json"), file, "header.json")
-            samples = [_json(archive.read(name), file, name) for name in names if _is_sample(name)]
+            header = _json(_content(archive, "header.json"), file, "header.json")
+            samples = [_json(_content(archive, name), file, name) for name in names if _is_sample(name)]
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise StateError(
             describe(str(file), "a file that is cut short or no zip", "a log of Inspect", _AGAIN)
         ) from error
     except NotImplementedError as error:
         do = "Convert it: inspect log convert --to json --output-dir DIR FILE"
-        raise StateError(describe(str(file), "a compression that Python cannot read", "deflate", do)) from error
+        got = "a compression that Python cannot read"
+        raise StateError(describe(str(file), got, "deflate or Zstandard", do)) from error
     return _ordered(header, samples, file)
+
+
+def _content(archive: zipfile.ZipFile, name: str) -> bytes:
+    """A file of an archive, also in Zstandard, which Inspect writes and Python reads from 3.14 on.
+
+    Source: APPNOTE.TXT of PKWARE, 4.3.7 (local file header) and 4.4.5 (compression method 93).
+    """
+    try:
+        return archive.read(name)
+    except NotImplementedError:
+        info = archive.getinfo(name)
+        if info.compress_type != _ZSTANDARD or archive.fp is None:
+            raise
+    pa = arrow()
+    archive.fp.seek(info.header_offset + _NAME_LENGTH)
+    lengths = struct.unpack("<HH", archive.fp.read(4))
+    archive.fp.seek(sum(lengths), os.SEEK_CUR)
+    packed = archive.fp.read(info.compress_size)
+    try:
+        content: bytes = pa.decompress(packed, info.file_size, codec="zstd", asbytes=True)
+    except (OSError, pa.ArrowException) as error:
+        raise zipfile.BadZipFile(name) from error
+    if zlib.crc32(content) != info.CRC:
+        raise zipfile.BadZipFile(name)
+    return content
 
 
 def _is_sample(name: str) -> bool:
