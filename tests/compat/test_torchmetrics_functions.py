@@ -7,6 +7,7 @@ import threading
 from fractions import Fraction
 from importlib import import_module
 
+import assay.compat.torchmetrics.functional
 import pytest
 import torch
 import torchmetrics.functional
@@ -167,6 +168,44 @@ def test_what_a_prepared_call_cannot_count_is_measured_as_before():
     with pytest.warns(InvalidValuesWarning):
         assert mean_squared_error(torch.tensor([1.0, torch.nan, 3.0]), fine).isnan()
     assert mean_squared_error(fine, 2 * fine).item() == pytest.approx(14 / 3)
+
+
+def score_batches(columns):
+    """Batches of one layout: probabilities, logits, scores that are no numbers, and labels of no class."""
+    generator = torch.Generator().manual_seed(5)
+    for k in range(12):
+        scores = torch.randint(9, (24, columns) if columns else (24,), generator=generator) / 8
+        target = torch.randint(columns or 2, (24,), generator=generator)
+        scores = {1: scores * 6 - 3, 4: scores + 0.5, 7: scores.masked_fill(scores == 0.5, torch.nan)}.get(k, scores)
+        yield scores, target + 9 * (k == 9)
+
+
+@pytest.mark.parametrize("name", ["auroc", "average_precision", "calibration_error", "precision_recall_curve", "roc"])
+@pytest.mark.parametrize("columns", [0, 3])
+@pytest.mark.parametrize("ignored", [None, 1])
+def test_scores_and_logits_of_one_layout_give_what_a_first_call_does(name, columns, ignored):
+    kind = "multiclass" if columns else "binary"
+    function = getattr(assay.compat.torchmetrics.functional, name)
+    given = {"task": kind, "ignore_index": ignored} | ({"num_classes": columns} if columns else {})
+
+    def called(scores, target):
+        try:
+            return function(scores, target, **given)
+        except InputError as error:
+            return f"{type(error)} {error}"
+
+    for scores, target in score_batches(columns):
+        later = called(scores, target)
+        kept = dict(reused()), dict(calls._PREPARED.by_key)
+        reused().clear()
+        calls._PREPARED.by_key.clear()
+        first = called(scores, target)
+        if isinstance(first, str):
+            assert later == first
+        else:
+            torch.testing.assert_close(later, first, rtol=0, atol=0, equal_nan=True)
+        reused().update(kept[0])
+        calls._PREPARED.by_key.update(kept[1])
 
 
 @pytest.mark.parametrize("layout", ["strides", "negated", "columns"])

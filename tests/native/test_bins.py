@@ -48,6 +48,17 @@ def assert_same(
         assert compiled.keys() == in_torch.keys()
         for name, value in compiled.items():
             assert all(map(torch.equal, columns(value), columns(in_torch[name]))), (tally, name)
+        if isinstance(tally, Confidence) and scores.is_contiguous() and target.is_contiguous():
+            assert_same_prepared(tally, scores, target, in_torch)
+
+
+def assert_same_prepared(tally: Tally, scores: torch.Tensor, target: torch.Tensor, expected: State) -> None:
+    state = tally.zero(torch.device("cpu"))
+    add = tally.prepare(state, Batch(scores, target, compiled=True))
+    if add is not None:
+        add(scores, target, None)
+        for name, value in tally.canonicalize(state, len(scores)).items():
+            assert torch.equal(value, expected[name]), (tally, name)
 
 
 def columns(value: torch.Tensor | SampleStore) -> list[torch.Tensor]:
@@ -143,6 +154,22 @@ def test_places_are_those_of_torch(logits: bool) -> None:
     of_scores = ScoreBins(logits)
     for ours, theirs in zip(place_scores(scores, of_scores.layout), of_scores.place(scores), strict=True):
         assert torch.equal(ours.long(), theirs)
+
+
+def test_which_batches_are_counted_as_rows_of_scores() -> None:
+    scores, target = torch.rand(6, 3), torch.arange(6) % 3
+
+    def is_prepared(tally: Confidence, *batch: torch.Tensor) -> bool:
+        return tally.prepare(tally.zero(torch.device("cpu")), Batch(*batch, compiled=True)) is not None
+
+    classes, binary = Confidence(score_spec(3)), Confidence(score_spec(None))
+    assert is_prepared(classes, scores, target)
+    assert is_prepared(binary, scores, target[:, None].expand(6, 3) % 2)
+    assert not is_prepared(classes, torch.rand(3, 3, 3), torch.zeros(3, 3, dtype=torch.int64))  # classes second
+    assert not is_prepared(classes, scores.double(), target)
+    assert not is_prepared(classes, scores, target.int())
+    assert not is_prepared(Confidence(score_spec(3, ignore_index=1)), scores, target)
+    assert not is_prepared(Confidence(score_spec(3, logits=True)), scores, target)
 
 
 def test_strided_scores_and_narrow_targets() -> None:

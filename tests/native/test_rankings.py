@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
 
 from assay import Meter
@@ -18,9 +19,10 @@ from assay.native.rankings import (
     area_sums,
     area_sums_of_cells,
     count_inversions,
-    count_levels,
     order_scores,
     pairs_of_draws,
+    rank_products,
+    rank_scores,
     twice_below,
 )
 from assay.stats import rankings as stats_rankings
@@ -57,11 +59,13 @@ def test_rankings_are_those_of_numpy(kind, rows, positive):
     scores, classes = drawn(kind, rows), torch.randint(-1, 3, (rows,), generator=torch.Generator().manual_seed(1))
     counted = (classes >= 0).numpy()
     expected = of_samples(scores.numpy()[counted], (classes == positive).numpy()[counted])
-    levels, positives, negatives, pairs = count_levels(order_scores(scores, classes.to(torch.int8), positive))
+    levels, positives, negatives, hits, alarms, pairs, _ = rank_scores(scores, classes.to(torch.int8), positive)
     assert {each.dtype for each in (levels, positives, negatives)} == {np.dtype(np.int64)}
     assert scores.numpy()[levels].tolist() == expected.thresholds.tolist()
     assert positives.tolist() == expected.positives.tolist()
     assert negatives.tolist() == expected.negatives.tolist()
+    assert hits.tolist() == np.cumsum(expected.positives).tolist()
+    assert alarms.tolist() == np.cumsum(expected.negatives).tolist()
     assert pairs == pairs_of(expected)
 
 
@@ -108,6 +112,22 @@ def test_thresholds_have_the_zero_without_a_sign():
     curve = ROC(logits=True)(torch.tensor([-0.0, 0.0, -1.0]), torch.tensor([0, 1, 0]))
     assert curve.thresholds.tolist() == [math.inf, 0.0, -1.0]
     assert not curve.thresholds[1].signbit()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 31, 3_000])
+@pytest.mark.parametrize("kind", ["uniform", "tied", "logits", "any bits", "ends"])
+def test_products_of_ranks_are_those_of_scipy(kind, rows):
+    x, y = drawn(kind, rows).numpy(), drawn("tied", rows).flip(0).numpy()
+    r, s = (2 * scipy.stats.rankdata(each) - (rows + 1) for each in (x, y))  # whole numbers
+    assert rank_products(x, y) == (int(r @ s), int(r @ r), int(s @ s))
+
+
+def test_products_of_many_ranks_have_all_their_digits():
+    rows = 3_100_001  # whose sum of squares is above 2 ** 63
+    x = np.random.default_rng(0).permutation(rows).astype(np.float32)
+    expected = rows * (rows**2 - 1) // 3
+    assert rank_products(x, x) == (expected,) * 3
+    assert expected > 2**63
 
 
 def test_columns_of_a_table():

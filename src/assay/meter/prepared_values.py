@@ -38,6 +38,8 @@ class PreparedValue:
         self._read: Callable[[], Any] | None = None
         self._quotient: Callable[[], float] | None = None
         self._zeros = [] if self._flat else [tally.zero_of_batch(batch.preds.device) for tally in tallies]
+        is_alone = self._flat is None and tallies == (self._metric.batch_tally(weighted=False),)
+        self._counts_of = tallies[0].counts_of if is_alone else None
         if self._flat is not None:
             self._numbers = self._flat.numbers.numpy()
             self._adds = prepared_adds(tallies, self._flat.states, batch)
@@ -75,6 +77,10 @@ class PreparedValue:
     @keeps_subnormals
     def __call__(self, preds: Tensor, target: Tensor | None) -> Any:
         """The value of a batch of this layout, as `Meter.values_of` has it; None where the meter must be asked."""
+        if self._counts_of is not None and self._takes(preds, target):
+            counts = self._counts_of(Batch(preds, target, None, compiled=True))
+            if counts is not None:
+                return self._metric.compute(counts)
         states = self._counted(preds, target)
         if states is None:
             return None
@@ -85,9 +91,14 @@ class PreparedValue:
         tally, state = plan.state_of(self._name, settled)
         return None if tally.invalid_values(state) else self._metric.compute(tally.compute(state))
 
+    @staticmethod
+    def _takes(preds: Tensor, target: Tensor | None) -> bool:
+        """Whether the tensors lie as they are read, and operators compute in their dtypes."""
+        return _are_as_read(preds, target) and not torch.is_autocast_enabled("cpu")
+
     def _counted(self, preds: Tensor, target: Tensor | None) -> Sequence[State] | None:
         """The states of this batch alone; None where the meter must count it."""
-        if torch.is_autocast_enabled("cpu") or not _are_as_read(preds, target):
+        if not self._takes(preds, target):
             return None
         if self._flat is None:
             states = [held(zero) for zero in self._zeros]

@@ -369,3 +369,36 @@ void assay_count_confidence(int64_t *counts, int64_t *limbs, int64_t words, int6
         carry(limbs + bin * words, words);
     fesetenv(&before);
 }
+
+/* The confidence and the outcome of each row of scores, as assay_count_confidence takes them: of one score the score, and
+ * whether the target is 1; of those of `classes` the highest, and whether it is the target's, the first among equals. Returns
+ * whether a score is no probability, or a target no class. */
+static int64_t decide_rows(const float *scores, const int64_t *target, int64_t rows, int64_t classes, float *confidence,
+                           int8_t *outcome)
+{
+    int64_t invalid = 0, targets = classes == 1 ? 2 : classes;
+    for (int64_t i = 0; i < rows; i++) {
+        const float *x = scores + i * classes;
+        int64_t best = 0;
+        for (int64_t k = 0; k < classes; k++) {
+            invalid |= !((x[k] >= 0) & (x[k] <= 1));
+            best = x[k] > x[best] ? k : best;
+        }
+        invalid |= (uint64_t)target[i] >= (uint64_t)targets;
+        confidence[i] = x[best];
+        outcome[i] = target[i] == (classes == 1 ? 1 : best);
+    }
+    return invalid;
+}
+
+/* Count rows of scores in bins of confidence, as assay_count_confidence does; returns whether some are invalid, and then
+ * none was counted. `confidence` and `outcome` are room for a number of each row. */
+int64_t assay_count_scored_rows(const float *scores, const int64_t *target, int64_t rows, int64_t classes, float *confidence,
+                                int8_t *outcome, int64_t *counts, int64_t *limbs, int64_t words, int64_t origin,
+                                int64_t num_bins)
+{
+    if (decide_rows(scores, target, rows, classes, confidence, outcome))
+        return 1;
+    assay_count_confidence(counts, limbs, words, origin, confidence, outcome, rows, num_bins);
+    return 0;
+}

@@ -130,3 +130,27 @@ def count_confidence(counts: Tensor, limbs: Tensor, origin: int, confidence: Ten
     confidence, outcome = confidence.contiguous(), outcome.contiguous()
     shape = (limbs.shape[1], origin)
     call("count_confidence", counts, limbs, *shape, confidence, outcome, len(confidence), len(counts))
+
+
+class ScoredRows:
+    """Counts the rows of batches of one shape in bins of confidence, without those in between.
+
+    Args:
+        counts: see `count_confidence`.
+        limbs: see there.
+        origin: see there.
+        rows: how many a batch has.
+        classes: how many scores a row has; 1 for binary scores.
+    """
+
+    def __init__(self, counts: Tensor, limbs: Tensor, origin: int, rows: int, classes: int) -> None:
+        confidence = torch.empty(rows, dtype=torch.float32, device="cpu")
+        outcome = torch.empty(rows, dtype=torch.int8, device="cpu")
+        self._owners = confidence, outcome, counts, limbs  # as long as their addresses
+        addresses = (each.data_ptr() for each in self._owners)
+        self._rest = rows, classes, *addresses, limbs.shape[1], origin, len(counts)
+        self._count = compiled_function("count_scored_rows", 2 + len(self._rest))
+
+    def add(self, scores: Tensor, target: Tensor) -> bool:
+        """Count contiguous float32 scores with int64 targets; false where one is invalid, and then none was counted."""
+        return not self._count(scores.data_ptr(), target.data_ptr(), *self._rest)

@@ -72,6 +72,42 @@ void assay_area_sums(const struct ranked *r, uint64_t *keys, int64_t *sums)
     }
 }
 
+/* The sum of products of ranks, 2 ** 32 times the first number and the second. */
+static void add_products(int64_t rows, const int64_t *a, const int64_t *b, int64_t *sum)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t product = a[i] * b[i];
+        sum[0] += product >> 32;
+        sum[1] += product & UINT32_MAX;
+    }
+}
+
+/* Twice the difference between the rank of each number and the mean rank; equal numbers have one rank. */
+static void centre_ranks(int64_t rows, const float *x, uint64_t *keys, int64_t *ranks)
+{
+    for (int64_t i = 0; i < rows; i++)
+        keys[i] = (uint64_t)falling_key(x[i]) << 32 | (uint32_t)i;
+    const uint64_t *sorted = sorted_by(keys, keys + rows, rows, 32);
+    for (int64_t i = 0, end; i < rows; i = end) {
+        end = end_of_ties(sorted, i, rows);
+        for (int64_t j = i; j < end; j++)
+            ranks[(uint32_t)sorted[j]] = rows - i - end;
+    }
+}
+
+/* The sums of products of the centred ranks of two columns of numbers, of the one with the other and of each with itself, as
+ * add_products says. `room` has four numbers for each of the rows, which are fewer than 2 ** 31. */
+void assay_rank_products(int64_t rows, const float *x, const float *y, int64_t *room, int64_t *sums)
+{
+    int64_t *of_x = room + 2 * rows, *of_y = of_x + rows;
+    centre_ranks(rows, x, (uint64_t *)room, of_x);
+    centre_ranks(rows, y, (uint64_t *)room, of_y);
+    memset(sums, 0, 6 * sizeof *sums);
+    add_products(rows, of_x, of_y, sums);
+    add_products(rows, of_x, of_x, sums + 2);
+    add_products(rows, of_y, of_y, sums + 4);
+}
+
 /* A row in its place from the highest score down: its number, whether it is a positive, and whether its score is lower than
  * that of the row before it. */
 #define ROW_BITS 30
@@ -80,9 +116,9 @@ void assay_area_sums(const struct ranked *r, uint64_t *keys, int64_t *sums)
 #define ROW_MASK (IS_POSITIVE - 1)
 #define AHEAD 24 /* rows whose cells are on their way from memory */
 
-/* The rows of a class or label, fewer than 2 ** 30, from the highest score down, and how many there are. `keys` is room for
- * two numbers a row. */
-void assay_order_scores(const struct ranked *r, uint64_t *keys, uint32_t *order, int64_t *ranked)
+/* The rows of a class or label, fewer than 2 ** 30, from the highest score down; returns how many there are. `keys` is room
+ * for two numbers a row. */
+int64_t assay_order_scores(const struct ranked *r, uint64_t *keys, uint32_t *order)
 {
     int64_t rows;
     const uint64_t *sorted = sorted_rows(r, keys, &rows);
@@ -90,7 +126,7 @@ void assay_order_scores(const struct ranked *r, uint64_t *keys, uint32_t *order,
         uint32_t place = (uint32_t)sorted[i], is_lower = i && sorted[i] >> 32 != sorted[i - 1] >> 32;
         order[i] = place >> 1 | place << 31 >> 1 | is_lower << 31;
     }
-    *ranked = rows;
+    return rows;
 }
 
 /* Where the rows that have the score of row `first` end. */
@@ -102,12 +138,15 @@ static inline int64_t end_of_level(const uint32_t *order, int64_t first, int64_t
     return end;
 }
 
-/* For each distinct score, from the highest down, its first row, and how many positives and negatives have it. In `totals`, how
- * many distinct scores, positives and negatives there are, and twice the pairs of both whose positive is above the negative,
- * with once those of equal scores, which fit 62 bits. */
-void assay_count_levels(int64_t rows, const uint32_t *order, int64_t *first, int64_t *positives, int64_t *negatives,
-                        int64_t *totals)
+/* The rows as assay_order_scores gives them, returning how many there are. In `numbers`, which has five for each row of `r` and
+ * four more: for each distinct score, from the highest down, its first row, how many positives and negatives have it, and how
+ * many have it or a higher one; behind these five columns, how many distinct scores, positives and negatives there are, and
+ * twice the pairs of both whose positive is above the negative, with once those of equal scores, which fit 62 bits. */
+int64_t assay_rank_scores(const struct ranked *r, uint32_t *order, int64_t *numbers)
 {
+    int64_t rows = assay_order_scores(r, (uint64_t *)numbers, order);
+    int64_t *first = numbers, *positives = first + r->rows, *negatives = positives + r->rows;
+    int64_t *hits = negatives + r->rows, *alarms = hits + r->rows, *totals = alarms + r->rows;
     int64_t level = 0, above = 0, below = 0, right = 0;
     for (int64_t i = 0, end; i < rows; i = end, level++) {
         end = end_of_level(order, i, rows);
@@ -118,13 +157,14 @@ void assay_count_levels(int64_t rows, const uint32_t *order, int64_t *first, int
         positives[level] = tied;
         negatives[level] = end - i - tied;
         right += (2 * above + tied) * negatives[level];
-        above += tied;
-        below += negatives[level];
+        hits[level] = above += tied;
+        alarms[level] = below += negatives[level];
     }
     totals[0] = level;
     totals[1] = above;
     totals[2] = below;
     totals[3] = right;
+    return rows;
 }
 
 /* For each row that has a place, twice how many rows of the other kind (negatives of a positive, positives of a negative) have a

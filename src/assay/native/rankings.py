@@ -8,13 +8,14 @@ that Kendall's correlation counts.
 from __future__ import annotations
 
 import ctypes
+import struct
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from assay.native.library import call
+from assay.native.library import call, compiled_function
 
 Array = np.ndarray[Any, Any]
 
@@ -22,19 +23,15 @@ MOST_ORDERED = 1 << 30
 """Rows that `order_scores` takes fewer of."""
 
 
-class _Ranked(ctypes.Structure):
-    """The scores of one class or label, as `struct ranked` in C has them."""
+_RANKED = struct.Struct("7q")
+"""The scores of one class or label: `struct ranked` in C."""
 
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("scores", "classes", "groups")),
-        *((name, ctypes.c_int64) for name in ("rows", "score_step", "class_step", "positive")),
-    )
 
-    @classmethod
-    def of(cls, scores: Tensor, classes: Tensor, groups: Tensor | None, positive: int) -> _Ranked:
-        """See `area_sums`; without groups each row is one."""
-        lists = (None if each is None else each.data_ptr() for each in (scores, classes, groups))
-        return cls(*lists, len(scores), scores.stride(0), classes.stride(0), positive)
+def _ranked(scores: Tensor, classes: Tensor, groups: Tensor | None, positive: int) -> bytes:
+    """See `area_sums`; without groups each row is one."""
+    of_groups = 0 if groups is None else groups.data_ptr()
+    lists = scores.data_ptr(), classes.data_ptr(), of_groups
+    return _RANKED.pack(*lists, scores.shape[0], scores.stride(0), classes.stride(0), positive)
 
 
 def order_scores(scores: Tensor, classes: Tensor, positive: int) -> Array:
@@ -45,10 +42,10 @@ def order_scores(scores: Tensor, classes: Tensor, positive: int) -> Array:
         classes: int8 of the same shape; rows below 0 are left out.
         positive: the class of positives; all others are negatives.
     """
-    order, ranked = np.empty(len(scores), np.uint32), ctypes.c_int64()
-    described = _Ranked.of(scores, classes, None, positive)
-    call("order_scores", ctypes.byref(described), _room(scores), order.ctypes.data, ctypes.byref(ranked))
-    return order[: ranked.value]
+    order = np.empty(scores.shape[0], np.uint32)
+    described, room = _ranked(scores, classes, None, positive), _room(scores)
+    ranked = compiled_function("order_scores", 3)(described, room.data_ptr(), order.ctypes.data)
+    return order[:ranked]
 
 
 class Levels(NamedTuple):
@@ -58,22 +55,29 @@ class Levels(NamedTuple):
         rows: the first row of each.
         positives: how many positives have it.
         negatives: how many negatives.
+        hits: how many positives have it or a higher one.
+        alarms: how many negatives.
         pairs: what `tally.scores.curves.pairs_of` gives.
+        order: what `order_scores` gives.
     """
 
     rows: Array
     positives: Array
     negatives: Array
+    hits: Array
+    alarms: Array
     pairs: tuple[int, int, int]
+    order: Array
 
 
-def count_levels(order: Array) -> Levels:
-    """The distinct scores of what `order_scores` gives."""
-    counts, totals = np.empty((3, len(order)), np.int64), np.empty(4, np.int64)
-    call("count_levels", len(order), order.ctypes.data, *(each.ctypes.data for each in counts), totals.ctypes.data)
-    distinct, above, below, right = totals.tolist()
-    rows, positives, negatives = counts[:, :distinct]
-    return Levels(rows, positives, negatives, (right, above, below))
+def rank_scores(scores: Tensor, classes: Tensor, positive: int) -> Levels:
+    """The distinct scores of what `order_scores` is given."""
+    rows = scores.shape[0]
+    order, numbers = np.empty(rows, np.uint32), np.empty(5 * rows + 4, np.int64)
+    rank, described = compiled_function("rank_scores", 3), _ranked(scores, classes, None, positive)
+    ranked = rank(described, order.ctypes.data, numbers.ctypes.data)
+    distinct, above, below, right = numbers[-4:].tolist()
+    return Levels(*numbers[:-4].reshape(5, rows)[:, :distinct], (right, above, below), order[:ranked])
 
 
 def twice_below(order: Array, rows: int) -> Array:
@@ -101,8 +105,8 @@ def area_sums(scores: Tensor, classes: Tensor, groups: Tensor, positive: int, co
         positive: see there.
         count: how many groups there are.
     """
-    ranked, sums = _Ranked.of(scores, classes, groups, positive), np.zeros((count, 4), np.int64)
-    call("area_sums", ctypes.byref(ranked), _room(scores), sums.ctypes.data)
+    ranked, sums = _ranked(scores, classes, groups, positive), np.zeros((count, 4), np.int64)
+    call("area_sums", ranked, _room(scores), sums.ctypes.data)
     return sums
 
 
@@ -130,9 +134,9 @@ def pairs_of_draws(scores: Tensor, classes: Tensor, groups: Tensor, positive: in
         positive: see there.
         draws: how often each group counts in each draw, `(draws, groups)`.
     """
-    ranked, count = _Ranked.of(scores, classes, groups, positive), len(draws)
+    ranked, count = _ranked(scores, classes, groups, positive), len(draws)
     times, pairs = np.ascontiguousarray(draws.T, np.float64), np.zeros((5, count))
-    call("pairs_of_draws", ctypes.byref(ranked), _room(scores), times.ctypes.data, count, pairs.ctypes.data)
+    call("pairs_of_draws", ranked, _room(scores), times.ctypes.data, count, pairs.ctypes.data)
     return pairs[:3]
 
 
@@ -144,6 +148,22 @@ def count_inversions(ranks: Array) -> int:
     return inversions.value
 
 
+def rank_products(x: Array, y: Array) -> tuple[int, int, int]:
+    """The sums of products of twice the centred ranks: of x with y, of x with itself, and of y with itself.
+
+    Args:
+        x: float32 of shape `(rows,)`, contiguous, without NaN, fewer than `MOST_ORDERED`; equal numbers share a rank.
+        y: the same.
+    """
+    rows = len(x)
+    room = np.empty(4 * rows + 6, np.int64)
+    at = room.ctypes.data
+    multiply = compiled_function("rank_products", 5)
+    multiply(rows, x.ctypes.data, y.ctypes.data, at, at + 32 * rows)
+    high, low, high_x, low_x, high_y, low_y = room[-6:].tolist()
+    return (high << 32) + low, (high_x << 32) + low_x, (high_y << 32) + low_y
+
+
 def _room(scores: Tensor) -> Tensor:
     """Room for two numbers a row."""
-    return torch.empty(2 * len(scores), dtype=torch.int64, device="cpu")
+    return torch.empty(2 * scores.shape[0], dtype=torch.int64, device="cpu")

@@ -241,6 +241,16 @@ class Tally(ABC):
     def add(self, state: State, batch: Batch) -> None:
         """Count a batch into a state, in place, without synchronizing with the device."""
 
+    def counts_of(self, batch: Batch) -> Any:
+        """What `compute` gives of the state of this batch alone, without a state; None where it takes one.
+
+        It does so where something is invalid, and where no state would be slower. Nobody keeps what it gives.
+
+        Args:
+            batch: of contiguous tensors in host memory, without weights and columns.
+        """
+        return None
+
     def prepare(self, state: State, batch: Batch) -> PreparedAdd | None:
         """A shorter `add` into this state for batches of `preds`, `target` and `weights` like these, or None.
 

@@ -69,8 +69,14 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
     return _as_it_is
 
 
-def keeps(form: BatchFormat) -> bool:
-    """Whether a function that gave tensors as they are does so for all values, of such shapes and dtypes."""
+def keeps(form: BatchFormat, metric: Any) -> bool:
+    """Whether a function that gave tensors as they are does so for all values that a metric counts.
+
+    The tensors are of such shapes and dtypes. Scores are changed where one is outside [0, 1], which the metric refuses
+    unless it takes logits, or the row is left out.
+    """
+    if form in (_scores, _class_scores, _label_scores):
+        return not getattr(metric, "logits", True) and metric.ignore_index is None
     return form in (_as_it_is, _ensembles, _floats, _floats_of_one_output, _numbers, _one_output)
 
 

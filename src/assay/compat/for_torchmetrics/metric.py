@@ -260,8 +260,8 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
             return None
         counted, name, kind = self._metric, self._name, type(self)
         dtype, has_float64 = self._dtype, self._has_float64
-        is_same = len(batch) == 2 and data["preds"] is batch[0] and data["target"] is batch[1]
-        keeps_data = is_same and (keeps(self._format) or not any(each.is_floating_point() for each in batch))
+        is_same = len(batch) == 2 and all(map(_is_same, batch, data.values()))
+        keeps_data = is_same and (keeps(self._format, counted) or not any(each.is_floating_point() for each in batch))
         reports = kind._reported_as_there is not CompatibleMetric._reported_as_there
         is_quotient = value.is_quotient and not reports and kind._converted is CompatibleMetric._converted
 
@@ -560,6 +560,12 @@ class CompatibleOperatingPoint(CompatibleMetric):
         fpr, tpr, thresholds = super()._converted(value)
         sensitivity = self.entry.assay == "SensitivityAtSpecificity"
         return operating_points(fpr, tpr, thresholds, minimum, sensitivity)
+
+
+def _is_same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same numbers, as they have the same memory."""
+    where = one.data_ptr(), one.shape, one.stride(), one.dtype
+    return where == (other.data_ptr(), other.shape, other.stride(), other.dtype)
 
 
 def _has_samples(preds: Any) -> bool:

@@ -109,6 +109,8 @@ def _curve(metric: Any, first: Tensor, second: Tensor, thresholds: Tensor) -> tu
     """Rates without data are 0, and the largest threshold is 1; a recall ends at 0, and without data it is 1 or NaN."""
     if isinstance(metric, ROC):
         return first.nan_to_num(0.0), second.nan_to_num(0.0), thresholds.clamp(max=1)
+    if second.ndim == 1 and second[-1].item() == 0:  # there are positives
+        return first, second, thresholds
     alone = metric.thresholds is None and metric.num_classes is None
     recall = second.nan_to_num(1.0) if alone else second
     return first, torch.cat([recall[..., :-1], torch.zeros_like(recall[..., -1:])], -1), thresholds
@@ -127,11 +129,11 @@ def operating_points(fpr: Any, tpr: Any, thresholds: Any, minimum: float, sensit
 def _operating_point(
     fpr: Tensor, tpr: Tensor, thresholds: Tensor, minimum: float, sensitivity: bool
 ) -> tuple[Tensor, Tensor]:
-    value, bound = (tpr, 1 - fpr) if sensitivity else (1 - fpr, tpr)
-    allowed = bound >= minimum
-    if not allowed.any():
+    tnr = fpr.neg().add_(1)  # `1 - fpr` takes several times as long
+    value, bound = (tpr, tnr) if sensitivity else (tnr, tpr)
+    best = int(value.masked_fill(bound < minimum, -1).argmax())  # a tensor as an index takes several times as long
+    if bound[best] < minimum:  # so is each
         return torch.zeros_like(value[0]), torch.full_like(thresholds[0], _NO_THRESHOLD)
-    best = value.masked_fill(~allowed, -1).argmax()
     return value[best], thresholds[best]
 
 

@@ -47,6 +47,7 @@ class Ranking:
             a tally; None where they are not kept, or have weights.
         twice_below: what `assay.stats.rankings.twice_below` gives of these samples; None where it is not known.
         pairs: what `pairs_of` gives, where it is known and all entries are single; else None.
+        cumulated: `hits` and `alarms`, where they are known.
     """
 
     levels: Array | Callable[[], Array]
@@ -57,11 +58,12 @@ class Ranking:
     samples: Callable[[], tuple[Array, Array]] | None = None
     twice_below: Callable[[], Array] | None = None
     pairs: tuple[int, int, int] | None = None
+    cumulated: tuple[Array, Array] | None = None
 
     def with_samples(self, samples: Callable[[], tuple[Array, Array]]) -> Ranking:
         """The same, with its samples; `dataclasses.replace` takes four times as long."""
         known = self.levels, self.positives, self.negatives, self.single, self.at_thresholds
-        return Ranking(*known, samples, self.twice_below, self.pairs)
+        return Ranking(*known, samples, self.twice_below, self.pairs, self.cumulated)
 
     @cached_property
     def thresholds(self) -> Array:
@@ -71,12 +73,12 @@ class Ranking:
     @cached_property
     def hits(self) -> Array:
         """Positives at this threshold and above."""
-        return np.cumsum(self.positives)
+        return np.cumsum(self.positives) if self.cumulated is None else self.cumulated[0]
 
     @cached_property
     def alarms(self) -> Array:
         """Negatives at this threshold and above."""
-        return np.cumsum(self.negatives)
+        return np.cumsum(self.negatives) if self.cumulated is None else self.cumulated[1]
 
     @property
     def points(self) -> slice:
@@ -321,7 +323,9 @@ def ratios(counts: Array, total: int) -> Array:
 
 
 def precisions(ranking: Ranking) -> Array:
-    """The precision at every threshold."""
+    """The precision at every threshold; NaN where no score reaches it."""
+    if ranking.hits.dtype != object and len(reaching := ranking.hits + ranking.alarms) and reaching[0]:
+        return np.asarray(ranking.hits / reaching)
     unit = _unit(ranking)
     hits, everything = _floats(ranking.hits, unit), _floats(ranking.hits + ranking.alarms, unit)
     return np.asarray(np.divide(hits, everything, out=np.full(len(hits), math.nan), where=everything > 0))

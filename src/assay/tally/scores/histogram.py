@@ -15,7 +15,7 @@ from assay.decide import first_largest
 from assay.native import bins as native
 from assay.native import labels as native_labels
 from assay.native.library import takes
-from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, Whole
+from assay.tally.base import Batch, BatchLayout, InvalidValues, PreparedAdd, Rule, State, Tally, Whole
 from assay.tally.conservation import BrokenLaw, HostCount, Laws, at_most, between, each_at_most, not_negative
 from assay.tally.row_cells import RowCells
 from assay.tally.scores.labelled_scores import KINDS, ScoreRows, ScoreSpec
@@ -52,6 +52,10 @@ class BinTotals:
 
     def integers(self) -> tuple[list[int], ...]:
         """The weights, those that were right, and the confidences as integers of one unit, a power of two."""
+        if self.weight is self.count:  # numbers of samples
+            bits = max(-self.unit, 0)
+            counted = ([int(each) << bits for each in of] for of in (self.weight, self.right))
+            return *counted, [each << (bits + self.unit) for each in self.confidences]
         numbers = *self.weight, *self.right
         bits = max(-self.unit, *(each.denominator.bit_length() - 1 for each in numbers))
         weights, rights = (
@@ -131,6 +135,21 @@ class Confidence(Tally):
             self._add_compiled(state, *self._outcomes(rows))
         else:
             self._add(state, rows, compiled)
+
+    def prepare(self, state: State, batch: Batch) -> PreparedAdd | None:
+        labels, target = self.data.labels, batch.needed_target
+        is_plain = not (self.weighted or self.data.logits) and labels.ignore_index is None
+        classes = self.data.groups if labels.multiclass else 1
+        shape = (*target.shape[:1], classes) if labels.multiclass else target.shape
+        if not is_plain or target.dtype != torch.int64 or not takes(batch.preds) or batch.preds.shape != shape:
+            return None
+        rows = native.ScoredRows(state["counts"], state["confidence"], exact.origin(1), target.numel(), classes)
+
+        def add(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+            if target is None or not rows.add(preds, target):
+                self.add(state, Batch(preds.detach(), target, compiled=True))
+
+        return add
 
     def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
         rows = self.data.with_probabilities(batch)

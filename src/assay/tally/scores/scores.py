@@ -298,13 +298,32 @@ class ScoreTally(Tally):
             return self._of_few_bins(store.column("scores"), store.column("target"))
         columns = {name: store.column(name) for name in store.columns}
         if not self.weighted and _is_ranked_in_c(columns["scores"], columns["target"]):
-            ranked = (self._rank(columns["scores"], columns["target"], group) for group in range(self.data.groups))
-            return self._with_samples(ranked, columns)
+            return self._ranked_in_c(columns)
         values = {name: column.numpy() for name, column in columns.items()}
         if self.weighted:  # of one unit, as rankings of several labels are added up
             values["weights"] = integer_weights(np.where(values["target"] >= 0, values["weights"], 0))[0]
             return tuple(self._of_samples(values, group) for group in range(self.data.groups))
         return self._with_samples((self._of_samples(values, group) for group in range(self.data.groups)), columns)
+
+    def counts_of(self, batch: Batch) -> tuple[Ranking, ...] | None:
+        columns = self._valid_columns(batch) if self._keeps else None
+        if columns is None or not self._fits(columns["scores"].shape[0]):
+            return None
+        return self._ranked_in_c(columns) if _is_ranked_in_c(columns["scores"], columns["target"]) else None
+
+    def _valid_columns(self, batch: Batch) -> dict[str, Tensor] | None:
+        """The rows of a batch as the store has them; None where one is invalid, and of batches with weights."""
+        if (known := self.data.valid_classes(batch)) is not None:
+            return {"scores": batch.preds.view(-1, 1), "target": known.view(-1, 1)}
+        rows = self.data.ranked_rows(batch)
+        if rows.weights is not None or not takes(rows.scores):
+            return None
+        self.data.add_invalid(invalid := torch.zeros(len(KINDS), dtype=torch.int64, device="cpu"), rows, compiled=True)
+        return None if invalid.numpy().any() else self._columns(rows)
+
+    def _ranked_in_c(self, columns: Mapping[str, Tensor]) -> tuple[Ranking, ...]:
+        ranked = (self._rank(columns["scores"], columns["target"], group) for group in range(self.data.groups))
+        return self._with_samples(ranked, columns)
 
     def _with_samples(self, rankings: Iterable[Ranking], columns: Mapping[str, Tensor]) -> tuple[Ranking, ...]:
         def samples(group: int) -> tuple[Array, Array]:
@@ -324,7 +343,8 @@ class ScoreTally(Tally):
         plain, float32 = (not count for count in unclear.tolist())
         if _is_ranked_in_c(scores, target):
             bins = place.float()  # of which there are fewer than 2 ** 24
-            ranked = [native_rankings.count_levels(self._order(bins, target, k)) for k in range(self.data.groups)]
+            positives, groups = self.data.positives, range(self.data.groups)
+            ranked = [native_rankings.rank_scores(bins[:, k], *positives(target, k)) for k in groups]
             columns = enumerate(place.numpy().T)
             return tuple(self._ranking(each[ranked[k].rows], ranked[k][2:0:-1], plain, float32) for k, each in columns)
         labels = target.numpy()
@@ -345,18 +365,15 @@ class ScoreTally(Tally):
 
     def _rank(self, scores: Tensor, target: Tensor, group: int) -> Ranking:
         """The ranking of a group in compiled code."""
-        order = self._order(scores, target, group)
-        rows, positives, negatives, pairs = native_rankings.count_levels(order)
+        levels = native_rankings.rank_scores(scores[:, group], *self.data.positives(target, group))
 
         def thresholds() -> Array:
-            return scores[:, group].numpy()[rows].astype(np.float64) + 0.0  # the zero of both signs is one score
+            return scores[:, group].numpy()[levels.rows].astype(np.float64) + 0.0  # the zero of both signs is one score
 
-        twice_below = partial(native_rankings.twice_below, order, len(scores))
-        single = np.ones(len(rows), bool)
-        return Ranking(thresholds, positives, negatives, single, twice_below=twice_below, pairs=pairs)
-
-    def _order(self, scores: Tensor, target: Tensor, group: int) -> Array:
-        return native_rankings.order_scores(scores[:, group], *self.data.positives(target, group))
+        twice_below = partial(native_rankings.twice_below, levels.order, scores.shape[0])
+        counts = levels.positives, levels.negatives, np.ones(levels.rows.shape, bool)
+        known = {"pairs": levels.pairs, "cumulated": (levels.hits, levels.alarms)}
+        return Ranking(thresholds, *counts, twice_below=twice_below, **known)
 
     def _of_samples(self, values: Mapping[str, Array], group: int) -> Ranking:
         rows, positive = self._ranked(values, group)
@@ -406,7 +423,7 @@ class ScoreTally(Tally):
 
 
 def _is_ranked_in_c(scores: Tensor, target: Tensor) -> bool:
-    return takes(scores) and target.dtype == torch.int8 and len(scores) < native_rankings.MOST_ORDERED
+    return takes(scores) and target.dtype == torch.int8 and scores.shape[0] < native_rankings.MOST_ORDERED
 
 
 def _parts_of(store: SampleStore, groups: int) -> Iterator[tuple[Tensor, Tensor]]:

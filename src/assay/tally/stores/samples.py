@@ -133,6 +133,14 @@ class UnorderedSamples(SampleTally):
     def settle(self, state: State, rows: int) -> State:
         return state
 
+    def counts_of(self, batch: Batch) -> SampleArrays | None:
+        if self.weighted:
+            return None
+        given = {name: getattr(batch, name) for name in self.arguments}
+        values = {name: _array(each.reshape(-1, *self._tail)) for name, each in given.items()}
+        has_nan = any(each.dtype.kind == "f" and np.isnan(each).any() for each in values.values())
+        return None if has_nan else SampleArrays(values)
+
 
 def _check_dtype(name: str, column: TensorLayout) -> None:
     if column.dtype not in WHOLE + FLOATS:
