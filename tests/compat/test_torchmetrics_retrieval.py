@@ -15,8 +15,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from assay.compat.drop_ins import QUERY_FUNCTIONS
+from assay.compat.for_torchmetrics.few_queries import MOST_DOCUMENTS, MOST_QUERIES
 from assay.compat.for_torchmetrics.single_queries import number_of_query
 from assay.compat.torchmetrics import retrieval
+from assay.meter.values import plain_value
 
 CLASSES = [name for name in torchmetrics.retrieval.__all__ if name != "RetrievalMetric"]
 FUNCTIONS = torchmetrics.functional.retrieval.__all__
@@ -161,3 +163,72 @@ def test_what_torchmetrics_refuses_is_refused():
         retrieval.RetrievalMRR().update(preds, target, None)
     with pytest.raises(ValueError, match="non-empty"):
         functional.retrieval_auroc(preds[:0], target[:0])
+
+
+def plain(metric):
+    """The value that a few queries have, and the one of all of them; the first is None where it is not asked."""
+    name = "value"
+    of_all = metric.meter.metrics[name].compute(metric.meter.counts_of(name))
+    return plain_value(metric.meter, name), of_all
+
+
+FEW = [
+    {"empty_target_action": "neg"},
+    {"empty_target_action": "pos", "top_k": 2},
+    {"empty_target_action": "skip", "max_k": 3, "adaptive_k": True},
+    {"allow_non_binary_target": True},
+]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_few_queries_have_the_bits_that_they_have_among_others(name):
+    kind = getattr(retrieval, name)
+    takes, is_read = set(kind.original.__init__.__annotations__), 0
+    for given in FEW:
+        for size in (1, 5, 40):
+            metric = kind(**{key: each for key, each in given.items() if key in takes})
+            for _ in range(3):
+                indexes = torch.randint(-2, 5, (size,), generator=GENERATOR)
+                preds = torch.randperm(size, generator=GENERATOR) / 8 - 2 + torch.rand((), generator=GENERATOR) / 9
+                metric.update(preds, (torch.rand(size, generator=GENERATOR) < 0.4).long(), indexes=indexes)
+            few, of_all = plain(metric)
+            assert few is None or (few.dtype == of_all.dtype and torch.equal(few, of_all))
+            is_read += few is not None
+    assert is_read >= 3
+
+
+@pytest.mark.parametrize("name", ["RetrievalMRR", "RetrievalPrecisionRecallCurve"])
+def test_what_few_queries_do_not_take_is_asked_of_all(name):
+    preds, target, indexes = torch.tensor([0.1, 0.2, 0.3, 0.4]), torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1])
+    many = torch.arange(MOST_QUERIES + 1)
+    long = torch.arange(MOST_DOCUMENTS + 1) / 1024
+    for batch in (
+        (torch.tensor([0.1, 0.1, 0.3, 0.4]), target, indexes),
+        (many / 8, many % 2, many),
+        (long, (long > 0.2).long(), torch.zeros(len(long), dtype=torch.long)),
+    ):
+        metric = getattr(retrieval, name)()
+        metric.update(*batch)
+        assert plain(metric)[0] is None
+    assert plain(_counted(name, preds, target, indexes))[0] is not None
+    assert plain(_counted(name, many[:-1] / 8, many[:-1] % 2, many[:-1]))[0] is not None
+
+
+def _counted(name, *batch):
+    metric = getattr(retrieval, name)()
+    metric.update(*batch)
+    return metric
+
+
+def test_invalid_documents_of_a_few_queries_are_reported():
+    indexes, target = torch.tensor([0, 0, 1]), torch.tensor([1, 0, 1])
+    with pytest.raises(ValueError, match="scores are NaN"):
+        _counted("RetrievalMRR", torch.tensor([0.1, torch.nan, 0.3]), target, indexes).compute()
+    graded = retrieval.RetrievalNormalizedDCG()
+    graded.update(torch.tensor([0.1, 0.2, 0.3]), torch.tensor([1, -2, 1]), indexes=indexes)
+    with pytest.raises(ValueError, match="relevances are negative"):
+        graded.compute()
+    alone = retrieval.RetrievalMRR(empty_target_action="error")
+    alone.update(torch.tensor([0.1, 0.2, 0.3]), torch.tensor([1, 0, 0]), indexes=indexes)
+    with pytest.raises(ValueError, match="no positive target"):
+        alone.compute()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,13 +13,14 @@ import torch
 from torch import Tensor
 
 from assay.compat.counterparts import counterpart
+from assay.compat.for_torchmetrics.few_queries import few_queries, is_of_one_query, numbers_of
 from assay.compat.for_torchmetrics.metric import CompatibleMetric
 from assay.compat.for_torchmetrics.values import placed
 from assay.errors import InvalidValuesError, describe
 from assay.integrations.optional_packages import import_package
 from assay.metrics.base import Metric
 from assay.metrics.retrieval.base import QueryMean, RetrievalMetric
-from assay.tally.base import Tally
+from assay.tally.base import State, Tally
 from assay.tally.queries.queries import QueryBlocks, QueryDocuments
 from assay.tally.queries.query_terms import QueryTerm
 from assay.tally.queries.ranked_queries import RankedQueries
@@ -178,6 +179,22 @@ class QueryNumbers(Metric):
 
     def tally(self, weighted: bool) -> Tally:
         return QueryDocuments(self.metric.ignore_index)
+
+    def reading(self, tally: Tally) -> Callable[[State], Tensor | None] | None:
+        is_plain = isinstance(tally, QueryDocuments) and tally.ignore_index is None and not tally.weighted
+        return self._of_few if is_plain else None
+
+    def _of_few(self, state: State) -> Tensor | None:
+        """The same of a few queries; None where `compute` must be asked."""
+        metric: Any = self.metric
+        queries = few_queries(state["documents"], not self.binary)
+        if queries is None:
+            return None
+        if getattr(metric, "max_k", 1) is None:
+            metric = replace(metric, max_k=max(each.num_documents for each in queries))
+        measure = metric.measure
+        is_area = isinstance(measure.term, AUROCOfFirst) and measure.term.max_fpr is None
+        return numbers_of(measure, queries) if is_area or is_of_one_query(measure.term) else None
 
     def compute(self, counts: QueryBlocks) -> Tensor:
         above = int((counts.columns["relevance"] > 1).sum())
