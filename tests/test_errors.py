@@ -6,7 +6,8 @@ import pickle
 
 import pytest
 
-from assay import errors
+from assay import Meter, errors
+from assay.metrics import Mean
 
 
 def tree():
@@ -61,3 +62,11 @@ def test_a_missing_package_names_the_extra_and_survives_copying():
         assert str(twin) == (
             'scikit-learn: got no such package, expected it for the data sets. Run: pip install "assay[demo]".'
         )
+
+
+def test_code_without_a_name_is_warned_too():
+    """Code that `exec` runs may have no `__name__`, for which Python shows no warning at all."""
+    code = compile("Meter(value=Mean()).compute()", "program", "exec")
+    with pytest.warns(errors.NoDataWarning, match="no data") as found:
+        exec(code, {"Meter": Meter, "Mean": Mean})
+    assert found[0].filename == "program"

@@ -267,7 +267,7 @@ def warn(message: str, category: type[Warning]) -> None:
         return
     frame = calling_frame()
     registry = frame.f_globals.setdefault("__warningregistry__", {})  # so that a line warns once, as Python does it
-    name = frame.f_globals.get("__name__")
+    name = frame.f_globals.get("__name__") or "<string>"  # as Python has it: without a name, nothing would be shown
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, name, registry)
 
 
