@@ -133,6 +133,42 @@ def test_collections_keep_the_names_of_their_values(held, more):
     )
 
 
+def test_running_losses_and_best_values_are_changed_and_nothing_is_left_to_do():
+    code = """\
+import torch
+from torchmetrics import MaxMetric, MeanMetric, MinMetric, SumMetric
+
+kinds = MaxMetric(), MinMetric(), SumMetric(nan_strategy="ignore")
+loss = MeanMetric()
+for value in (0.5, torch.tensor(2.0), torch.tensor([1.0, float("nan")])):
+    steps = [kind(value) for kind in kinds]
+    loss(value)
+values = [kind.compute().item() for kind in kinds], loss.compute().item()
+"""
+    assert not todo(code)
+    changed = after(code)
+    assert "torchmetrics" not in changed.replace("as_torchmetric", "")
+    with pytest.warns(match="NaN"):
+        here = run(changed)
+    with pytest.warns(UserWarning, match="nan"):
+        there = run(code)
+    assert here["values"] == there["values"]
+    assert [float(each) for each in here["steps"]] == [float(each) for each in there["steps"]]
+
+
+def test_weights_of_a_mean_are_refused_and_not_lost_after_the_change():
+    code = """\
+from torchmetrics import MeanMetric
+
+mean = MeanMetric()
+mean.update(values, weights)
+"""
+    (note,) = (each for each in rewrite(code).notes if each.kind == "check")
+    assert "weights=weight" in note.reason
+    with pytest.raises(ShapeError, match="weights="):
+        run(after(code), values=torch.tensor([1.0, 2.0]), weights=torch.tensor([1.0, 3.0]))
+
+
 def test_a_collection_stays_whole_where_one_metric_is_not_sure():
     code = (
         "from torchmetrics import KendallRankCorrCoef, MetricCollection, PeakSignalNoiseRatio\n"
