@@ -19,7 +19,7 @@ from assay.compat import torchmetrics
 from assay.compat.for_torchmetrics.families import CompatibleFamily
 from assay.compat.for_torchmetrics.functions import compatible_function_alone
 from assay.errors import AssayWarning, InvalidValuesError, ShapeError
-from assay.metrics import MeanAveragePrecision
+from assay.metrics import FrechetDistance, MeanAveragePrecision
 from assay.pretend import pretend
 
 pytestmark = pytest.mark.filterwarnings(
@@ -182,6 +182,22 @@ def test_features_that_are_read_are_those_of_torchmetrics_in_the_order_of_their_
         assert torch.equal(torch.cat(getattr(here, state)), expected)
     with pytest.raises(AttributeError, match="nothing"):
         _ = here.nothing
+
+
+@pytest.mark.parametrize("is_bounded", [False, True])
+def test_moments_that_are_read_are_those_of_torchmetrics(is_bounded):
+    there, here = (each(Features()) for each in both("image.fid", "FrechetInceptionDistance"))
+    if is_bounded:  # as with Inception, whose features have a known range
+        here.meter = here._meter_of(FrechetDistance(num_features=1, feature_range=1000))
+    assert not hasattr(here, "real_features_sum")
+    for metric in (there, here):
+        for real, rows in ((True, 4), (False, 6), (True, 3)):
+            metric.update(pictures(rows, 6), real=real)
+    for group in ("real", "fake"):
+        for state in ("sum", "cov_sum", "num_samples"):
+            name = f"{group}_features_{state}"
+            tolerance = 1e-4 if is_bounded else 1e-6  # features of a known range are rounded to a fixed point
+            torch.testing.assert_close(getattr(here, name), getattr(there, name), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("name", ["FrechetInceptionDistance", "KernelInceptionDistance"])

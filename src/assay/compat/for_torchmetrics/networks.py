@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,6 +21,7 @@ from assay.metrics.base import Metric, number
 from assay.metrics.generative.features import FeatureMetric
 from assay.metrics.generative.frechet import distance_of_rows
 from assay.tally.base import Tally
+from assay.tally.points.feature_moments import Moments
 from assay.tally.points.finite_rows import FiniteRows, PointArrays
 
 _kernels: Any = import_package("torchmetrics.image.kid", "metrics of its names")
@@ -195,7 +197,29 @@ def _features_of(group: int) -> Callable[[tuple[PointArrays, PointArrays], Any],
     return features
 
 
+def _moments_of(group: int, name: str) -> Callable[[Any, Any], Tensor]:
+    """A state of `FrechetInceptionDistance` of a group: its number of images, or sums of features or of products."""
+
+    def moments(counts: tuple[Moments | PointArrays, Moments | PointArrays], metric: Any) -> Tensor:
+        found = counts[group]
+        if isinstance(found, PointArrays):
+            rows = found.in_order().preds.astype(np.float64)
+            values = {"num_samples": np.array(len(rows)), "sum": rows.sum(0), "cov_sum": rows.T @ rows}
+        else:
+            sums = np.array([math.ldexp(each, found.unit) for each in found.sums])
+            products = found.scatter + np.outer(sums, sums) / max(1, found.count)
+            values = {"num_samples": np.array(found.count), "sum": sums, "cov_sum": products}
+        return torch.from_numpy(values[name])
+
+    return moments
+
+
 _FEATURES = {"fake_features": _features_of(0), "real_features": _features_of(1)}
+_MOMENTS = {
+    f"{kind}_features_{name}": _moments_of(group, name)
+    for group, kind in enumerate(("fake", "real"))
+    for name in ("cov_sum", "num_samples", "sum")
+}
 
 
 def _two_groups(assay: str, make: Callable[[Arguments], Metric], value: Any = None, states: Any = None) -> Family:
@@ -226,7 +250,7 @@ OF_NETWORKS: Mapping[str, Family] = {
     "CLIPScore": _scored(_caption_rows, value=at_least_0),
     "DeepImageStructureAndTextureSimilarity": _scored(lambda metric, *images: there(metric)._dists_update(*images)),
     "DeepNoiseSuppressionMeanOpinionScore": _scored(_opinions, 4),
-    "FrechetInceptionDistance": _two_groups("FrechetDistance", _frechet, _of_two_groups),
+    "FrechetInceptionDistance": _two_groups("FrechetDistance", _frechet, _of_two_groups, _MOMENTS),
     "InceptionScore": Family(
         "InceptionScore",
         lambda all: ScoreOfSplits(num_classes=_FIRST, splits=all["splits"]),

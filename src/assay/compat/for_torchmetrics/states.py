@@ -28,7 +28,7 @@ None where the counts do not say it."""
 
 
 def state_of(metric: Any, name: str, counted_as: str, arguments: Mapping[str, Any]) -> Any:
-    """A state of TorchMetrics' class, on the device of the last batch and in the dtype of values where it has floats.
+    """A state of TorchMetrics' class, on the device of the last batch; floats are in the dtype of values.
 
     Args:
         metric: the metric in the place of that of TorchMetrics.
@@ -51,7 +51,8 @@ def state_of(metric: Any, name: str, counted_as: str, arguments: Mapping[str, An
         do = f"Read metric_state, or take the class from {metric.original.__module__} to have its states"
         what = f"{type(metric).__name__}.{name}"
         raise AttributeError(describe(what, got, "what assay has counted, in `meter`", do))
-    return placed(found, metric.dtype, metric.device)
+    dtype = torch.float64 if metric.entry.name in _IN_FLOAT64 else metric.dtype
+    return placed(found, dtype, metric.device)
 
 
 def _reads_of(name: str) -> Mapping[str, Read]:
@@ -71,10 +72,10 @@ def _read(metric: Any, name: str, counted_as: str, read: Read) -> Any:
 
 
 def _without_data(metric: Any, name: str, arguments: Mapping[str, Any]) -> Any:
-    """The state of an empty metric of TorchMetrics; an empty list where another network would be made for it."""
+    """The state of an empty metric of TorchMetrics; where another network would be made for it, that of lists only."""
     family = getattr(type(metric), "family", None)
     if family is not None and (family.run or family.construct):
-        return []
+        return None if metric.entry.name in _IN_FLOAT64 else []
     return getattr(metric.original(**arguments), name)
 
 
@@ -261,6 +262,9 @@ def _documents(column: str) -> Read:
 
     return read
 
+
+_IN_FLOAT64 = ("FrechetInceptionDistance",)
+"""Classes whose states are in float64, and no lists."""
 
 _OUTCOMES = {name: _outcomes(place) for place, name in enumerate(("tp", "fp", "tn", "fn"))}
 _MATRIX = {"confmat": _confusion}
