@@ -579,6 +579,18 @@ def test_errors_of_batches_are_also_those_of_torchmetrics(name, options, batch, 
     assert str(again) == str(found.value)
 
 
+def test_a_function_that_gathers_states_is_called_by_torchmetrics_itself():
+    gathered = []
+    options = {"dist_sync_fn": lambda state, group: [gathered.append(state) or state]}
+    with pytest.warns(AssayWarning, match="dist_sync_fn: got"):
+        metric = torchmetrics.MeanSquaredError(**options, distributed_available_fn=lambda: True)
+    assert type(metric) is original.MeanSquaredError
+    metric.update(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+    assert metric.compute() == 2
+    assert len(gathered) == 2
+    assert type(torchmetrics.MeanSquaredError(dist_sync_fn=None)) is torchmetrics.MeanSquaredError
+
+
 def test_a_relative_squared_error_of_several_outputs_is_that_of_torchmetrics():
     here, there = (kinds.RelativeSquaredError(num_outputs=3, squared=False) for kinds in (torchmetrics, original))
     for _ in range(2):

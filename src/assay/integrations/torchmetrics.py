@@ -202,7 +202,7 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
 
     def _sync_dist(self, dist_sync_fn: Any = gather_all_tensors, process_group: Any = None) -> None:
         """Put the counts of all processes in the place of one's own."""
-        _check_dist_sync_fn(None if dist_sync_fn is gather_all_tensors else dist_sync_fn)
+        check_dist_sync_fn(None if dist_sync_fn is gather_all_tensors else dist_sync_fn)
         if self._reductions:
             super()._sync_dist(dist_sync_fn, process_group)
         self.meter = self.meter.sync(process_group or self.process_group)
@@ -298,12 +298,12 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
 
 def _check_torchmetrics_options(options: Mapping[str, Any]) -> None:
     """Raise for options of `torchmetrics.Metric` that a meter cannot follow."""
-    _check_dist_sync_fn(options.get("dist_sync_fn"))
+    check_dist_sync_fn(options.get("dist_sync_fn"))
     if options.get("compute_on_cpu"):
         raise ConfigError(describe("compute_on_cpu", True, "False", "Leave it out: values are computed on the CPU"))
 
 
-def _check_dist_sync_fn(own: object) -> None:
+def check_dist_sync_fn(own: object) -> None:
     if own is not None:
         raise ConfigError(describe("dist_sync_fn", repr(own), "nothing", "Leave it out: the meter sums over the group"))
 

@@ -48,7 +48,7 @@ from assay.errors import (
     taken_warnings,
     warn,
 )
-from assay.integrations.torchmetrics import AssayMetric, squeezed, torchmetrics
+from assay.integrations.torchmetrics import AssayMetric, check_dist_sync_fn, squeezed, torchmetrics
 from assay.meter import Meter
 from assay.meter.file import described
 from assay.meter.prepared_values import PreparedValue
@@ -96,6 +96,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
             return
         arguments = self._given(*args, **kwargs)
         try:
+            check_dist_sync_fn(arguments.get("dist_sync_fn"))
             metric = self._counterpart(arguments)
         except ConfigError as error:
             kind = type(self)
