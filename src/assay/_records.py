@@ -293,11 +293,11 @@ def field_types(cls: type[Record]) -> dict[str, Any]:
 
 
 @functools.cache
-def _plain_types(hint: Any) -> tuple[Any, ...]:
+def _plain_types(hint: Any) -> frozenset[Any]:
     """The types whose values are what the type ``hint`` says, unchanged."""
     if isinstance(hint, types.UnionType):
-        return typing.get_args(hint)
-    return (hint,) if isinstance(hint, type) else ()
+        return frozenset(typing.get_args(hint))
+    return frozenset([hint] if isinstance(hint, type) else [])
 
 
 def _normal(hint: Any, value: Any, where: str) -> Any:
@@ -338,6 +338,8 @@ def _normal_union(hint: Any, value: Any, where: str) -> Any:
 
 def _normal_tuple(hint: Any, value: Any, where: str) -> tuple[Any, ...]:
     items = typing.get_args(hint)
+    if type(value) is tuple and items[-1] is Ellipsis and {*map(type, value)} <= _plain_types(items[0]):
+        return value
     if isinstance(value, str | bytes | dict) or not isinstance(value, Iterable):
         raise _unfit(where, value, "a sequence")
     if items[-1] is not Ellipsis and len(value := tuple(value)) != len(items):

@@ -90,16 +90,14 @@ def _name_of(value: Any) -> str:
 
 
 def _written(value: Any) -> str:
-    if isinstance(value, Metric):
-        return f"({';'.join(_parts(value))})"
-    if isinstance(value, tuple):
-        return f"[{','.join(map(_written, value))}]"
     if isinstance(value, bool) or value is None:
         return next(word for word, meant in _WORDS.items() if meant is value)
     if isinstance(value, str):
         text = quote(value, safe=_SAFE)
         return f"'{text}" if not text or _meant(text) != value else text
-    return repr(value)
+    if isinstance(value, tuple):
+        return f"[{','.join(map(_written, value))}]"
+    return f"({';'.join(_parts(value))})" if isinstance(value, Metric) else repr(value)
 
 
 def _meant(text: str) -> Any:

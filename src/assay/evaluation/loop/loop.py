@@ -269,13 +269,16 @@ class Loop:
         return rows
 
     def _count(self, index: Index, batch: Any, predicted: Predicted) -> int:
-        rows = predicted.rows
-        try:
-            ids, known = self._row_metadata(index, batch, predicted, rows)
-        except Exception as error:
-            return self._failed(index, batch, error, "reading ids and slices")
+        rows, ids, known = predicted.rows, None, NOTHING if self.observers.busy else None
+        if index is not None or not self.reader.notes_nothing:
+            try:
+                ids, known = self._row_metadata(index, batch, predicted, rows)
+            except Exception as error:
+                return self._failed(index, batch, error, "reading ids and slices")
         self.torn = True
-        if self._stages(predicted):
+        preds, target, weights, columns = predicted
+        is_plain = self._takes_tensors and weights is None and not columns
+        if is_plain and self.meter.counts.stage(preds, target):
             if known is not None:
                 self.observers.push_staged(known, self.coverage.rows, rows)
         else:
@@ -287,11 +290,6 @@ class Loop:
         if self.forward.sample is not None:
             self.forward.note_sample(self._ids(index, batch))
         return rows
-
-    def _stages(self, predicted: Predicted) -> bool:
-        """Whether a batch is like the last one, and was staged by copying memory."""
-        preds, target, weights, columns = predicted
-        return weights is None and not columns and self._takes_tensors and self.meter.counts.stage(preds, target) > 0
 
     def _count_arguments(self, index: Index, batch: Any, predicted: Predicted, known: RowMetadata | None) -> None:
         """Count a batch of any layout, here and by observers."""
@@ -311,8 +309,6 @@ class Loop:
         self, index: Index, batch: Any, predicted: Predicted, rows: int
     ) -> tuple[list[Any] | None, RowMetadata | None]:
         """The ids of the rows, and what observers must know of them; nothing is counted yet."""
-        if index is None and self.reader.notes_nothing:
-            return None, NOTHING if self.observers.busy else None
         ids = self.reader.ids(batch) if self.reader.has_ids and (index is None or self.observers) else None
         samples = index if index is not None else ids
         if samples is not None and rows != len(samples):

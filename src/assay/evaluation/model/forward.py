@@ -101,7 +101,8 @@ class Forward:
         if self.sample is not None:
             self._last = (args, kwargs), preds
         if target is not None and not self._reader.raw:
-            target = as_column(target, "target")
+            if type(target) is not Tensor:
+                target = as_column(target, "target")
             if target.device != preds.device:
                 preds, target = self._met(preds, target)
         home = "cpu" if self._reader.raw else preds.device

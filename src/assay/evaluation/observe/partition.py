@@ -79,8 +79,8 @@ class Partition:
             self._cell_of_code = np.concatenate([self._cell_of_code, more])
         cells = self._cell_of_code[codes]
         if cells.min(initial=0) < 0:
-            for code in np.unique(codes[cells < 0]).tolist():
-                self._cell_of_code[code] = self._cell(label_of(code))
+            new = np.unique(codes[cells < 0])
+            self._cell_of_code[new] = [self._cell(label_of(code)) for code in new.tolist()]
             cells = self._cell_of_code[codes]
         return cells
 

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -138,8 +139,16 @@ class CountedGroups:
         _check_draws(n_resamples)
         if self.filled < FEWEST_GROUPS:
             return {}
-        draws = np.concatenate([np.ones((1, self.filled), np.int64), poisson_draws(n_resamples, self.filled, seed)])
+        draws = _draws(n_resamples, self.filled, seed)
         return dict(sorted(values_of_draws(self, draws, names, elements).items()))
+
+
+@lru_cache(maxsize=2)
+def _draws(n_resamples: int, groups: int, seed: int) -> Whole:
+    """Each group once, and then how often it counts in each replicate: the same in each epoch of a training run."""
+    draws = np.concatenate([np.ones((1, groups), np.int64), poisson_draws(n_resamples, groups, seed)])
+    draws.flags.writeable = False
+    return draws
 
 
 def replicate_interval(
@@ -170,8 +179,9 @@ def replicate_interval(
         if is_of_means:
             found = replicate_interval(means[0], means[1:].tolist(), confidence_level, groups)
             return found if isinstance(found, str) else _on_scale(found, SCALES[scale])
-    known = np.sort([other for other in others if not math.isnan(other)])
-    undefined = len(others) - len(known)
+    numbers = np.array(others, np.float64)
+    known = np.sort(numbers[~np.isnan(numbers)])
+    undefined = len(numbers) - len(known)
     if undefined > len(known):
         return f"{undefined} of {len(others)} replicates of the bootstrap are undefined"
     if len(known) < LEAST:
