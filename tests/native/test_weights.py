@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -13,11 +16,13 @@ from hypothesis import strategies as st
 
 from assay.native import weights
 from assay.native.library import MISSING, library
+from assay.quantize.kernels import KERNELS
 from assay.quantize.packed_weight import PackedWeight, pack
 from assay.quantize.scheme import Scheme
 
 pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
 KINDS = (torch.bfloat16, torch.float32)
+PRODUCTS = {"tiles": weights.multiplies_tiles, "pairs": weights.multiplies_pairs}
 
 
 def drawn(scheme, shape, dtype=torch.bfloat16, seed=0):
@@ -31,6 +36,18 @@ def drawn(scheme, shape, dtype=torch.bfloat16, seed=0):
 
 def product(x, integers):
     return weights.multiply(x, integers.packed, integers.scales, integers.zeros, integers.scheme.bits)
+
+
+@contextmanager
+def multiplying_by(name):
+    """One of the products with bfloat16, or `plain` ones in float32; skips what this processor does not have."""
+    if name in PRODUCTS and not PRODUCTS[name]():
+        pytest.skip(f"this processor has no products by {name}")
+    with ExitStack() as stack:
+        for each in PRODUCTS:
+            stack.enter_context(patch.object(weights, f"multiplies_{each}", lambda each=each: each == name))
+        stack.enter_context(patch.object(weights, "TILED_FROM", 1))
+        yield
 
 
 @given(
@@ -50,20 +67,22 @@ def test_expansion_has_torchs_bits(bits, group, symmetric, kept, dtype, shape, s
     assert torch.equal(out, integers.dequantize(dtype))
 
 
+@pytest.mark.parametrize("name", [*PRODUCTS, "plain"])
 @given(
     st.integers(2, 8),
-    st.sampled_from([32, 64, 96, 128]),
+    st.sampled_from([32, 64, 96, 128, 160]),
     st.booleans(),
     st.sampled_from(KINDS),
     st.sampled_from(weights.DTYPES),
-    st.tuples(st.integers(1, 9), st.integers(1, 20), st.integers(1, 9)),
+    st.tuples(st.integers(1, 19), st.integers(1, 20), st.integers(1, 19)),
     st.integers(0, 99),
 )
-def test_products_are_those_of_float64(bits, group, symmetric, kept, dtype, sizes, seed):
+def test_products_are_those_of_float64(name, bits, group, symmetric, kept, dtype, sizes, seed):
     rows, groups, columns = sizes
     integers = drawn(Scheme(bits, group, symmetric), (rows, groups * group), kept, seed)
     x = torch.randn(columns, groups * group, generator=torch.Generator().manual_seed(seed)).to(dtype)
-    found = product(x, integers)
+    with multiplying_by(name):
+        found = product(x, integers)
     weight = integers.dequantize(torch.float64) if kept == torch.float32 else integers.dequantize().double()
     size = x.double().abs() @ weight.abs().T
     parts = integers.values().double().abs() * integers.scales.double().abs().repeat_interleave(group, 1)
@@ -78,10 +97,31 @@ def test_whole_rows_as_groups_and_rows_that_are_not_contiguous():
     torch.testing.assert_close(product(x, integers), x @ integers.dequantize().T, rtol=1e-4, atol=1e-2)
 
 
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("columns", [0, 1, 6])
+def test_activations_of_any_layout(dtype, columns):
+    integers = drawn(Scheme.parse("int4:g32"), (20, 64))
+    x = torch.randn(columns, 64).to(dtype)
+    expected = product(x, integers)
+    assert torch.equal(product(x.t().contiguous().t(), integers), expected)
+    assert torch.equal(product(torch._neg_view(-x), integers), expected)
+
+
+def test_scales_that_are_a_negated_view():
+    integers = drawn(Scheme.parse("int4:g32"), (20, 64), torch.float32)
+    negated = replace(integers, scales=torch._neg_view(-integers.scales), zeros=torch._neg_view(-integers.zeros))
+    x = torch.randn(3, 64)
+    for name in ("native", "dequantize"):
+        kernel = KERNELS[name]
+        expected = kernel.matmul(x, kernel.pack(integers, torch.float32))
+        assert torch.equal(kernel.matmul(x, kernel.pack(negated, torch.float32)), expected)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize("threads", [2, 3, 7])
-def test_threads_share_the_rows_and_change_nothing(threads, monkeypatch):
+def test_threads_share_the_rows_and_change_nothing(threads, dtype, monkeypatch):
     integers = drawn(Scheme.parse("int4:g32"), (61, 64))
-    x = torch.randn(2, 64)
+    x = torch.randn(5, 64).to(dtype)
     alone, expanded = product(x, integers), integers.dequantize()
     monkeypatch.setattr(weights, "FEW", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
@@ -89,6 +129,14 @@ def test_threads_share_the_rows_and_change_nothing(threads, monkeypatch):
     out = torch.empty_like(expanded)
     weights.expand(integers.packed, integers.scales, integers.zeros, 4, out)
     assert torch.equal(out, expanded)
+
+
+def test_fewer_rows_than_threads_take_together(monkeypatch):
+    integers, x = drawn(Scheme.parse("int4:g32"), (15, 64)), torch.randn(5, 64)
+    alone = product(x, integers)
+    monkeypatch.setattr(weights, "FEW", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
+    assert torch.equal(product(x, integers), alone)
 
 
 def test_threads_come_again_after_a_fork(monkeypatch):
@@ -101,13 +149,6 @@ def test_threads_come_again_after_a_fork(monkeypatch):
     if not child:
         os._exit(0 if torch.equal(product(x, integers), expected) else 1)
     assert os.waitpid(child, 0)[1] == 0
-
-
-def test_the_plain_kernel_gives_the_values_of_the_one_for_pairs(monkeypatch):
-    integers, x = drawn(Scheme.parse("int4:g64"), (9, 128)), torch.randn(5, 128).bfloat16()
-    first = product(x, integers)
-    monkeypatch.setattr(weights, "multiplies_pairs", lambda: False)
-    torch.testing.assert_close(product(x, integers), first, rtol=1e-5, atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -10,65 +10,26 @@
  *
  * Integers of other than 4 and 8 bits are first spread to 8 bits, some rows at a time.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "weights.h"
 
-#include "clones.h"
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
-#define HAS_PAIRS 1
-#include <immintrin.h>
+#if MULTIPLIES_PAIRS
 #define PAIRED __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16,fma")))
-#else
-#define HAS_PAIRS 0
 #endif
 
-#define LANES 16
 #define ROWS 4    /* of the weight, at once */
 #define COLUMNS 4 /* activations, at once */
 #define CHUNK 128 /* integers of 4 bits in 64 bytes */
 #define LEAST_GROUP 32
 #define QUARTERS 4 /* groups of a chunk, at most */
 #define AHEAD 2048 /* bytes that are fetched ahead; with several rows, what lies at the same place in the next ones */
-#define UNROLL _Pragma("GCC unroll 8")
 
 typedef float floats __attribute__((vector_size(4 * LANES), may_alias, aligned(4)));
 typedef int32_t words __attribute__((vector_size(4 * LANES)));
 typedef uint8_t bytes __attribute__((vector_size(LANES)));
 typedef uint16_t shorts __attribute__((vector_size(2 * LANES)));
+typedef float quarter __attribute__((vector_size(16)));
 typedef uint64_t eight __attribute__((vector_size(64)));
 typedef int8_t few __attribute__((vector_size(8)));
-
-/* The fields of `WeightStruct` in weights.py. */
-struct weight {
-    const uint8_t *packed;
-    const void *scales, *zeros; /* zeros may be null */
-    int64_t rows, width, group;
-    int32_t bits, wide; /* wide: scales and zeros are float32, else bfloat16 */
-};
-
-INLINE float widened(const void *numbers, int wide, int64_t at)
-{
-    if (wide)
-        return ((const float *)numbers)[at];
-    uint32_t bits = (uint32_t)((const uint16_t *)numbers)[at] << 16;
-    float number;
-    memcpy(&number, &bits, sizeof number);
-    return number;
-}
-
-INLINE uint16_t narrowed(float number)
-{
-    uint32_t bits;
-    memcpy(&bits, &number, sizeof bits);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16); /* to nearest, halves to even */
-}
-
-INLINE int64_t row_bytes(const struct weight *w)
-{
-    return (w->width * w->bits + 7) / 8;
-}
 
 /* The last integers of a row, one by one. */
 static void spread_rest(const uint8_t *from, int bits, int64_t count, int8_t *to)
@@ -123,6 +84,12 @@ VECTORISED static void spread_row(const uint8_t *from, int bits, int64_t width, 
     }
 }
 
+void assay_spread_rows(const struct weight *w, int64_t row, int64_t rows, int8_t *to)
+{
+    for (int64_t r = row; r < row + rows; r++, to += w->width)
+        spread_row(w->packed + r * row_bytes(w), w->bits, w->width, to);
+}
+
 /* The weights of one row, multiplied and added in two roundings, as torch does it on every device. */
 VECTORISED static void weights_of(const int8_t *values, const struct weight *w, int64_t row, void *out, int narrow)
 {
@@ -156,49 +123,57 @@ int assay_expand_weight(const struct weight *w, int64_t first, int64_t last, voi
     return 0;
 }
 
-/* How many x stand together, for 4 bits: those at every second place, or for pairs those at every fourth, behind each other;
- * 1 where the order stays. */
-INLINE int64_t chunk_of(const struct weight *w, int paired)
-{
-    return w->bits != 4 ? 1 : paired ? CHUNK : 2 * LANES;
-}
-
-/* How many ordered x there are: whole chunks, the rest of the last one 0. */
+/* How many ordered x there are. Those of 4 bits stand at every second place of 2 * LANES, or for pairs at every fourth of a
+ * whole CHUNK, whose rest is 0. */
 INLINE int64_t ordered_width(const struct weight *w, int paired)
 {
-    int64_t chunk = chunk_of(w, paired);
-    return (w->width + chunk - 1) / chunk * chunk;
+    return w->bits == 4 && paired ? (w->width + CHUNK - 1) / CHUNK * CHUNK : w->width;
+}
+
+/* Activations of some chunks in the order of their bytes. */
+INLINE void order_chunks(const void *x, int wide, int paired, int64_t first, int64_t last, int chunk, int steps, void *ordered)
+{
+    for (int64_t k = first; k < last; k += chunk)
+        for (int s = 0; s < steps; s++)
+            for (int i = 0; i < chunk / steps; i++) {
+                int64_t at = k + s * (chunk / steps) + i, from = k + i * steps + s;
+                if (paired)
+                    ((uint16_t *)ordered)[at] = ((const uint16_t *)x)[from];
+                else
+                    ((float *)ordered)[at] = widened(x, wide, from);
+            }
 }
 
 INLINE void order_one(const struct weight *w, const void *x, int wide, int paired, void *ordered, float *sums)
 {
-    int64_t chunk = chunk_of(w, paired), steps = chunk == 1 ? 1 : paired ? 4 : 2, each = chunk / steps;
-    if (chunk == CHUNK && w->width % CHUNK)
-        memset((uint16_t *)ordered + w->width / CHUNK * CHUNK, 0, CHUNK * sizeof(uint16_t));
-    for (int64_t k = 0; k < w->width; k++) {
-        int64_t at = k / chunk * chunk + k % steps * each + k % chunk / steps;
-        if (paired)
-            ((uint16_t *)ordered)[at] = ((const uint16_t *)x)[k];
-        else
-            ((float *)ordered)[at] = widened(x, wide, k);
+    int64_t whole = w->width / CHUNK * CHUNK;
+    if (w->bits != 4)
+        order_chunks(x, wide, paired, 0, w->width, 1, 1, ordered);
+    else if (!paired)
+        order_chunks(x, wide, 0, 0, w->width, 2 * LANES, 2, ordered);
+    else {
+        order_chunks(x, 0, 1, 0, whole, CHUNK, 4, ordered);
+        uint16_t rest[CHUNK] = {0};
+        memcpy(rest, (const uint16_t *)x + whole, (size_t)(w->width - whole) * sizeof *rest);
+        if (whole < w->width)
+            order_chunks(rest, 0, 1, 0, CHUNK, CHUNK, 4, (uint16_t *)ordered + whole);
     }
-    for (int64_t g = 0; w->zeros && g < w->width / w->group; g++) {
-        float sum[LANES] = {0};
-        for (int64_t k = 0; k < w->group; k++)
-            sum[k % LANES] += widened(x, wide, g * w->group + k);
-        sums[g] = 0;
-        for (int lane = 0; lane < LANES; lane++)
-            sums[g] += sum[lane];
-    }
+    for (int64_t g = 0; w->zeros && g < w->width / w->group; g++)
+        sums[g] = sum_of_group(x, wide, g * w->group, w->group);
 }
 
 /* Put activations into the order of the bytes, as float32 or, for pairs, as bfloat16; and sum them by group. */
-void assay_order_inputs(const struct weight *w, const void *x, int64_t columns, int32_t wide, int32_t paired,
-                        void *ordered, float *sums)
+VECTORISED void assay_order_inputs(const struct weight *w, const void *x, int64_t columns, int32_t wide, int32_t paired,
+                                   void *ordered, float *sums)
 {
-    for (int64_t c = 0; c < columns; c++)
-        order_one(w, (const char *)x + c * w->width * (wide ? 4 : 2), wide, paired,
-                  (char *)ordered + c * ordered_width(w, paired) * (paired ? 2 : 4), sums + c * (w->width / w->group));
+    int64_t each = ordered_width(w, paired), groups = w->width / w->group;
+    for (int64_t c = 0; c < columns; c++, sums += groups)
+        if (paired)
+            order_one(w, (const uint16_t *)x + c * w->width, 0, 1, (uint16_t *)ordered + c * each, sums);
+        else if (wide)
+            order_one(w, (const float *)x + c * w->width, 1, 0, (float *)ordered + c * each, sums);
+        else
+            order_one(w, (const uint16_t *)x + c * w->width, 0, 0, (float *)ordered + c * each, sums);
 }
 
 /* How often a group of LEAST_GROUP doubles to one of a weight; 0 where it never does, and scales are repeated. */
@@ -237,32 +212,52 @@ VECTORISED static void widen_scales(const struct weight *w, int64_t row, int64_t
 
 INLINE float total(floats lanes)
 {
-    float sum = 0;
-    for (int lane = 0; lane < LANES; lane++)
-        sum += lanes[lane];
-    return sum;
+    quarter quarters[4];
+    memcpy(quarters, &lanes, sizeof lanes);
+    quarter sum = (quarters[0] + quarters[1]) + (quarters[2] + quarters[3]);
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-/* What the zeros of a row add: the sum over its groups of zero * sum(x). */
-INLINE float zeros_with(const struct weight *w, int64_t row, const float *sums)
+INLINE floats some_zeros(const struct weight *w, int64_t first)
 {
-    int64_t groups = w->width / w->group, first = row * groups, g = 0;
-    floats lanes = {0};
-    for (; g + LANES <= groups; g += LANES) {
-        floats zero;
-        if (w->wide)
-            memcpy(&zero, (const float *)w->zeros + first + g, sizeof zero);
-        else {
-            shorts half;
-            memcpy(&half, (const uint16_t *)w->zeros + first + g, sizeof half);
-            zero = (floats)(__builtin_convertvector(half, words) << 16);
-        }
-        lanes += zero * *(const floats *)(sums + g);
+    floats zeros;
+    if (w->wide)
+        memcpy(&zeros, (const float *)w->zeros + first, sizeof zeros);
+    else {
+        shorts halves;
+        memcpy(&halves, (const uint16_t *)w->zeros + first, sizeof halves);
+        zeros = (floats)(__builtin_convertvector(halves, words) << 16);
     }
-    float sum = total(lanes);
-    for (; g < groups; g++)
-        sum += widened(w->zeros, w->wide, first + g) * sums[g];
-    return sum;
+    return zeros;
+}
+
+/* Add what the zeros of rows contribute, in any lane: over their groups, zero * sum(x). */
+INLINE void add_zeros(int rows, int columns, const struct weight *w, int64_t row, const float *sums, floats all[ROWS][COLUMNS])
+{
+    int64_t groups = w->width / w->group, whole = groups / LANES * LANES;
+    for (int64_t g = 0; g < whole; g += LANES)
+        UNROLL for (int r = 0; r < rows; r++) {
+            floats zeros = some_zeros(w, (row + r) * groups + g);
+            UNROLL for (int c = 0; c < columns; c++)
+                all[r][c] += zeros * *(const floats *)(sums + c * groups + g);
+        }
+    for (int64_t g = whole; g < groups; g++)
+        UNROLL for (int r = 0; r < rows; r++) {
+            float zero = widened(w->zeros, w->wide, (row + r) * groups + g);
+            UNROLL for (int c = 0; c < columns; c++)
+                all[r][c] += (floats){zero * sums[c * groups + g]};
+        }
+}
+
+/* The products of rows with columns, as the sums of their lanes and of what zeros add. */
+INLINE void write_totals(int rows, int columns, const struct weight *w, int64_t row, const float *sums,
+                         floats all[ROWS][COLUMNS], float *y)
+{
+    if (w->zeros)
+        add_zeros(rows, columns, w, row, sums, all);
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int c = 0; c < columns; c++)
+            y[c * w->rows + row + r] = total(all[r][c]);
 }
 
 /* The products of `rows` rows of integers with `columns` x, both known where it is inlined. */
@@ -305,38 +300,27 @@ INLINE void tile(int bits, int rows, int columns, const struct weight *w, const 
                 all[r][c] += part[r][c] * scale;
         }
     }
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int c = 0; c < columns; c++)
-            y[c * w->rows + row + r] = total(all[r][c]) + (w->zeros ? zeros_with(w, row + r, sums + c * groups) : 0);
+    write_totals(rows, columns, w, row, sums, all, y);
 }
 
-#if HAS_PAIRS
-/* The bfloat16 of the integers of 4 bits, by the low 4 bits of each of 32 words. */
-PAIRED INLINE __m512i of_four_bits(void)
-{
-    uint16_t table[32];
-    for (int i = 0; i < 32; i++)
-        table[i] = narrowed((float)((i & 15) - 8));
-    return _mm512_loadu_si512(table);
-}
-
+#if MULTIPLIES_PAIRS
 /* The same product for x in bfloat16, of integers of 4 bits. A word of two bytes has four of them, so a chunk gives four
  * vectors by shifts alone. Of each of their sums, a lane has 8 weights, so a quarter of the lanes has those of one scale. */
 PAIRED INLINE void pair_halves(int rows, int columns, const struct weight *w, const uint8_t *integers, int64_t stride,
                                int64_t row, const uint16_t *x, const float *scales, const float *sums, float *y)
 {
-    int64_t groups = w->width / w->group, width = ordered_width(w, 1), whole = w->width / CHUNK * CHUNK;
+    int64_t width = ordered_width(w, 1), whole = w->width / CHUNK * CHUNK;
     int64_t ahead = rows == 1 ? AHEAD : rows * stride;
     const __m512i table = of_four_bits();
     const __m512i quarter = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
     const __m512i own = _mm512_srl_epi32(quarter, _mm_cvtsi32_si128(doublings(w))); /* of the scales of a chunk */
     int64_t each = scales_of_row(w), shift = doublings(w);
     uint8_t rest[ROWS][CHUNK / 2] = {{0}};
-    __m512 all[ROWS][COLUMNS];
+    floats all[ROWS][COLUMNS];
     UNROLL for (int r = 0; r < rows; r++) {
         memcpy(rest[r], integers + r * stride + whole / 2, (size_t)(w->width - whole) / 2);
         UNROLL for (int c = 0; c < columns; c++)
-            all[r][c] = _mm512_setzero_ps();
+            all[r][c] = (floats){0};
     }
     for (int64_t k = 0; k < width; k += CHUNK)
         UNROLL for (int r = 0; r < rows; r++) {
@@ -355,14 +339,10 @@ PAIRED INLINE void pair_halves(int rows, int columns, const struct weight *w, co
                 part = _mm512_dpbf16_ps(part, second, (__m512bh)_mm512_loadu_si512(with + 32));
                 part = _mm512_dpbf16_ps(part, third, (__m512bh)_mm512_loadu_si512(with + 64));
                 part = _mm512_dpbf16_ps(part, fourth, (__m512bh)_mm512_loadu_si512(with + 96));
-                all[r][c] = _mm512_fmadd_ps(part, scale, all[r][c]);
+                all[r][c] += (floats)part * (floats)scale;
             }
         }
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int c = 0; c < columns; c++) {
-            float zero = w->zeros ? zeros_with(w, row + r, sums + c * groups) : 0;
-            y[c * w->rows + row + r] = _mm512_reduce_add_ps(all[r][c]) + zero;
-        }
+    write_totals(rows, columns, w, row, sums, all, y);
 }
 
 /* The same of integers of 8 bits. */
@@ -370,11 +350,11 @@ PAIRED INLINE void pair_bytes(int rows, int columns, const struct weight *w, con
                               int64_t row, const uint16_t *x, const float *scales, const float *sums, float *y)
 {
     int64_t groups = w->width / w->group, ahead = rows == 1 ? AHEAD : rows * stride;
-    __m512 all[ROWS][COLUMNS];
+    floats all[ROWS][COLUMNS];
     (void)scales;
     UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int c = 0; c < columns; c++)
-            all[r][c] = _mm512_setzero_ps();
+            all[r][c] = (floats){0};
     for (int64_t g = 0; g < groups; g++) {
         __m512 part[ROWS][COLUMNS];
         UNROLL for (int r = 0; r < rows; r++)
@@ -384,9 +364,7 @@ PAIRED INLINE void pair_bytes(int rows, int columns, const struct weight *w, con
             UNROLL for (int r = 0; r < rows; r++) {
                 const uint8_t *at = integers + r * stride + k;
                 __builtin_prefetch(at + ahead);
-                __m512 low = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)at)));
-                __m512 high = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(at + 16))));
-                __m512bh both = _mm512_cvtne2ps_pbh(high, low);
+                __m512bh both = of_bytes(at);
                 UNROLL for (int c = 0; c < columns; c++) {
                     const uint16_t *with = x + c * w->width + k;
                     part[r][c] = _mm512_dpbf16_ps(part[r][c], both, (__m512bh)_mm512_loadu_si512(with));
@@ -396,14 +374,10 @@ PAIRED INLINE void pair_bytes(int rows, int columns, const struct weight *w, con
         UNROLL for (int r = 0; r < rows; r++) {
             __m512 scale = _mm512_set1_ps(widened(w->scales, w->wide, (row + r) * groups + g));
             UNROLL for (int c = 0; c < columns; c++)
-                all[r][c] = _mm512_fmadd_ps(part[r][c], scale, all[r][c]);
+                all[r][c] += (floats)part[r][c] * (floats)scale;
         }
     }
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int c = 0; c < columns; c++) {
-            float zero = w->zeros ? zeros_with(w, row + r, sums + c * groups) : 0;
-            y[c * w->rows + row + r] = _mm512_reduce_add_ps(all[r][c]) + zero;
-        }
+    write_totals(rows, columns, w, row, sums, all, y);
 }
 #endif
 
@@ -451,7 +425,7 @@ VECTORISED static void plain_rows(PARAMETERS)
         FOR_COLUMNS(PLAIN_8_1);
 }
 
-#if HAS_PAIRS
+#if MULTIPLIES_PAIRS
 PAIRED static void paired_rows(PARAMETERS)
 {
     int64_t groups = w->width / w->group;
@@ -470,7 +444,7 @@ PAIRED static void paired_rows(PARAMETERS)
 /* Whether this processor multiplies pairs of bfloat16. */
 int assay_multiplies_pairs(void)
 {
-#if HAS_PAIRS
+#if MULTIPLIES_PAIRS
     return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 #else
     return 0;
@@ -496,13 +470,12 @@ int assay_multiply_weight(const struct weight *w, int64_t first, int64_t last, c
         int rows = last - row >= ROWS && (columns > 1 || w->group < 64) ? ROWS : 1;
         const uint8_t *integers = w->packed + row * row_bytes(w);
         if (!direct) {
-            for (int r = 0; r < rows; r++)
-                spread_row(integers + r * row_bytes(w), w->bits, w->width, (int8_t *)spreaded + r * w->width);
+            assay_spread_rows(w, row, rows, (int8_t *)spreaded);
             integers = spreaded;
         }
         if (scales)
             widen_scales(w, row, rows, scales);
-#if HAS_PAIRS
+#if MULTIPLIES_PAIRS
         if (paired)
             paired_rows(w, halves, rows, integers, stride, row, x, columns, scales, sums, y);
         else

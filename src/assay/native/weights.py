@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from types import SimpleNamespace
 
 import torch
 from torch import Tensor
@@ -14,6 +15,8 @@ from torch import Tensor
 from assay.native.library import MISSING, library, loaded
 
 CHUNK = 128  # activations that compiled code puts in order together, at most
+LANES = 16  # activations and rows of a weight that the matrix unit takes together
+TILED_FROM = 4  # activations from which it is faster than products of pairs
 GROUPS = 32  # the size of a group is a multiple of it
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 FEW = 2**20  # weights times rows below which one thread is faster than several
@@ -53,17 +56,28 @@ def multiply(x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None, bi
     Returns:
         A tensor of shape (M, N) and the dtype of `x`.
     """
-    x = (x if x.dtype != torch.float16 else x.float()).contiguous()
+    x = (x if x.dtype != torch.float16 else x.float()).resolve_neg().contiguous()
     columns, width = x.shape
-    rows, paired = packed.shape[0], x.dtype == torch.bfloat16 and multiplies_pairs()
-    whole = -(-width // CHUNK) * CHUNK  # behind the last chunk of activations nothing is written
-    ordered = torch.empty((columns, whole), dtype=torch.bfloat16 if paired else torch.float32, device="cpu")
-    sums = torch.empty((columns, scales.shape[1]), dtype=torch.float32, device="cpu")
+    rows, short = packed.shape[0], x.dtype == torch.bfloat16
+    paired, tiled = short and multiplies_pairs(), short and columns >= TILED_FROM and multiplies_tiles()
+    lanes = -(-columns // LANES) * LANES if tiled else columns  # what no activation is for, is not written
+    whole = -(-width // CHUNK) * CHUNK
+    ordered = torch.empty((lanes, whole), dtype=torch.bfloat16 if paired or tiled else torch.float32, device="cpu")
+    sums = torch.empty((lanes, scales.shape[1]), dtype=torch.float32, device="cpu")
     y = torch.empty((columns, rows), dtype=torch.float32, device="cpu")
-    weight, (order, product, _) = ctypes.byref(_weight(packed, scales, zeros, width, bits)), _functions()
-    to, of, out = ordered.data_ptr(), sums.data_ptr(), y.data_ptr()
-    order(weight, x.data_ptr(), columns, x.dtype == torch.float32, paired, to, of)
-    _shared_out(lambda first, last: product(weight, first, last, to, of, columns, paired, out), rows, columns * width)
+    weight, functions = ctypes.byref(_weight(packed, scales, zeros, width, bits)), _functions()
+    read, to, of, out = x.data_ptr(), ordered.data_ptr(), sums.data_ptr(), y.data_ptr()
+    if tiled:
+        functions.order_tiles(weight, read, columns, to, of)
+    else:
+        functions.order_inputs(weight, read, columns, not short, paired, to, of)
+
+    def product(first: int, last: int) -> int:
+        if tiled:
+            return int(functions.multiply_tiles(weight, first, last, to, of, columns, out))
+        return int(functions.multiply_weight(weight, first, last, to, of, columns, paired, out))
+
+    _shared_out(product, rows, columns * width)
     return y
 
 
@@ -80,7 +94,7 @@ def expand(packed: Tensor, scales: Tensor, zeros: Tensor | None, bits: int, out:
     Returns:
         `out`.
     """
-    weight, expanded = ctypes.byref(_weight(packed, scales, zeros, out.shape[1], bits)), _functions()[2]
+    weight, expanded = ctypes.byref(_weight(packed, scales, zeros, out.shape[1], bits)), _functions().expand_weight
     begin, size, narrow = out.data_ptr(), out.shape[1] * out.element_size(), out.dtype == torch.bfloat16
     _shared_out(
         lambda first, last: expanded(weight, first, last, begin + first * size, narrow), len(packed), out.shape[1]
@@ -89,23 +103,32 @@ def expand(packed: Tensor, scales: Tensor, zeros: Tensor | None, bits: int, out:
 
 
 @cache
-def _functions() -> tuple[Callable[..., int], Callable[..., int], Callable[..., int]]:
-    """The functions of weights.c with the types of their arguments, which makes calls cheap."""
+def _functions() -> SimpleNamespace:
+    """The functions of weights.c and tiles.c with the types of their arguments, which makes calls cheap."""
     pointer, long, flag = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
-    order, product, expanded = (
-        getattr(loaded(), f"assay_{name}") for name in ("order_inputs", "multiply_weight", "expand_weight")
-    )
-    order.argtypes = (pointer, pointer, long, flag, flag, pointer, pointer)
-    product.argtypes = (pointer, long, long, pointer, pointer, long, flag, pointer)
-    expanded.argtypes = (pointer, long, long, pointer, flag)
-    order.restype = None
-    return order, product, expanded
+    arguments = {
+        "order_inputs": (pointer, pointer, long, flag, flag, pointer, pointer),
+        "multiply_weight": (pointer, long, long, pointer, pointer, long, flag, pointer),
+        "order_tiles": (pointer, pointer, long, pointer, pointer),
+        "multiply_tiles": (pointer, long, long, pointer, pointer, long, pointer),
+        "expand_weight": (pointer, long, long, pointer, flag),
+    }
+    functions = SimpleNamespace(**{name: getattr(loaded(), f"assay_{name}") for name in arguments})
+    for name, types in arguments.items():
+        getattr(functions, name).argtypes = types
+    return functions
 
 
 @cache
 def multiplies_pairs() -> bool:
     """Whether this processor multiplies pairs of bfloat16."""
     return bool(loaded().assay_multiplies_pairs())
+
+
+@cache
+def multiplies_tiles() -> bool:
+    """Whether this processor has a matrix unit for bfloat16 (AMX), and the system lets this process use it."""
+    return bool(loaded().assay_multiplies_tiles())
 
 
 def _weight(packed: Tensor, scales: Tensor, zeros: Tensor | None, width: int, bits: int) -> WeightStruct:
@@ -120,10 +143,10 @@ def _shared_out(some: Callable[[int, int], int], rows: int, each: int) -> None:
     if threads == 1 or rows < 2 * threads:
         failed = some(0, rows)
     else:
-        step = -(-rows // threads) + 3 & ~3
+        step = -(-rows // threads) + LANES - 1 & -LANES
         ranges = [(first, min(first + step, rows)) for first in range(step, rows, step)]
         others = [_pool(threads).submit(some, *each) for each in ranges]
-        failed = some(0, step) | max(other.result() for other in others)
+        failed = some(0, min(step, rows)) | max((other.result() for other in others), default=0)
     if failed:
         raise MemoryError("no memory for a row of a quantized weight")
 

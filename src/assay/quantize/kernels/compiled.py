@@ -33,7 +33,7 @@ class Native(Kernel):
         packed, *others = integers.tensors
         if integers.scales.dtype == torch.float16:  # which it does not read; float32 holds them exactly
             others = [each.float() for each in others]
-        return tuple(tensor.contiguous() for tensor in (packed, *others))
+        return tuple(tensor.resolve_neg().contiguous() for tensor in (packed, *others))
 
     def matmul(self, x: Tensor, packed: KernelWeight) -> Tensor:
         if packed.scheme.activations:

@@ -24,7 +24,7 @@ class Dequantize(Kernel):
         return use.scheme.why_not(use.shape)
 
     def tensors(self, integers: PackedWeight, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        return tuple(tensor.contiguous() for tensor in integers.tensors)
+        return tuple(tensor.resolve_neg().contiguous() for tensor in integers.tensors)
 
     def matmul(self, x: Tensor, packed: KernelWeight) -> Tensor:
         dtype = x.dtype
