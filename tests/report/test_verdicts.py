@@ -193,3 +193,25 @@ def test_p_is_raised_to_what_the_interval_says_and_no_further():
     assert np.isnan(agree(math.nan, math.nan, 0.1, 0.95)).tolist() == [True, True, False]
     for same in ((0.04, 0.1, 0.3), (0.3, -0.1, 0.3), (1.0, 0.0, 0.0)):
         assert [float(each) for each in agree(*same, 0.95)] == list(same)
+
+
+@pytest.mark.parametrize("clusters", [None, 12])
+@pytest.mark.parametrize("first", [0, 1000], ids=["same samples", "other samples"])
+@pytest.mark.parametrize("exponent", [-500, 500])
+def test_the_unit_of_numbers_changes_no_verdict(exponent, first, clusters):
+    def compared(power):
+        runs = []
+        for side in (0, 1):
+            values = np.ldexp(np.random.default_rng(side).standard_normal(60) + side, power)
+            codes = {} if clusters is None else {"clusters": np.arange(60) % clusters, "cluster": "passage"}
+            samples = Samples.pack(range(side * first, side * first + 60), {"x": values}, **codes)
+            value = Value("x", float(values.mean()), numerator="x", higher_is_better=True)
+            runs.append(Report("run", [Section("test", [value], samples=samples)]))
+        return compare(*runs).delta("x")
+
+    plain, scaled = compared(0), compared(exponent)
+    assert plain.verdict == scaled.verdict == "better"
+    assert scaled.p == pytest.approx(plain.p, rel=1e-9)
+    assert scaled.effect == (plain.effect and pytest.approx(plain.effect, rel=1e-9))
+    for name in ("difference", "lower", "upper", "smallest"):
+        assert getattr(scaled, name) == pytest.approx(math.ldexp(getattr(plain, name), exponent), rel=1e-9), name

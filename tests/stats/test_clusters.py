@@ -95,7 +95,8 @@ def test_means_that_share_clusters_are_compared_with_their_covariance():
     shared = RANDOM.standard_normal(30)
     codes = np.repeat(np.arange(30), 2)
     a, b = (of_samples(shared[codes] + 0.01 * RANDOM.standard_normal(60), codes) for _ in range(2))
-    (_, alone), (_, together) = difference_of(a, b), difference_of(a, b, covariance=float(a.apart @ b.apart))
+    correlation = float(a.apart @ b.apart) / (a.error * b.error)
+    (_, alone), (_, together) = difference_of(a, b), difference_of(a, b, correlation=correlation)
     assert together[1] - together[0] < 0.1 * (alone[1] - alone[0])
 
 
@@ -155,8 +156,8 @@ def test_weights_say_how_many_clusters_of_equal_size_there_are():
 
 def test_means_that_share_clusters_have_the_fewer_degrees_of_freedom():
     a, b = (of_samples(RANDOM.standard_normal(n), np.arange(n)) for n in (8, 20))
-    p, (lower, upper) = difference_of(a, b, covariance=1e-9)
-    error = np.sqrt(a.error**2 + b.error**2 - 2e-9)
+    p, (lower, upper) = difference_of(a, b, correlation=1e-6)
+    error = np.sqrt(a.error**2 + b.error**2 - 2e-6 * a.error * b.error)
     assert p == pytest.approx(student_two_sided((b.mean - a.mean) / error, 7))
     assert (upper - lower) / 2 == pytest.approx(error * student_quantile(0.975, 7))
-    assert difference_of(a, a, covariance=1.001 * a.error**2) == (1.0, (0.0, 0.0))
+    assert difference_of(a, a, correlation=1.001) == (1.0, (0.0, 0.0))

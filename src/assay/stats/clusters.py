@@ -23,6 +23,7 @@ from assay.stats.intervals import (
     skewed_ends,
     wilson,
 )
+from assay.stats.moments import power_of_two
 
 FEWEST_CLUSTERS = 6
 """With fewer clusters there is neither an interval nor a test: of 5, no flip of signs has a p below 1/16."""
@@ -103,7 +104,8 @@ class ClusteredMean:
         apart = (sums - mean * sizes) / count / np.sqrt(1 - shares)
         leverage = shares**2 / (1 - shares)
         freedom = 1 / (1 / effective + float(leverage.sum() ** 2 - np.sum(leverage**2)))
-        error = math.sqrt(float(np.sum(apart**2)))
+        unit = power_of_two(apart)
+        error = unit * math.sqrt(float(np.sum((apart / unit) ** 2)))
         skewness = float(np.sum((apart / error) ** 3)) if error else 0.0
         return cls(mean, error, freedom, skewness, effective, heavy, sums, apart)
 
@@ -183,7 +185,7 @@ class ClusteredMean:
 
 
 def difference_of(
-    a: ClusteredMean, b: ClusteredMean, confidence_level: float = 0.95, covariance: float = 0.0
+    a: ClusteredMean, b: ClusteredMean, confidence_level: float = 0.95, correlation: float = 0.0
 ) -> tuple[float, Ends]:
     """Means of different samples: p of Welch's test, and its interval of the second less the first.
 
@@ -191,7 +193,7 @@ def difference_of(
         a: the first.
         b: the second.
         confidence_level: between 0 and 1.
-        covariance: of the two means, where some clusters have samples of both.
+        correlation: of the two means, where some clusters have samples of both.
 
     Example:
         >>> a, b = (ClusteredMean.of(np.array(sums), np.full(4, 2.0)) for sums in ([1.0, 2, 1, 0], [2.0, 2, 1, 2]))
@@ -199,10 +201,13 @@ def difference_of(
         >>> round(p, 3), round(lower, 3), round(upper, 3)
         (0.178, -0.241, 0.991)
     """
-    variance, apart = max(0.0, a.error**2 + b.error**2 - 2 * covariance), b.mean - a.mean
+    unit, apart = power_of_two(a.error, b.error), b.mean - a.mean
+    first, second = a.error / unit, b.error / unit
+    variance = max(0.0, first**2 + second**2 - 2 * correlation * first * second)
     if not variance:
         return float(apart == 0), (apart, apart)
-    freedom = (a.error**2 + b.error**2) ** 2 / (a.error**4 / a.freedom + b.error**4 / b.freedom)
-    freedom = freedom if not covariance else min(a.freedom, b.freedom)
-    half = math.sqrt(variance) * student_quantile((1 + confidence_level) / 2, freedom)
-    return student_two_sided(apart / math.sqrt(variance), freedom), (apart - half, apart + half)
+    freedom = (first**2 + second**2) ** 2 / (first**4 / a.freedom + second**4 / b.freedom)
+    freedom = freedom if not correlation else min(a.freedom, b.freedom)
+    error = unit * math.sqrt(variance)
+    half = error * student_quantile((1 + confidence_level) / 2, freedom)
+    return student_two_sided(apart / error, freedom), (apart - half, apart + half)

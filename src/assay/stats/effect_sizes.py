@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from assay.stats.intervals import Array
+from assay.stats.moments import power_of_two
 
 
 def cohens_d(a: Array, b: Array) -> float:
@@ -15,7 +16,8 @@ def cohens_d(a: Array, b: Array) -> float:
         >>> round(cohens_d(np.array([1.0, 2.0, 3.0]), np.array([3.0, 4.0, 6.0])), 4)
         1.8074
     """
-    freedom = len(a) + len(b) - 2
+    unit, freedom = power_of_two(a, b), len(a) + len(b) - 2
+    a, b = a / unit, b / unit
     pooled = math.sqrt(((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1)) / freedom)
     return _ratio(float(b.mean() - a.mean()), pooled)
 
@@ -28,6 +30,7 @@ def cohens_dz(differences: Array) -> float:
         >>> round(cohens_dz(np.array([1.0, 2.0, 3.0])), 4)
         2.0
     """
+    differences = differences / power_of_two(differences)
     return _ratio(float(differences.mean()), float(differences.std(ddof=1)))
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from assay.errors import ConfigError, describe
 from assay.stats.distributions import binomial_cdf, normal_two_sided, student_quantile, student_two_sided
 from assay.stats.intervals import Array, Ends, clopper_pearson, wilson
+from assay.stats.moments import power_of_two
 
 CORRECTIONS = ("holm", "bh", "none")
 DRAWS = 9999
@@ -183,13 +184,15 @@ def welch(a: Array, b: Array, confidence_level: float = 0.95) -> tuple[float, En
     """
     if min(len(a), len(b)) < 2:
         return math.nan, (math.nan, math.nan)
+    unit = power_of_two(a, b)
+    a, b = a / unit, b / unit
     va, vb, d = _standard_error(a) ** 2, _standard_error(b) ** 2, float(b.mean() - a.mean())
     if not va + vb:
-        return float(d == 0), (d, d)
+        return float(d == 0), (unit * d, unit * d)
     freedom = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
     error = math.sqrt(va + vb)
     half = error * student_quantile((1 + confidence_level) / 2, freedom)
-    return student_two_sided(d / error, freedom), (d - half, d + half)
+    return student_two_sided(d / error, freedom), (unit * (d - half), unit * (d + half))
 
 
 def _standard_error(values: Array) -> float:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 
+import numpy as np
+
 from assay.stats.intervals import Array
 
 
@@ -59,6 +61,20 @@ class SampleMoments:
         squares = exact_sum(((chunk - mean) / unit) ** 2 for chunk in chunks())
         cubes = exact_sum(((chunk - mean) / unit) ** 3 for chunk in chunks())
         return cls(count, mean, unit * math.sqrt(squares / (count - 1)), cubes / squares**1.5, least, largest)
+
+
+def power_of_two(*numbers: Array | float) -> float:
+    """The power of two below the largest of finite numbers, 1 of zeros; divided by it, their powers stay in range.
+
+    Multiplied and divided by powers of two, floats keep all their digits.
+
+    Example:
+        >>> import numpy as np
+        >>> power_of_two(np.array([3.0, -5.0]), 1.0), power_of_two(0.0)
+        (4.0, 1.0)
+    """
+    largest = max((float(np.abs(each).max()) for each in numbers if np.size(each)), default=0.0)
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
 
 
 def exact_sum(chunks: Iterable[Array]) -> float:

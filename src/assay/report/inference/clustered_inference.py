@@ -151,8 +151,10 @@ def unpaired_clusters(
     if isinstance(first, str) or isinstance(second, str):
         return Evidence(note=first if isinstance(first, str) else str(second))
     _, in_a, in_b = np.intersect1d(clusters[0].numbers, clusters[1].numbers, return_indices=True)
-    covariance = float(first.apart[in_a] @ second.apart[in_b]) if clusters[0].name == clusters[1].name else 0.0
-    p, (lower, upper) = difference_of(first, second, confidence_level, covariance)
+    correlation = 0.0
+    if clusters[0].name == clusters[1].name and first.error and second.error:
+        correlation = float((first.apart[in_a] / first.error) @ (second.apart[in_b] / second.error))
+    p, (lower, upper) = difference_of(first, second, confidence_level, correlation)
     if shares is not None:
         least, most = _newcombe_of_clusters(replace(a, factor=1.0), b, shares, a.factor, confidence_level, safe)
         lower, upper = min(lower, least), max(upper, most)

@@ -81,7 +81,7 @@ def spread_of_two_shares(s1: int, n1: int, s2: int, n2: int) -> Spread:
 def spread_of_two(error: float, n1: float, n2: float) -> Spread:
     """Of two values of other samples whose difference has this standard error; n1 and n2 are the numbers of samples."""
     units = _samples_each(n1, n2)
-    return Spread(units, error**2 * units)
+    return Spread(units, error * error * units)
 
 
 def _samples_each(n1: float, n2: float) -> float:
