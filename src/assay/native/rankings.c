@@ -87,7 +87,7 @@ static void centre_ranks(int64_t rows, const float *x, uint64_t *keys, int64_t *
 {
     for (int64_t i = 0; i < rows; i++)
         keys[i] = (uint64_t)falling_key(x[i]) << 32 | (uint32_t)i;
-    const uint64_t *sorted = sorted_by(keys, keys + rows, rows, 32);
+    const uint64_t *sorted = sorted_by_upper_half(keys, keys + rows, rows);
     for (int64_t i = 0, end; i < rows; i = end) {
         end = end_of_ties(sorted, i, rows);
         for (int64_t j = i; j < end; j++)
