@@ -53,10 +53,10 @@ def test_a_library_of_these_sources_is_loaded(build: Callable[[str], None]) -> N
 def test_the_digest_is_of_every_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     digests = {compilation.digest()}
     for file in (*compilation.HOME.glob("*.c"), *compilation.HOME.glob("*.h")):
-        shutil.copytree(compilation.HOME, tmp_path / file.stem, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-        with (tmp_path / file.stem / file.name).open("a") as source:
+        shutil.copytree(compilation.HOME, tmp_path / file.name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+        with (tmp_path / file.name / file.name).open("a") as source:
             source.write("/* changed */")
         with monkeypatch.context() as patch:
-            patch.setattr(compilation, "HOME", tmp_path / file.stem)
+            patch.setattr(compilation, "HOME", tmp_path / file.name)
             digests.add(compilation.digest())
     assert len(digests) == 1 + len([*compilation.HOME.glob("*.[ch]")])

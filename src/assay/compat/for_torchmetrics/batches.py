@@ -69,6 +69,12 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
     return _as_it_is
 
 
+def have_same_memory(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same numbers, as they have the same memory."""
+    where = one.data_ptr(), one.shape, one.stride(), one.dtype
+    return where == (other.data_ptr(), other.shape, other.stride(), other.dtype)
+
+
 def keeps(form: BatchFormat, metric: Any) -> bool:
     """Whether a function that gave tensors as they are does so for all values that a metric counts.
 

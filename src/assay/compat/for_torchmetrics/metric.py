@@ -20,7 +20,7 @@ from assay.compat.errors_of_others import (
     NanValuesError,
     error_as_there,
 )
-from assay.compat.for_torchmetrics.batches import batch_format, keeps, sample_stats
+from assay.compat.for_torchmetrics.batches import batch_format, have_same_memory, keeps, sample_stats
 from assay.compat.for_torchmetrics.rates import rate, rate_of
 from assay.compat.for_torchmetrics.states import state_of
 from assay.compat.for_torchmetrics.subclasses import CompatibleType, itself
@@ -261,7 +261,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
             return None
         counted, name, kind = self._metric, self._name, type(self)
         dtype, has_float64 = self._dtype, self._has_float64
-        is_same = len(batch) == 2 and all(map(_is_same, batch, data.values()))
+        is_same = len(batch) == 2 and all(map(have_same_memory, batch, data.values()))
         keeps_data = is_same and (keeps(self._format, counted) or not any(each.is_floating_point() for each in batch))
         reports = kind._reported_as_there is not CompatibleMetric._reported_as_there
         is_quotient = value.is_quotient and not reports and kind._converted is CompatibleMetric._converted
@@ -561,12 +561,6 @@ class CompatibleOperatingPoint(CompatibleMetric):
         fpr, tpr, thresholds = super()._converted(value)
         sensitivity = self.entry.assay == "SensitivityAtSpecificity"
         return operating_points(fpr, tpr, thresholds, minimum, sensitivity)
-
-
-def _is_same(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same numbers, as they have the same memory."""
-    where = one.data_ptr(), one.shape, one.stride(), one.dtype
-    return where == (other.data_ptr(), other.shape, other.stride(), other.dtype)
 
 
 def _has_samples(preds: Any) -> bool:
