@@ -19,6 +19,7 @@ from assay.native.rankings import (
     area_sums,
     area_sums_of_cells,
     count_inversions,
+    join_cells,
     order_scores,
     pairs_of_draws,
     rank_products,
@@ -209,6 +210,19 @@ def test_what_cells_contribute_to_the_areas_of_their_parts(kind, rows):
         assert np.array_equal(
             found[part_of == part], area_sums(scores[own], classes[own], cells[own], 1, 6)[part_of == part]
         )
+    by_cell = order_scores(scores, classes, 1, 5 - cells)
+    assert np.array_equal(area_sums_of_cells(by_cell, np.arange(5, -1, -1, dtype=np.int32), part_of), found)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3_000])
+def test_pairs_of_cells_are_numbered_as_they_come(rows):
+    random = np.random.default_rng(rows)
+    cells, others = (random.integers(0, count, rows).astype(np.int32) for count in (7, 40))
+    joint, pairs = join_cells(cells, others, 7, 40)
+    both = cells.astype(np.int64) * 40 + others
+    assert pairs.tolist() == list(dict.fromkeys(both.tolist()))
+    assert np.array_equal(pairs[joint], both)
+    assert joint.dtype == np.int32
 
 
 @pytest.mark.parametrize("rows", [0, 1, 31, 400])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from assay.native.library import MISSING, library
-from assay.native.row_order import order_rows
+from assay.native.rankings import order_rows
 
 pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
 

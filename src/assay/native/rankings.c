@@ -108,16 +108,16 @@ void assay_rank_products(int64_t rows, const float *x, const float *y, int64_t *
     add_products(rows, of_y, of_y, sums + 4);
 }
 
-/* A row in its place from the highest score down: its number, whether it is a positive, and whether its score is lower than
- * that of the row before it. */
+/* A row in its place from the highest score down: its number or group, whether it is a positive, and whether its score is lower
+ * than that of the row before it. */
 #define ROW_BITS 30
 #define IS_POSITIVE (UINT32_C(1) << ROW_BITS)
 #define IS_LOWER (UINT32_C(1) << 31)
 #define ROW_MASK (IS_POSITIVE - 1)
 #define AHEAD 24 /* rows whose cells are on their way from memory */
 
-/* The rows of a class or label, fewer than 2 ** 30, from the highest score down; returns how many there are. `keys` is room
- * for two numbers a row. */
+/* The rows of a class or label from the highest score down, by their numbers or groups below 2 ** 30; returns how many there
+ * are. `keys` is room for two numbers a row. */
 int64_t assay_order_scores(const struct ranked *r, uint64_t *keys, uint32_t *order)
 {
     int64_t rows;
@@ -187,9 +187,24 @@ void assay_twice_below(int64_t rows, const uint32_t *order, int64_t *twice)
     }
 }
 
+/* Number the pairs of cells that rows are in, in the order in which they come. `numbers` has a place for each pair of a cell and
+ * one of `count` others, all below 0; `joint` is given the number of the pair of each row. */
+void assay_join_cells(int64_t rows, const int32_t *cells, const int32_t *others, int64_t count, int32_t *numbers,
+                      int32_t *joint)
+{
+    int32_t found = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        int32_t *number = numbers + cells[i] * count + others[i];
+        if (*number < 0)
+            *number = found++;
+        joint[i] = *number;
+    }
+}
+
 /* What cells of samples contribute to the area under the ROC curve of the part that a cell is in, four numbers for each cell as
  * `assay_area_sums` says, from rows in the order of `assay_order_scores`. `sums` begins with zeros, and so does `counts`, four
- * numbers for each part: its negatives and positives above the score, and those that have it. */
+ * numbers for each part: its negatives and positives above the score, and those that have it. `cells` has the cell of each row,
+ * or of each group that rows were ordered with. */
 void assay_area_sums_of_cells(int64_t rows, const uint32_t *order, const int32_t *cells, int64_t count, const int32_t *part_of,
                               int64_t *counts, int64_t *sums)
 {

@@ -1,14 +1,17 @@
 """The compiled form of `tally.curves.of_samples` for float32 scores without weights: the same counts.
 
 Also how many samples of the other kind are below each sample, what groups of samples contribute to areas under ROC
-curves, also of many parts of the samples at once, the areas of samples that are resampled by groups, and the inversions
-that Kendall's correlation counts.
+curves, also of many parts of the samples at once, the areas of samples that are resampled by groups, the inversions
+that Kendall's correlation counts, and what `numpy.lexsort` gives.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
+import sys
+from array import array
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +23,10 @@ from assay.native.library import call, compiled_function
 Array = np.ndarray[Any, Any]
 
 MOST_ORDERED = 1 << 30
-"""Rows that `order_scores` takes fewer of."""
+"""Rows, or groups of them, that `order_scores` takes fewer of."""
+
+MOST_ROWS = 1 << 32
+"""Rows that `order_rows` takes fewer of."""
 
 
 _RANKED = struct.Struct("7q")
@@ -34,16 +40,17 @@ def _ranked(scores: Tensor, classes: Tensor, groups: Tensor | None, positive: in
     return _RANKED.pack(*lists, scores.shape[0], scores.stride(0), classes.stride(0), positive)
 
 
-def order_scores(scores: Tensor, classes: Tensor, positive: int) -> Array:
+def order_scores(scores: Tensor, classes: Tensor, positive: int, groups: Tensor | None = None) -> Array:
     """The rows of a class or label from the highest score down, each in one number for what follows: uint32.
 
     Args:
-        scores: float32 of shape `(rows,)`, without NaN, fewer than `MOST_ORDERED`; both zeros are one score.
+        scores: float32 of shape `(rows,)`, without NaN; both zeros are one score.
         classes: int8 of the same shape; rows below 0 are left out.
         positive: the class of positives; all others are negatives.
+        groups: what the rows are told by, contiguous int32 from 0; by default their numbers. Below `MOST_ORDERED`.
     """
     order = np.empty(scores.shape[0], np.uint32)
-    described, room = _ranked(scores, classes, None, positive), _room(scores)
+    described, room = _ranked(scores, classes, groups, positive), _room(scores)
     ranked = compiled_function("order_scores", 3)(described, room.data_ptr(), order.ctypes.data)
     return order[:ranked]
 
@@ -115,13 +122,34 @@ def area_sums_of_cells(order: Array, cells: Array, part_of: Array) -> Array:
 
     Args:
         order: what `order_scores` gives.
-        cells: the cell of each row, contiguous int32.
+        cells: the cell of each row, or of each of the groups that it was given, contiguous int32.
         part_of: the part of each cell, from 0, contiguous int32.
     """
     sums, counts = np.zeros((len(part_of), 4), np.int64), np.zeros((int(part_of.max(initial=-1)) + 1, 4), np.int64)
     lists = order.ctypes.data, cells.ctypes.data, len(part_of), part_of.ctypes.data
     call("area_sums_of_cells", len(order), *lists, counts.ctypes.data, sums.ctypes.data)
     return sums
+
+
+def join_cells(cells: Array, others: Array, count: int, other_count: int) -> tuple[Array, Array]:
+    """Pairs of cells that rows are in, numbered in the order in which they come.
+
+    Args:
+        cells: a cell of each row, contiguous int32, below `count`.
+        others: another cell of each, contiguous int32, below `other_count`.
+        count: how many cells there are.
+        other_count: how many others there are.
+
+    Returns:
+        The number of the pair of each row, int32 `(N,)`; and each pair as `cell * other_count + other`, int64.
+    """
+    numbers, joint = np.full(count * other_count, -1, np.int32), np.empty_like(cells)
+    lists = cells.ctypes.data, others.ctypes.data, other_count, numbers.ctypes.data, joint.ctypes.data
+    call("join_cells", len(cells), *lists)
+    present = np.flatnonzero(numbers >= 0)
+    pairs = np.empty_like(present)
+    pairs[numbers[present]] = present
+    return joint, pairs
 
 
 def pairs_of_draws(scores: Tensor, classes: Tensor, groups: Tensor, positive: int, draws: Array) -> Array:
@@ -165,5 +193,28 @@ def rank_products(x: Array, y: Array) -> tuple[int, int, int]:
 
 
 def _room(scores: Tensor) -> Tensor:
-    """Room for two numbers a row."""
-    return torch.empty(2 * scores.shape[0], dtype=torch.int64, device="cpu")
+    """Room for two numbers a row, of NumPy, which has much of it in huge pages."""
+    return torch.from_numpy(np.empty(2 * scores.shape[0], np.int64))
+
+
+def order_rows(keys: Sequence[Array]) -> Array:
+    """The rows sorted by the last key, those that are tied by the one before it, and so on: int64 `(N,)`.
+
+    Args:
+        keys: integers `(N,)`, of any size, fewer than `MOST_ROWS`; equal rows stay in their order.
+    """
+    rows, described = len(keys[0]), [number for key in keys for number in _described(key)]
+    order, room = np.empty(rows, np.int64), np.empty(2 * rows, np.uint64)
+    numbers = array("q", described)
+    call("order_rows", rows, len(numbers) // 4, numbers.buffer_info()[0], room.ctypes.data, order.ctypes.data)
+    return order
+
+
+def _described(key: Array) -> list[int]:
+    """A key as `struct sort_key` in C; one of 64 bits as two, the less significant half first."""
+    size, (step,) = key.itemsize, key.strides
+    flipped = 0 if key.dtype.kind == "u" else 1 << (8 * min(size, 4) - 1)
+    if size < 8:
+        return [key.ctypes.data, size, step, flipped]
+    low, high = (0, 4) if sys.byteorder == "little" else (4, 0)
+    return [key.ctypes.data + low, 4, step, 0, key.ctypes.data + high, 4, step, flipped]

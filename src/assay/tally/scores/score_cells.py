@@ -82,6 +82,8 @@ class CellSamples:
         if batch is None:
             self._batches = None
         elif self._batches is not None:
+            if not self._batches:
+                batch.keepers.add(self)
             self._batches.append(batch)
 
     def _all_cells(self) -> NDArray[np.int32]:
@@ -112,10 +114,18 @@ class CellSamples:
 
     def area_sums(self, data: ScoreSpec, part_of: Cells) -> Cells | None:
         """What cells contribute to areas under ROC curves, see `CellStates.area_sums`."""
-        batches = self._batches
-        column = self._store.column
-        rows = SortedScores.shared(data, batches, column) if batches else SortedScores(data, column)
-        return rows.area_sums(self._all_cells(), part_of.astype(np.int32))
+        return self._sorted_scores(data).area_sums(self._all_cells(), part_of.astype(np.int32))
+
+    def _sorted_scores(self, data: ScoreSpec) -> SortedScores:
+        """The rows, sorted once for all stores of the same batches in the same order."""
+        if not self._batches:
+            return SortedScores(data, self._store.column, [self._all_cells()])
+        first, *others = self._batches
+        found = first.sorted_rows.get((data, *others))
+        if found is None:
+            divisions = [each._all_cells() for each in first.keepers if each._batches == self._batches]
+            found = first.sorted_rows[data, *others] = SortedScores(data, self._store.column, divisions)
+        return found
 
     def of(self, cell: int) -> SampleStore:
         """The samples of a cell: views of those of all, which are sorted by cell for it."""

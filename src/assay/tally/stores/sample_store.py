@@ -20,7 +20,7 @@ from assay.devices.placement import to_host
 from assay.devices.policies import policy
 from assay.errors import CapacityError, DtypeError, ShapeError, describe
 from assay.native.library import library
-from assay.native.row_order import MOST_ROWS, order_rows
+from assay.native.rankings import MOST_ROWS, order_rows
 from assay.tally.base import (
     TensorLayout,
 )
