@@ -180,9 +180,9 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
                 return found
             if not is_usual or self.distributed_available_fn():  # there is something to warn of, or to ask processes
                 return computed(*args, **kwargs)
-            value = compute(*args, **kwargs)
+            value = squeezed(compute(*args, **kwargs))
             if type(value) is not Tensor or value.ndim or not type(self)._counts_itself():  # else a new number
-                value = apply_to_collection(squeezed(value), Tensor, Tensor.clone)
+                value = value.clone() if type(value) is Tensor else apply_to_collection(value, Tensor, Tensor.clone)
             self.__dict__["_computed"] = value if self.compute_with_cache else None  # setattr of a module is slow
             return value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from assay.decide import Argmax
 from assay.errors import InvalidValuesError, describe
 from assay.metrics.base import Metric, number
-from assay.tally.base import Tally
+from assay.tally.base import State, Tally
 from assay.tally.labels.confusion import Confusion, Counts
 from assay.tally.labels.contingency import ContingencyTable, LabelPairs
 from assay.tally.labels.labels import Labels
@@ -55,6 +55,15 @@ class ContingencyMetric(Metric):
         if self.num_classes is None:
             return LabelPairs(weighted=weighted)
         return Confusion(Labels(self.num_classes, Argmax()), weighted)
+
+    def reading(self, tally: Tally) -> Callable[[State], Tensor | None] | None:
+        return self._of_labels if isinstance(tally, LabelPairs) and not tally.weighted else None
+
+    def _of_labels(self, state: State) -> Tensor | None:
+        """The value of labels that were kept and lie close together; None where `compute` must be asked."""
+        table = ContingencyTable.of_store(state["samples"])
+        value = math.nan if table is None else self.value(table)
+        return None if math.isnan(value) else number(value)
 
     def compute(self, counts: Counts | SampleArrays) -> Tensor:
         table = ContingencyTable.of(counts)

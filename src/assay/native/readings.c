@@ -82,3 +82,59 @@ double assay_plain_extreme(const int64_t *keys, const int64_t *count, const int6
     }
     return largest;
 }
+
+/* The lowest and the highest of one or more labels of each of two lists. */
+void assay_label_ranges(int64_t rows, const int64_t *preds, const int64_t *target, int64_t *ranges)
+{
+    for (int side = 0; side < 2; side++, ranges += 2) {
+        const int64_t *labels = side ? target : preds;
+        int64_t low = labels[0], high = labels[0];
+        for (int64_t k = 1; k < rows; k++) {
+            low = labels[k] < low ? labels[k] : low;
+            high = labels[k] > high ? labels[k] : high;
+        }
+        ranges[0] = low;
+        ranges[1] = high;
+    }
+}
+
+/* Sums of the rows and columns of a table that are not 0, one after the other; `places` of a row or column becomes its
+ * number among them. Returns how many there are. */
+static int64_t number_totals(const int64_t *table, int64_t lines, int64_t line, int64_t cells, int64_t cell,
+                             int64_t *totals, int64_t *places)
+{
+    int64_t count = 0;
+    for (int64_t k = 0; k < lines; k++) {
+        int64_t total = 0;
+        for (int64_t j = 0; j < cells; j++)
+            total += table[k * line + j * cell];
+        places[k] = count;
+        if (total)
+            totals[count++] = total;
+    }
+    return count;
+}
+
+/* How often each pair of labels occurs, without what does not occur: `counts` of the pairs, by row and then by column,
+ * `row` and `column` of each, and the `sums` of rows and then of columns. `ranges` is what `assay_label_ranges` gives of
+ * `height` and `width` labels; `room` has `height * width + height + width` numbers, `sums` as many as both sides. In
+ * `sizes`, how many pairs, rows and columns there are. */
+void assay_count_pairs_of_labels(int64_t rows, const int64_t *preds, const int64_t *target, const int64_t *ranges,
+                                 int64_t height, int64_t width, int64_t *room, int64_t *counts, int64_t *row,
+                                 int64_t *column, int64_t *sums, int64_t *sizes)
+{
+    int64_t *row_places = room + height * width, *column_places = row_places + height, found = 0;
+    memset(room, 0, 8 * (size_t)(height * width));
+    for (int64_t k = 0; k < rows; k++)
+        room[(preds[k] - ranges[0]) * width + target[k] - ranges[2]]++;
+    sizes[1] = number_totals(room, height, width, width, 1, sums, row_places);
+    sizes[2] = number_totals(room, width, 1, height, width, sums + sizes[1], column_places);
+    for (int64_t k = 0; k < height; k++)
+        for (int64_t j = 0; j < width; j++)
+            if (room[k * width + j]) {
+                counts[found] = room[k * width + j];
+                row[found] = row_places[k];
+                column[found++] = column_places[j];
+            }
+    sizes[0] = found;
+}

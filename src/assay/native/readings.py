@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from assay.native.library import compiled_function, library, loaded
+from assay.native.library import compiled_function, library, loaded, takes
+
+Array = np.ndarray[Any, Any]
 
 
 def matrices(table: Tensor, labels: int, classes: int) -> Tensor | None:
@@ -51,6 +55,55 @@ def largest(keys: Tensor, count: Tensor, nan: Tensor, negated: bool) -> float | 
         return None
     found = _largest()(keys.data_ptr(), count.data_ptr(), nan.data_ptr(), negated)
     return None if found != found else found
+
+
+class PairsOfLabels(NamedTuple):
+    """How often pairs of labels occur, without what does not occur, in int64.
+
+    Attributes:
+        counts: of each pair, by row and then by column.
+        preds: the row of each.
+        target: the column of each.
+        preds_totals: the sums of rows.
+        target_totals: the sums of columns.
+    """
+
+    counts: Array
+    preds: Array
+    target: Array
+    preds_totals: Array
+    target_totals: Array
+
+
+def pairs_of_labels(preds: Tensor, target: Tensor) -> PairsOfLabels | None:
+    """The contingency table of two lists of labels in int64, one for each sample.
+
+    None without labels, of labels of which there may be many more than samples, and where compiled code does not take
+    the tensors.
+    """
+    samples = len(preds)
+    if not takes(preds, target, dtypes=(torch.int64,)) or preds.ndim != 1 or target.shape != preds.shape or not samples:
+        return None
+    if any(each.is_neg() or not each.is_contiguous() for each in (preds, target)):
+        return None
+    lists = samples, preds.data_ptr(), target.data_ptr()
+    ranges = np.empty(4, np.int64)
+    compiled_function("label_ranges", 4)(*lists, ranges.ctypes.data)
+    low, high, least, most = ranges.tolist()
+    height, width = high - low + 1, most - least + 1
+    if height * width > 4 * samples:
+        return None
+    cells, sides = height * width, height + width
+    found = np.empty(4 * cells + 2 * sides + 3, np.int64)
+    room = found.ctypes.data
+    counts = room + 8 * (cells + sides)
+    places = (counts + 8 * each for each in (0, cells, 2 * cells, 3 * cells, 3 * cells + sides))
+    compiled_function("count_pairs_of_labels", 12)(*lists, ranges.ctypes.data, height, width, room, *places)
+    pairs, rows, columns = found[-3:].tolist()
+    first = cells + sides
+    lists_of_pairs = (found[start : start + pairs] for start in range(first, first + 3 * cells, cells))
+    sums = first + 3 * cells
+    return PairsOfLabels(*lists_of_pairs, found[sums : sums + rows], found[sums + rows : sums + rows + columns])
 
 
 @cache

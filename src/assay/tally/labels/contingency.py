@@ -10,8 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from assay.errors import DtypeError, describe
+from assay.native.readings import pairs_of_labels
 from assay.tally.base import BatchLayout, InvalidValues, State
 from assay.tally.labels.confusion import Counts
+from assay.tally.stores.sample_store import SampleStore
 from assay.tally.stores.samples import SampleArrays, UnorderedSamples
 from assay.tally.sums.integer_weights import integer_weights
 
@@ -84,6 +86,15 @@ class ContingencyTable:
             table, rows, columns = table[rows > 0][:, columns > 0], rows[rows > 0], columns[columns > 0]
         row, column = table.nonzero()
         return cls(table[row, column].astype(object), row, column, rows.astype(object), columns.astype(object))
+
+    @classmethod
+    def of_store(cls, samples: SampleStore) -> ContingencyTable | None:
+        """The table of labels that a store on the CPU has, in compiled code; None where that does not take them."""
+        found = pairs_of_labels(samples.given_column("preds"), samples.given_column("target"))
+        if found is None:
+            return None
+        counts, rows, columns = (each.astype(object) for each in (found.counts, *found[3:]))
+        return cls(counts, found.preds, found.target, rows, columns)
 
     @classmethod
     def of_matrix(cls, counts: Counts) -> ContingencyTable:

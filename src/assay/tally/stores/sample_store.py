@@ -246,6 +246,13 @@ class SampleStore:
         parts = [to_host(block.filled()[name]).to(dtype) for block in self._blocks]
         return torch.cat(parts) if parts else torch.empty(0, *column.tail, dtype=dtype, device="cpu")
 
+    def given_column(self, name: str) -> Tensor:
+        """A column on the CPU, in the dtype in which it is kept, which nobody may change: a copy of several blocks."""
+        if len(self._blocks) != 1:
+            return self.column(name)
+        block = self._blocks[0]
+        return to_host(block.tensors[name][: block.used])
+
     def count_nan(self, name: str) -> int:
         """How many numbers of a column are NaN; this synchronizes with the device."""
         columns = (block.filled()[name] for block in self._blocks if block.tensors[name].is_floating_point())
