@@ -401,3 +401,22 @@ def test_rows_have_the_shape_that_the_store_was_made_for(target):
     RowStore((2,), (2,)).check(BatchLayout(preds, preds, None))
     with pytest.raises(ShapeError, match=r"target: got (nothing|shape \(N, 3\))"):
         RowStore((2,), (2,)).check(BatchLayout(preds, target, None))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("batches", [1, 3])
+def test_nan_are_counted_in_all_dtypes_and_blocks(dtype, batches):
+    made = SampleStore({"x": TensorLayout(ANY, ())})
+    for k in range(batches):
+        made.append(x=torch.tensor([1.0, torch.nan, torch.inf, torch.nan], dtype=dtype if k != 1 else torch.float32))
+    made.append(x=torch.tensor([3, 4]))
+    assert made.count_nan("x") == 2 * batches
+
+
+def test_a_column_of_one_block_is_a_copy_whose_rows_lie_one_after_the_other():
+    values = torch.arange(6.0).view(3, 2)
+    made = SampleStore({"x": TensorLayout(torch.float32, (2,))}).replaced({"x": values.T.contiguous().T})
+    column = made.column("x")
+    assert column.is_contiguous()
+    column.zero_()
+    assert torch.equal(made.column("x"), values)

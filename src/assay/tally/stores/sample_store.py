@@ -241,9 +241,13 @@ class SampleStore:
 
     def column(self, name: str) -> Tensor:
         """All rows of a column on the CPU, in the order in which they came; this synchronizes with the device."""
-        column = self.columns[name]
-        dtype = reduce(common_dtype, (block.tensors[name].dtype for block in self._blocks), column.dtype)
-        parts = [to_host(block.filled()[name]).to(dtype) for block in self._blocks]
+        column, blocks = self.columns[name], self._blocks
+        if len(blocks) == 1:  # as after one flush: a copy in one step
+            tensor = to_host(blocks[0].tensors[name][: blocks[0].used])
+            dtype = common_dtype(column.dtype, tensor.dtype)
+            return tensor.to(dtype, copy=True, memory_format=torch.contiguous_format)
+        dtype = reduce(common_dtype, (block.tensors[name].dtype for block in blocks), column.dtype)
+        parts = [to_host(block.tensors[name][: block.used]).to(dtype) for block in blocks]
         return torch.cat(parts) if parts else torch.empty(0, *column.tail, dtype=dtype, device="cpu")
 
     def given_column(self, name: str) -> Tensor:
@@ -255,8 +259,8 @@ class SampleStore:
 
     def count_nan(self, name: str) -> int:
         """How many numbers of a column are NaN; this synchronizes with the device."""
-        columns = (block.filled()[name] for block in self._blocks if block.tensors[name].is_floating_point())
-        return sum(int(to_host(column).isnan().sum()) for column in columns)
+        columns = [block.tensors[name][: block.used] for block in self._blocks]
+        return sum([_count_nan(to_host(column)) for column in columns if column.is_floating_point()])
 
     def blocks(self) -> list[dict[str, Tensor]]:
         """All rows in pieces, each where it is kept and in its own dtype; nothing is moved and no device waited for."""
@@ -442,6 +446,13 @@ class SampleStore:
     def _to_host(block: _Block) -> _Block:
         tensors = {name: to_host(tensor) for name, tensor in block.filled().items()}
         return _Block(tensors, "host", block.used, checksum=block.checksum)
+
+
+def _count_nan(values: Tensor) -> int:
+    """How many numbers are NaN; NumPy takes a third of the time for few of them, and does not know bfloat16."""
+    if values.dtype == torch.bfloat16:
+        return int(values.isnan().sum())
+    return int(np.count_nonzero(np.isnan(values.numpy())))
 
 
 def _checksum(block: _Block) -> int:
