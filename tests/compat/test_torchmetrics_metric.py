@@ -591,6 +591,16 @@ def test_a_function_that_gathers_states_is_called_by_torchmetrics_itself():
     assert type(torchmetrics.MeanSquaredError(dist_sync_fn=None)) is torchmetrics.MeanSquaredError
 
 
+@pytest.mark.parametrize("name", ["JensenShannonDivergence", "KLDivergence"])
+def test_counts_are_distributions_as_there(name):
+    counts = torch.tensor([[1, 2, 3], [4, 1, 1]])
+    for batch in ((counts, counts.flip(1)), (counts, counts.flip(1) / 3), (counts / 4, counts.flip(1))):
+        here, there = (getattr(each.regression, name)() for each in (torchmetrics, original))
+        for _ in range(2):
+            torch.testing.assert_close(here(*batch), there(*batch))
+        torch.testing.assert_close(here.compute(), there.compute())
+
+
 def test_a_relative_squared_error_of_several_outputs_is_that_of_torchmetrics():
     here, there = (kinds.RelativeSquaredError(num_outputs=3, squared=False) for kinds in (torchmetrics, original))
     for _ in range(2):

@@ -60,6 +60,8 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
         return _outputs
     if name in ("ExtendedEditDistance", "TranslationEditRate"):
         return _texts_with_references
+    if name in ("JensenShannonDivergence", "KLDivergence"):
+        return _distributions
     if name == "SpearmanCorrCoef":
         return _floats if metric.num_outputs > 1 else _floats_of_one_output  # type: ignore[attr-defined]
     if name == "ContinuousRankedProbabilityScore":
@@ -83,7 +85,7 @@ def keeps(form: BatchFormat, metric: Any) -> bool:
     """
     if form in (_scores, _class_scores, _label_scores):
         return not getattr(metric, "logits", True) and metric.ignore_index is None
-    return form in (_as_it_is, _ensembles, _floats, _floats_of_one_output, _numbers, _one_output)
+    return form in (_as_it_is, _distributions, _ensembles, _floats, _floats_of_one_output, _numbers, _one_output)
 
 
 def _as_it_is(preds: Any, target: Any) -> dict[str, Any]:
@@ -170,6 +172,11 @@ def _ensembles(preds: Tensor, target: Tensor) -> dict[str, Any]:
         do = "Pass two members or more, or take MeanAbsoluteError of one"
         raise ShapeError(describe("preds", f"{preds.shape[1]} members", "2 or more", do))
     return {"preds": preds, "target": target}
+
+
+def _distributions(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    """Probabilities, or what is in proportion to them, such as integer counts."""
+    return {"preds": _floating(preds), "target": _floating(target)}
 
 
 def _outputs(preds: Tensor, target: Tensor) -> dict[str, Any]:
