@@ -290,3 +290,14 @@ def test_states_of_members_are_merged():
     one.update(*BATCHES[2])
     expected.update(*BATCHES[2])
     same(one.compute(), expected.compute())
+
+
+@pytest.mark.filterwarnings("ignore:Metric `Spearman:UserWarning")
+@pytest.mark.parametrize(
+    "names", [("BinaryAUROC", "BinaryAveragePrecision", "BinaryROC"), ("KendallRankCorrCoef", "SpearmanCorrCoef")]
+)
+def test_metrics_of_the_same_samples_share_a_meter_although_one_takes_other_dtypes(names):
+    home = torchmetrics.classification if names[0].startswith("Binary") else torchmetrics.regression
+    collection = torchmetrics.MetricCollection([getattr(home, name)() for name in names])
+    collection.update(torch.rand(9, generator=torch.Generator().manual_seed(0)), torch.arange(9.0) % 2)
+    assert len({id(each.meter) for each in collection.values(copy_state=False)}) == 1

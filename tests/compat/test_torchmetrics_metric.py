@@ -438,6 +438,27 @@ def test_labels_in_place_of_scores_are_refused_as_there(name):
         getattr(torchmetrics.classification, f"Multiclass{name}")(num_classes=3).update(labels, labels)
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((f"Binary{name}", {}) for name in ("ROC", "AveragePrecision", "HingeLoss", "CalibrationError", "EER")),
+        *((f"Multilabel{name}", {"num_labels": 2}) for name in ("AUROC", "PrecisionRecallCurve", "RankingLoss")),
+    ],
+)
+def test_labels_in_place_of_scores_of_two_classes_and_of_labels_are_refused_as_there(name, options):
+    labels = torch.tensor([[0, 1], [1, 0], [1, 1]])
+    for kinds in (torchmetrics.classification, original.classification):
+        with pytest.raises(ValueError, match="float"):
+            getattr(kinds, name)(**options).update(labels, labels)
+    getattr(torchmetrics.classification, name)(**options).update(labels.float(), labels)
+
+
+def test_integer_scores_have_an_area_as_there():
+    scores, target = torch.tensor([3, 1, 2, 0]), torch.tensor([1, 0, 0, 0])
+    for kinds in (torchmetrics.classification, original.classification):
+        assert kinds.BinaryAUROC()(scores, target) == 1
+
+
 NUMBERS = [torch.rand(7, generator=GENERATOR) for _ in range(2)]
 
 

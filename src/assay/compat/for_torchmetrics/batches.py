@@ -42,6 +42,8 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
     """
     name = entry.name
     of_labels = hasattr(metric, "threshold")
+    if name in ("BinaryAUROC", "BinaryLogAUC"):
+        return _any_scores
     if name.startswith("Binary"):
         return _labels if of_labels else _scores
     if name.startswith("Multiclass"):
@@ -69,6 +71,11 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
     if getattr(metric, "num_outputs", None) == 1 and not entry.by_shape:
         return _one_output if name in _OF_ONE_OUTPUT else _numbers
     return _as_it_is
+
+
+def shared(form: BatchFormat) -> BatchFormat:
+    """The function that makes the same batches and checks no dtypes: metrics with the same one can share a meter."""
+    return {_any_scores: _scores, _floats: _as_it_is, _floats_of_one_output: _one_output}.get(form, form)
 
 
 def have_same_memory(one: Tensor, other: Tensor) -> bool:
@@ -121,7 +128,20 @@ def _class_labels(preds: Tensor, target: Tensor) -> dict[str, Any]:
     return {"preds": labels_of(preds) if preds.ndim == target.ndim else preds, "target": labels_of(target)}
 
 
+def _check_scores(preds: Tensor) -> None:
+    """Labels in the place of scores are refused there."""
+    if not preds.is_floating_point():
+        do = "Pass scores or logits and no labels, or preds.float() if they are scores"
+        raise DtypeError(describe("preds", preds.dtype, "scores as floats", do))
+
+
 def _scores(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    _check_scores(preds)
+    return _any_scores(preds, target)
+
+
+def _any_scores(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    """Scores, which are not checked there: they may be integers."""
     _check_same_shape(preds, target)
     return {"preds": probabilities(_floating(preds).flatten()), "target": labels_of(target).flatten()}
 
@@ -136,8 +156,9 @@ def _class_scores(preds: Tensor, target: Tensor) -> dict[str, Any]:
 
 
 def _label_scores(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    _check_scores(preds)
     _check_same_shape(preds, target)
-    preds, target = (each.movedim(1, -1).flatten(0, -2) for each in (_floating(preds), target))
+    preds, target = (each.movedim(1, -1).flatten(0, -2) for each in (preds, target))
     return {"preds": probabilities(preds), "target": labels_of(target)}
 
 

@@ -20,7 +20,7 @@ from assay.compat.errors_of_others import (
     NanValuesError,
     error_as_there,
 )
-from assay.compat.for_torchmetrics.batches import batch_format, have_same_memory, keeps, sample_stats
+from assay.compat.for_torchmetrics.batches import batch_format, have_same_memory, keeps, sample_stats, shared
 from assay.compat.for_torchmetrics.rates import rate, rate_of
 from assay.compat.for_torchmetrics.states import state_of
 from assay.compat.for_torchmetrics.subclasses import CompatibleType, itself
@@ -154,7 +154,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
 
     def takes(self) -> Hashable:
         """How batches are given: equal for metrics that can share a meter."""
-        return self._format, str(self.updates), self._metric.inputs
+        return shared(self._format), str(self.updates), self._metric.inputs
 
     def share(self, meter: Meter, name: str) -> None:
         """Count with a meter that has the metric under this name, from now on."""
