@@ -1,6 +1,6 @@
 """How wide intervals in large slices are, over the true width: the table of docs/coverage.md on slices.
 
-Run: ``python -m benchmarks.slice_widths`` (two minutes of one core). A table of 10^6 rows has five slices of 200,000.
+Run: ``python -m benchmarks.slice_widths`` (half a minute of one core). A table of 10^6 rows has five slices of 200,000.
 `assay.score` scores it with its defaults. The true width is ``2 · 1.96`` standard deviations of the value over other
 samples of the same size: of areas DeLong's, from a million samples, with all covariances of classes; of F1 that of
 4,000 draws of the confusion matrix.
