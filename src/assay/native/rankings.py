@@ -84,7 +84,8 @@ def rank_scores(scores: Tensor, classes: Tensor, positive: int) -> Levels:
     rank, described = compiled_function("rank_scores", 3), _ranked(scores, classes, None, positive)
     ranked = rank(described, order.ctypes.data, numbers.ctypes.data)
     distinct, above, below, right = numbers[-4:].tolist()
-    return Levels(*numbers[:-4].reshape(5, rows)[:, :distinct], (right, above, below), order[:ranked])
+    first, positives, negatives, hits, alarms = numbers[:-4].reshape(5, rows)[:, :distinct]
+    return Levels(first, positives, negatives, hits, alarms, (right, above, below), order[:ranked])
 
 
 def twice_below(order: Array, rows: int) -> Array:

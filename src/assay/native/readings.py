@@ -101,9 +101,10 @@ def pairs_of_labels(preds: Tensor, target: Tensor) -> PairsOfLabels | None:
     compiled_function("count_pairs_of_labels", 12)(*lists, ranges.ctypes.data, height, width, room, *places)
     pairs, rows, columns = found[-3:].tolist()
     first = cells + sides
-    lists_of_pairs = (found[start : start + pairs] for start in range(first, first + 3 * cells, cells))
+    counts_of_pairs, of_preds, of_target = (found[k : k + pairs] for k in range(first, first + 3 * cells, cells))
     sums = first + 3 * cells
-    return PairsOfLabels(*lists_of_pairs, found[sums : sums + rows], found[sums + rows : sums + rows + columns])
+    of_rows, of_columns = found[sums : sums + rows], found[sums + rows : sums + rows + columns]
+    return PairsOfLabels(counts_of_pairs, of_preds, of_target, of_rows, of_columns)
 
 
 @cache

@@ -78,7 +78,7 @@ def _labels(samples: Samples, cluster: Clusters) -> Iterator[Any]:
     if isinstance(cluster, str | Mapping) or callable(cluster):
         yield from _labels_by_id(samples, cluster)
         return
-    if not isinstance(cluster, Iterable):
+    if not hasattr(cluster, "__iter__"):
         expected = "a regular expression or a function of ids, clusters by id, or one for each sample"
         raise ConfigError(describe("cluster", cluster, expected, "Pass '^[^/]+', say"))
     for place, label in enumerate(cluster):

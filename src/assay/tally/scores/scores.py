@@ -372,8 +372,8 @@ class ScoreTally(Tally):
 
         twice_below = partial(native_rankings.twice_below, levels.order, scores.shape[0])
         counts = levels.positives, levels.negatives, np.ones(levels.rows.shape, bool)
-        known = {"pairs": levels.pairs, "cumulated": (levels.hits, levels.alarms)}
-        return Ranking(thresholds, *counts, twice_below=twice_below, **known)
+        cumulated = levels.hits, levels.alarms
+        return Ranking(thresholds, *counts, twice_below=twice_below, pairs=levels.pairs, cumulated=cumulated)
 
     def _of_samples(self, values: Mapping[str, Array], group: int) -> Ranking:
         rows, positive = self._ranked(values, group)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.devices.placement import to_host
+from assay.devices.placement import is_in_host_memory, to_host
 from assay.devices.policies import policy
 from assay.errors import CapacityError, DtypeError, ShapeError, describe
 from assay.native.library import library
@@ -190,7 +190,7 @@ class SampleStore:
         copies = []
         for name, into in last.tensors.items():
             tensor = rows.get(name)
-            if type(tensor) is not Tensor or tensor.dtype != into.dtype or not tensor.is_cpu:
+            if tensor is None or not is_in_host_memory(tensor) or tensor.dtype != into.dtype:
                 return False
             if tensor.shape[0] != count or tensor.shape[1:] != into.shape[1:]:
                 return False

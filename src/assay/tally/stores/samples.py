@@ -137,7 +137,7 @@ class UnorderedSamples(SampleTally):
         if self.weighted:
             return None
         given = {name: getattr(batch, name) for name in self.arguments}
-        values = {name: _array(each.reshape(-1, *self._tail)) for name, each in given.items()}
+        values: dict[str, np.ndarray] = {name: _array(each.reshape(-1, *self._tail)) for name, each in given.items()}
         has_nan = any(each.dtype.kind == "f" and np.isnan(each).any() for each in values.values())
         return None if has_nan else SampleArrays(values)
 
