@@ -10,6 +10,7 @@ import pytest
 import assay.cli
 from assay.errors import ConfigError
 from assay.report import Report, Samples, Section, Slice, Value, compare, compare_training_runs
+from assay.stats.crossed import CrossedDifference
 from assay.stats.distributions import student_quantile
 
 N = 300
@@ -127,3 +128,10 @@ def test_the_command_line_takes_runs(tmp_path, monkeypatch, capsys):
     assert "3 and 3 runs" in " ".join(shown.split())
     assert call(monkeypatch, paths[0], "--runs", paths[1]) == 2
     assert "--against" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("unit", [1e-250, 1e250])
+def test_the_unit_of_numbers_changes_no_degrees_of_freedom(unit):
+    plain, scaled = (CrossedDifference(0.2 * u, 0.1 * u, 99, (0.04 * u, 0.03 * u), (3, 4)) for u in (1.0, unit))
+    assert scaled.freedom == pytest.approx(plain.freedom)
+    assert scaled.p() == pytest.approx(plain.p())

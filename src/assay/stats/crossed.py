@@ -56,7 +56,7 @@ class CrossedDifference:
         Source:
             Owen 2007, The pigeonhole bootstrap, Annals of Applied Statistics 1:386.
         """
-        return math.sqrt(self.sample_error**2 + sum(each**2 for each in self.run_errors))
+        return math.hypot(self.sample_error, *self.run_errors)
 
     @property
     def freedom(self) -> float:
@@ -68,7 +68,7 @@ class CrossedDifference:
         """
         parts = [(self.sample_error, self.sample_freedom)]
         parts += [(error, count - 1.0) for error, count in zip(self.run_errors, self.run_counts, strict=True)]
-        return self.error**4 / sum(error**4 / freedom for error, freedom in parts)
+        return 1 / sum((error / self.error) ** 4 / freedom for error, freedom in parts)
 
     def interval(self, confidence_level: float = 0.95) -> Ends:
         """Student's interval of the difference for other runs and other samples."""

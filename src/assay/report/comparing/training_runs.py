@@ -14,7 +14,7 @@ from assay.report.inference.clusters import ClusterCodes, Clusters, are_clustere
 from assay.report.inference.evidence import Evidence
 from assay.report.inference.measured_value import MeasuredValue, why_not_the_same
 from assay.report.inference.pairing import pair
-from assay.report.inference.spread import is_finite
+from assay.report.inference.spread import NOT_FINITE, is_finite
 from assay.report.per_sample.packed_array import Array
 from assay.report.per_sample.resampling import why_not_alike
 from assay.report.report import Report, Source
@@ -196,7 +196,7 @@ def _evidence(measured: Sequence[MeasuredValue], count: int, confidence_level: f
 def _over_samples(measured: Sequence[MeasuredValue], count: int) -> tuple[float, float, str] | str:
     """The standard error of the difference over samples, with its degrees of freedom, and what it is of; or why not."""
     if not all(map(is_finite, measured)):
-        return "no samples, or some contribute nothing finite"
+        return NOT_FINITE
     terms: list[Array] = [measured[0].terms()]
     for each in measured[1:]:
         position = pair(measured[0], each)

@@ -13,7 +13,7 @@ from assay.report.inference.clusters import are_clustered
 from assay.report.inference.measured_value import MeasuredValue, why_not_the_same
 from assay.report.inference.named_values import metric_of
 from assay.report.inference.sequential import on_the_same_samples
-from assay.report.inference.spread import is_finite
+from assay.report.inference.spread import NOT_FINITE, is_finite
 from assay.report.inference.tests_and_intervals import interval_of
 from assay.report.report import Report, Source
 from assay.report.value import Value, check_confidence_level
@@ -207,7 +207,7 @@ def _why_no_mean(measured: MeasuredValue) -> str:
         return "it is no mean over samples that were kept"
     if are_clustered(measured):
         return "its samples are in clusters"
-    return "" if is_finite(measured) else "there are no samples, or some are not finite"
+    return "" if is_finite(measured) else NOT_FINITE
 
 
 def _refused(metric: str, got: str) -> ConfigError:

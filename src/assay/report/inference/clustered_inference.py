@@ -23,6 +23,7 @@ from assay.report.inference.evidence import (
 )
 from assay.report.inference.measured_value import MeasuredValue
 from assay.report.inference.spread import (
+    NOT_FINITE,
     ROUNDING,
     is_finite,
     spread_of_clusters,
@@ -44,7 +45,7 @@ from assay.stats.paired_shares import paired_proportions, paired_ratio
 def interval_of_clusters(measured: MeasuredValue, confidence_level: float, safe: bool) -> Evidence:
     """The interval of a mean or a share of samples in clusters."""
     if not is_finite(measured):
-        return Evidence(note="there are no samples, or some are not finite")
+        return Evidence(note=NOT_FINITE)
     found = clustered_mean(measured)
     if isinstance(found, str):
         return Evidence(note=found)

@@ -73,7 +73,7 @@ def _clustered(section: Section, cluster: Clusters) -> Section:
     return replace(section, values=values, samples=samples, slices=slices, resampling=None)
 
 
-def _labels(samples: Samples, cluster: Clusters) -> Iterator[Any]:
+def _labels(samples: Samples, cluster: Any) -> Iterator[Any]:
     """The cluster of each sample, by its id or its place."""
     if isinstance(cluster, str | Mapping) or callable(cluster):
         yield from _labels_by_id(samples, cluster)

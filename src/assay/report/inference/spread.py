@@ -15,6 +15,8 @@ from assay.stats.distributions import normal_quantile
 from assay.stats.moments import SampleMoments
 from assay.stats.power import Spread
 
+LARGEST = 1e140  # the squares of larger numbers, and sums of them, may be more than a float holds
+NOT_FINITE = f"there are no samples, or some are not finite, or above {LARGEST:g}"
 ROUNDING = 1e-6  # terms may be float32: what differs by less is rounding
 
 
@@ -25,10 +27,10 @@ def are_alike(terms: Array, size: float | None = None) -> bool:
 
 
 def is_finite(measured: MeasuredValue) -> bool:
-    """Whether there are samples, and all contribute something finite."""
+    """Whether there are samples, and all contribute something finite, of which there is a variance."""
     if measured.is_of_booleans:
         return bool(len(measured.samples or ()) if measured.members is None else measured.members.any())
-    sizes = [len(chunk) if np.isfinite(chunk).all() else -1 for chunk in measured.term_chunks()]
+    sizes = [len(chunk) if (np.abs(chunk) <= LARGEST).all() else -1 for chunk in measured.term_chunks()]
     return -1 not in sizes and sum(sizes) > 0
 
 
@@ -110,7 +112,7 @@ def spread_of(measured: MeasuredValue, confidence_level: float = 0.95) -> Spread
         (10, 0.18)
     """
     if measured.has_terms() and not is_finite(measured):
-        return "there are no samples, or some are not finite"
+        return NOT_FINITE
     clusters = clustered_mean(measured) if measured.has_terms() and are_clustered(measured) else None
     if isinstance(clusters, str):
         return clusters

@@ -26,6 +26,7 @@ from assay.report.inference.evidence import (
 from assay.report.inference.measured_value import MeasuredValue
 from assay.report.inference.pairing import have_equal_inputs, pair
 from assay.report.inference.spread import (
+    NOT_FINITE,
     ROUNDING,
     are_alike,
     is_finite,
@@ -217,7 +218,7 @@ def _evidence(
     assert a.samples is not None, a.value.name
     assert b.samples is not None, b.value.name
     if not is_finite(a) or not is_finite(b):
-        return Evidence(note="no samples, or some contribute nothing finite")
+        return Evidence(note=NOT_FINITE)
     position = pair(a, b, whole)
     shares = shares_of(a, b)
     is_clustered = are_clustered(a) or are_clustered(b)
