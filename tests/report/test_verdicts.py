@@ -234,3 +234,16 @@ def test_numbers_whose_squares_are_infinite_have_no_test_and_no_error(first, clu
     assert (delta.verdict, delta.p) == ("cannot say", None)
     with pytest.raises(ConfigError, match=r"above 1e\+140"):
         power(runs[0], {"x": 0.1})
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8])
+def test_numbers_of_few_bits_are_compared_as_those_of_many(dtype):
+    def compared(dtype):
+        runs = []
+        for side in (0, 1):
+            values = (np.random.default_rng(side).integers(0, 5, 60) + side).astype(dtype)
+            value = Value("x", float(values.mean(dtype=np.float64)), numerator="x", higher_is_better=True)
+            runs.append(Report("run", [Section("test", [value], samples=Samples.pack(range(60), {"x": values}))]))
+        return compare(*runs).delta("x")
+
+    assert compared(dtype) == compared(np.float64)

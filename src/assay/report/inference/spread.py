@@ -15,7 +15,7 @@ from assay.stats.distributions import normal_quantile
 from assay.stats.moments import SampleMoments
 from assay.stats.power import Spread
 
-LARGEST = 1e140  # the squares of larger numbers, and sums of them, may be more than a float holds
+LARGEST = np.float64(1e140)  # the squares of larger numbers, and sums of them, may be more than a float holds
 NOT_FINITE = f"there are no samples, or some are not finite, or above {LARGEST:g}"
 ROUNDING = 1e-6  # terms may be float32: what differs by less is rounding
 
@@ -45,7 +45,8 @@ def why_no_error(measured: MeasuredValue) -> str:
         return "all samples contribute the same" if are_alike(terms.astype(np.float64)) else ""
     value = measured.value
     if value.lower is None or value.upper is None or value.confidence_level is None:
-        return f"neither samples nor an interval of a known level{f' ({value.note})' if value.note else ''}"
+        why = f" ({value.note})" if value.note and value.lower is None else ""
+        return f"neither samples nor an interval of a known level{why}"
     if not (math.isfinite(value.lower) and math.isfinite(value.upper)):
         return "the stored interval is undefined or infinite"
     if not value.lower <= value.value <= value.upper:
