@@ -159,6 +159,69 @@ static int make_room(struct sums *sums, struct bounds of, int64_t rows, int64_t 
 SUM_CLUSTERS(float)
 SUM_CLUSTERS(double)
 
+/* An integer times 2 ** unit over a count, rounded once. */
+static double rounded_quotient(__int128 sum, int64_t count, int64_t unit)
+{
+    uint128 whole = sum < 0 ? -(uint128)sum : (uint128)sum;
+    uint64_t high = (uint64_t)(whole >> 64);
+    if (!whole || !count)
+        return 0;
+    int shift = high ? __builtin_clzll(high) : 64 + __builtin_clzll((uint64_t)whole);
+    uint128 shifted = whole << shift, quotient = shifted / (uint64_t)count; /* of more than 64 bits; the last one says */
+    quotient |= shifted % (uint64_t)count != 0;                             /* whether there are more */
+    return ldexp(sum < 0 ? -(double)quotient : (double)quotient, (int)unit - shift);
+}
+
+/* Add numbers in units of 2 ** unit to the sums of their clusters. */
+static void add_wide_rows(__int128 *sums, const double *points, const int64_t *cluster, int64_t rows, int64_t features,
+                          int64_t unit)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < features; j++) {
+            struct number x = number_of(points[i * features + j]);
+            int64_t shift = x.position - unit; /* below 0 only bits that are 0 are lost */
+            uint64_t rest = x.significand >> (shift >= 0 ? 0 : shift < -63 ? 63 : -shift);
+            __int128 units = (__int128)rest << (shift > 0 ? shift : 0);
+            sums[cluster[i] * features + j] += x.negative ? -units : units;
+        }
+}
+
+/* The sum of the points `(rows, features)` of each cluster, and their mean, all numbers rounded once. Where a label is out of
+ * range, a number is not finite, or numbers spread over too many bits, or without memory, `done` stays 0. */
+void assay_cluster_means(int64_t rows, int64_t features, int64_t clusters, const double *points, const int64_t *cluster,
+                         double *totals, double *means, int64_t *done)
+{
+    int64_t outside = 0, count = clusters * features, bits = 64 - (rows ? __builtin_clzll((uint64_t)rows) : 64);
+    for (int64_t i = 0; i < rows; i++)
+        outside += (uint64_t)cluster[i] >= (uint64_t)clusters;
+    struct bounds of = bounds_of_double(points, rows * features);
+    int64_t unit = of.last_bit == NONE ? 0 : of.last_bit, wide = of.above + bits - unit;
+    int64_t near_the_ends = unit < LEAST_UNIT + 64 || of.above + bits > 1023;
+    fenv_t before;
+    fegetenv(&before);
+    fesetenv(FE_DFL_ENV);
+    __int128 *sums = calloc((size_t)count, sizeof *sums);
+    int64_t *narrow = calloc((size_t)count, sizeof *narrow), *counts = calloc((size_t)clusters, sizeof *counts);
+    if (!outside && of.finite && wide <= 126 && !near_the_ends && sums && narrow && counts) {
+        if (wide <= SUM_BITS)
+            add_rows_of_double(narrow, points, cluster, rows, features, ldexp(1, (int)-unit));
+        else
+            add_wide_rows(sums, points, cluster, rows, features, unit);
+        for (int64_t i = 0; i < rows; i++)
+            counts[cluster[i]]++;
+        for (int64_t k = 0; k < count; k++) {
+            __int128 sum = sums[k] + narrow[k];
+            totals[k] = ldexp((double)sum, (int)unit);
+            means[k] = rounded_quotient(sum, counts[k / features], unit);
+        }
+        *done = 1;
+    }
+    fesetenv(&before);
+    free(counts);
+    free(narrow);
+    free(sums);
+}
+
 /* The sum of squared differences in the order in which NumPy adds up a row: pairwise, from eight sums side by side. */
 static double squared_distance(const double *x, const double *y, int64_t count)
 {

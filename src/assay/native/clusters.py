@@ -1,4 +1,4 @@
-"""The compiled form of `tally.points.cluster_sums` without weights, and of the distances of points to centroids."""
+"""The compiled form of `tally.points.cluster_sums` without weights, and means of clusters with distances to them."""
 
 from __future__ import annotations
 
@@ -31,6 +31,28 @@ def add_points(limbs: Tensor, counts: Tensor, points: Tensor, cluster: Tensor, o
     places = words, origin, limbs, counts, ctypes.byref(done)
     call(f"sum_clusters_of_{name}", rows, features, clusters, points, cluster, *places)
     return bool(done.value)
+
+
+def sums_and_means(points: np.ndarray, cluster: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The sum of the points of each cluster, and their mean, each number rounded once.
+
+    None without compiled code, or where a number is not finite or the numbers spread over too many bits.
+
+    Args:
+        points: float64 of shape `(rows, features)`, at least one row.
+        cluster: int64 of shape `(rows,)`, of which each number up to the largest occurs.
+
+    Returns:
+        Two float64 arrays of shape `(clusters, features)`.
+    """
+    if library() is None:
+        return None
+    (rows, features), clusters, done = points.shape, int(cluster.max()) + 1, ctypes.c_int64()
+    sums, means = np.empty((2, clusters, features))
+    given = [np.ascontiguousarray(each) for each in (points, cluster)]
+    places = [each.ctypes.data for each in (*given, sums, means)]
+    call("cluster_means", rows, features, clusters, *places, ctypes.byref(done))
+    return (sums, means) if done.value else None
 
 
 def radii(points: np.ndarray, cluster: np.ndarray, centroids: np.ndarray) -> np.ndarray | None:

@@ -9,13 +9,14 @@ from fractions import Fraction
 from typing import Annotated, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.metrics.base import Examples, Metric, number
 from assay.metrics.distances import chunks, squared_distances
 from assay.metrics.exact_arithmetic import rounded
-from assay.native.clusters import radii
+from assay.native.clusters import radii, sums_and_means
 from assay.tally.base import Tally
 from assay.tally.points.cluster_sums import ClusterSums, ClusterTotals
 from assay.tally.points.finite_rows import FiniteRows, PointArrays, totals_of_points
@@ -122,9 +123,15 @@ class PointDistanceMetric(PointClusterMetric):
     def compute(self, counts: PointArrays) -> Tensor:
         if not counts.target.max(initial=0):
             return number(math.nan)
-        largest = max(counts.preds.max(initial=0), -counts.preds.min(initial=0))
-        exponent = math.frexp(largest)[1]  # units do not matter, and squares must fit
-        return number(self.value(replace(counts, preds=_scaled(counts.preds, -exponent))))
+        low, high = torch.aminmax(torch.from_numpy(counts.preds))
+        exponent = math.frexp(max(-float(low), float(high)))[1]  # units do not matter, and squares must fit
+        if not self._fits(exponent):
+            counts = replace(counts, preds=_scaled(counts.preds, -exponent))
+        return number(self.value(counts))
+
+    def _fits(self, exponent: int) -> bool:
+        """Whether points below `2 ** exponent` give the bits that points below 1 would give."""
+        return abs(exponent) <= 64
 
     @abstractmethod
     def value(self, points: PointArrays) -> float:
@@ -191,6 +198,9 @@ class DunnIndex(PointDistanceMetric):
         super().__post_init__()
         if not self.p >= 1:
             raise ConfigError(describe("p", self.p, "1 or more", "Pass p=2, the default; below 1 it is no distance"))
+
+    def _fits(self, exponent: int) -> bool:
+        return self.p in (1, 2, math.inf) and super()._fits(exponent)  # other powers are not rounded alike
 
     def value(self, points: PointArrays) -> float:
         centroids = _centroids(points)
@@ -268,6 +278,8 @@ def _scaled(values: np.ndarray, exponent: int) -> np.ndarray:
 def _means(radius: np.ndarray, points: PointArrays) -> np.ndarray:
     """The mean of the values of each cluster: a quotient of sums that are rounded once."""
     if points.weights is None:
+        if found := sums_and_means(radius[:, None], points.target):
+            return found[0][:, 0] / np.bincount(points.target)
         (totals,) = totals_of_points(replace(points, preds=radius[:, None]), needs_squares=False)
         sums = exact.quotients(([x for row in totals.sums for x in row], totals.unit), ([1] * len(totals.sums), 0))
         return np.array(sums) / np.bincount(points.target)
@@ -278,6 +290,8 @@ def _means(radius: np.ndarray, points: PointArrays) -> np.ndarray:
 
 
 def _centroids(points: PointArrays) -> np.ndarray:
+    if points.weights is None and (found := sums_and_means(points.preds, points.target)):
+        return found[1]
     return np.concatenate([each.centroids() for each in totals_of_points(points, needs_squares=False)], 1)
 
 

@@ -31,6 +31,7 @@ DEVICE_BUDGET = 64 << 20  # bytes
 HOST_BUDGET = 2 << 30  # bytes
 _BLOCK_BYTES = 8 << 20  # blocks double up to this size, which bounds what is allocated and not yet used
 _FIRST_ROWS = 256
+_LEAST_HUGE = HUGE_PAGE // 4  # bytes: clearing a huge page takes longer than less memory in small ones
 _ALIGNED = 64  # bytes
 _SORTED = 64
 """Elements of a row up to which rows are sorted by their bits; longer ones are sorted by a digest of them."""
@@ -377,7 +378,7 @@ class SampleStore:
         most = max(1, _BLOCK_BYTES // max(1, row_bytes))
         capacity = max(rows, min(2 * last.capacity if last is not None and same else _FIRST_ROWS, most))
         with torch.inference_mode(False):
-            if place == "host" and capacity * row_bytes >= HUGE_PAGE // 8:
+            if place == "host" and capacity * row_bytes >= _LEAST_HUGE:
                 tensors = self._in_huge_pages(dtypes, capacity, row_bytes)
             else:
                 tensors = {
