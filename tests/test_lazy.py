@@ -140,6 +140,22 @@ def test_scoring_a_table_imports_no_loop_and_no_comparison():
     assert not [name for name in new if name.startswith(tuple(f"assay.{each}" for each in unused))]
 
 
+@pytest.mark.parametrize(
+    ("command", "most", "unused"),
+    [
+        ("evaluate", 390, ()),
+        ("verify", 285, ("scoring", "evaluation.loop", "evaluation.evaluate_model", "cli.loaders", "cli.evaluate")),
+        ("stable", 356, ("evaluation.loop",)),
+    ],
+)
+def test_commands_import_no_compiler_of_torch_and_only_what_they_run(command, most, unused):
+    code = f"import sys, assay.cli.{command}; print(*sys.modules)"
+    new = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"torch._dynamo", "torch._inductor", "sympy"} & set(new)
+    assert len([name for name in new if name.startswith("assay")]) <= most
+    assert not [name for name in new if name.startswith(tuple(f"assay.{each}" for each in (*unused, "quantize")))]
+
+
 COMMAND = """
 import gc
 from dataclasses import dataclass

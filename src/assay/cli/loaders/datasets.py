@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 from assay.cli.loaders.batch_parts import parse_columns, slice_columns
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.python_objects import construct
-from assay.cli.loaders.texts import text_tokenizer
 from assay.cli.options.measurement import EvaluateCommand
 from assay.data import Data, DataOptions, open_path
 from assay.data.files import file_endings
@@ -56,11 +56,17 @@ def _opened(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric
             is_estimator=fitted,
             takes_raw=any(metric.encoders for metric in metrics.values()),
             is_identity=model.is_identity,
-            tokenizer=None if model.folder is None else lambda: text_tokenizer(model),
+            tokenizer=None if model.folder is None else lambda: _tokenizer(model),
         )
         return open_path(options.data, _data_options(options, columns, needs_target), needs)
     dataset = construct(options.data, "--data", options.seed)
     return Data(dataset, columns=columns, classes=options.classes or model.classes)
+
+
+def _tokenizer(model: Model) -> tuple[Any, int | None]:
+    from assay.cli.loaders.texts import text_tokenizer  # which imports what quantizes, and that torch's compiler
+
+    return text_tokenizer(model)
 
 
 def _data_options(options: EvaluateCommand, columns: Mapping[str, str], needs_target: bool) -> DataOptions:
