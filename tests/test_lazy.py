@@ -156,6 +156,16 @@ def test_commands_import_no_compiler_of_torch_and_only_what_they_run(command, mo
     assert not [name for name in new if name.startswith(tuple(f"assay.{each}" for each in (*unused, "quantize")))]
 
 
+def test_a_command_imports_no_options_of_others_and_no_torch():
+    code = "import sys\nfrom assay.cli.commands import app\napp(['compare', '--help'], standalone_mode=False)\n"
+    code += "print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    new = done.stdout.splitlines()[-1].split()
+    options = {name for name in new if name.startswith("assay.cli.options.")}
+    assert options == {"assay.cli.options.base", "assay.cli.options.reports"}
+    assert not {"torch", "numpy"} & set(new)
+
+
 COMMAND = """
 import gc
 from dataclasses import dataclass

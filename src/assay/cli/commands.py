@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from assay import __version__
 from assay.cli.command import add_command
 from assay.cli.options import COMMANDS
 
+
+@functools.cache
+def _command(name: str) -> Any:
+    command = COMMANDS[name]
+    example = f"assay {name} {command.example}".rstrip()
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    add_command(alone, name, command.options, f"assay.cli.{command.module}", group=command.group, example=example)
+    return typer.main.get_command(alone)
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands by their names. Each is made when it is asked for, without the options of the others."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _command(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Group(TyperGroup):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = _Commands()  # type: ignore[assignment]
+
+
 app = typer.Typer(
     name="assay",
+    cls=_Group,
     help="Exact metrics for PyTorch models: the same number in any batch size and order, on any number of processes.",
     no_args_is_help=True,
     add_completion=False,
@@ -32,8 +65,3 @@ def _assay(
     ] = False,
 ) -> None:
     pass
-
-
-for _name, _command in COMMANDS.items():
-    _example = f"assay {_name} {_command.example}".rstrip()
-    add_command(app, _name, _command.options, f"assay.cli.{_command.module}", group=_command.group, example=_example)

@@ -23,7 +23,7 @@ def resolve(command: type[T], arguments: Mapping[str, Any]) -> T:
         arguments: what the command line says, by the names of the fields; None or an empty list where it says nothing.
 
     Example:
-        >>> from assay.cli.options import EvaluateCommand
+        >>> from assay.cli.options.measurement import EvaluateCommand
         >>> arguments = {"model": "m:net", "data": "x.csv", "metrics": ["accuracy"], "classes": "cat,dog"}
         >>> resolve(EvaluateCommand, arguments).classes
         ('cat', 'dog')
