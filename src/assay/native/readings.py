@@ -95,16 +95,14 @@ def pairs_of_labels(preds: Tensor, target: Tensor) -> PairsOfLabels | None:
         return None
     cells, sides = height * width, height + width
     found = np.empty(4 * cells + 2 * sides + 3, np.int64)
-    room = found.ctypes.data
-    counts = room + 8 * (cells + sides)
-    places = (counts + 8 * each for each in (0, cells, 2 * cells, 3 * cells, 3 * cells + sides))
+    room, first = found.ctypes.data, cells + sides
+    starts = first, first + cells, first + 2 * cells, first + 3 * cells, first + 3 * cells + sides
+    places = (room + 8 * start for start in starts)
     compiled_function("count_pairs_of_labels", 12)(*lists, ranges.ctypes.data, height, width, room, *places)
     pairs, rows, columns = found[-3:].tolist()
-    first = cells + sides
-    counts_of_pairs, of_preds, of_target = (found[k : k + pairs] for k in range(first, first + 3 * cells, cells))
-    sums = first + 3 * cells
-    of_rows, of_columns = found[sums : sums + rows], found[sums + rows : sums + rows + columns]
-    return PairsOfLabels(counts_of_pairs, of_preds, of_target, of_rows, of_columns)
+    sizes = pairs, pairs, pairs, rows + columns
+    counts, row, column, totals = (found[start : start + size] for start, size in zip(starts, sizes, strict=False))
+    return PairsOfLabels(counts, row, column, totals[:rows], totals[rows:])
 
 
 @cache

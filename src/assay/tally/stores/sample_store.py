@@ -7,7 +7,6 @@ import math
 import mmap
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from ctypes import memmove
 from dataclasses import dataclass
 from functools import reduce
 from typing import IO, Any, ClassVar, Literal
@@ -16,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.devices.placement import is_in_host_memory, to_host
+from assay.devices.placement import to_host
 from assay.devices.policies import policy
 from assay.errors import CapacityError, DtypeError, ShapeError, describe
 from assay.native.library import library
@@ -25,6 +24,7 @@ from assay.tally.base import (
     TensorLayout,
 )
 from assay.tally.stores.huge_pages import HUGE_PAGE, empty_bytes
+from assay.tally.stores.row_copies import copy_rows
 from assay.tally.sums.fingerprints import of_rows
 
 DEVICE_BUDGET = 64 << 20  # bytes
@@ -188,19 +188,8 @@ class SampleStore:
         count = next(iter(rows.values())).shape[0]
         if not count or last.used + count > last.capacity or self._bytes["host"] > self.host_budget:
             return False
-        copies = []
-        for name, into in last.tensors.items():
-            tensor = rows.get(name)
-            if tensor is None or not is_in_host_memory(tensor) or tensor.dtype != into.dtype:
-                return False
-            if tensor.shape[0] != count or tensor.shape[1:] != into.shape[1:]:
-                return False
-            address = tensor.data_ptr()
-            if not address or not tensor.is_contiguous() or tensor.is_neg():
-                return False
-            copies.append((into.data_ptr() + last.used * (tensor.nbytes // count), address, tensor.nbytes))
-        for copy in copies:
-            memmove(*copy)
+        if not copy_rows(last.tensors, last.used, rows, count):
+            return False
         last.used += count
         self.rows += count
         self.is_canonical = False
