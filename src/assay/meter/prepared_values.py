@@ -58,8 +58,10 @@ class PreparedValue:
         counts = meter.counts.current
         if counts is None or meter.columns or meter.plan.encoders:  # whose batches may be lists
             return None
+        if not _are_as_read(preds, target):
+            return None
         batch = Arguments((preds, target, None))
-        if not _are_as_read(preds, target) or counts.layout != layout_of(batch) or not counts.is_one_chunk(batch):
+        if counts.layout != layout_of(batch) or not counts.is_one_chunk(batch):
             return None
         return cls(meter, batch)
 
