@@ -169,6 +169,14 @@ mean.update(values, weights)
         run(after(code), values=torch.tensor([1.0, 2.0]), weights=torch.tensor([1.0, 3.0]))
 
 
+@pytest.mark.parametrize("update", ["update(value=0.5)", "update(0.5, weight=2)", "forward(value=0.5)"])
+def test_numbers_that_are_given_by_name_stay(update):
+    code = f"from torchmetrics import MeanMetric\n\nmean = MeanMetric()\nmean.{update}\n"
+    assert after(code) == code
+    (note,) = todo(code)
+    assert "by name" in note.reason
+
+
 def test_a_collection_stays_whole_where_one_metric_is_not_sure():
     code = (
         "from torchmetrics import KendallRankCorrCoef, MetricCollection, PeakSignalNoiseRatio\n"

@@ -57,9 +57,17 @@ def metric_call(
     _complete(request, entry, known)
     if request.entry.unsure:
         request.doubts.append(request.entry.unsure)
+    if library.name == "torchmetrics" and entry.updates == 1 and _names_numbers(source):
+        request.doubts.append("updates of this file give numbers by name: metric.update(numbers, weights=weights)")
     _refuse_ignored_class(request)
     request.checks = [each.text for each in request.entry.checks if each.applies(values)]
     return request
+
+
+def _names_numbers(source: SourceText) -> bool:
+    """Whether a call of the file has an argument by the name that aggregates have for their numbers, or weights."""
+    calls = (node for node in ast.walk(source.tree) if isinstance(node, ast.Call))
+    return any(each.arg in ("value", "weight") for call in calls for each in call.keywords)
 
 
 def _choose_task(request: MetricCall, nodes: list[ast.expr], library: LibraryTable) -> None:
