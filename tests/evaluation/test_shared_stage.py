@@ -12,6 +12,7 @@ from assay import Accuracy, F1Score, Meter
 from assay.evaluation import evaluate
 from assay.evaluation.loop import progress
 from assay.evaluation.observe.observers import Observers
+from assay.meter.resampling.replicates import CountedGroups
 from thinning import every_third
 
 GENERATOR = torch.Generator().manual_seed(4)
@@ -74,24 +75,53 @@ def test_buffers_that_the_caller_writes_into_again_are_counted_as_they_were(expe
 @pytest.mark.parametrize("stage_bytes", [100, 3000, 1 << 21])
 @pytest.mark.parametrize("sizes", ROWS_AT_A_TIME.values(), ids=ROWS_AT_A_TIME)
 def test_samples_without_ids_have_the_same_values_however_they_are_staged(sizes, stage_bytes):
-    """Nothing is known of them but their positions, and buffers of their batches are written into again."""
+    """Nothing is known of them but their positions; buffers are written into again, and targets are of two dtypes."""
 
-    def section(sizes, stage_bytes):
+    def section(sizes, stage_bytes, dtypes=(torch.int64,)):
         scores, true = torch.empty(max(sizes), 3), torch.empty(max(sizes), dtype=torch.int64)
 
         def batches():
-            for x, y, _ in split(sizes):
+            for k, (x, y, _) in enumerate(split(sizes)):
                 scores[: len(x)], true[: len(x)] = x, y
-                yield scores[: len(x)], true[: len(x)]
+                yield scores[: len(x)], true[: len(x)].to(dtypes[k % len(dtypes)])
 
-        metrics = Meter(
-            acc=Accuracy(num_classes=3), f1=F1Score(num_classes=3, average="macro"), stage_bytes=stage_bytes
-        )
+        f1 = F1Score(num_classes=3, average="macro", only_classes=(0, 2))  # it has no closed form
+        metrics = Meter(acc=Accuracy(num_classes=3), f1=f1, stage_bytes=stage_bytes)
         return evaluate(lambda x: x, batches(), metrics, device="cpu").sections[0]
 
-    found, whole = section(sizes, stage_bytes), section([700], 0)
-    assert (found.values, found.counts) == (whole.values, whole.counts)
-    assert found.values[1].lower < found.values[1].value < found.values[1].upper
+    whole = section([700], 0)
+    assert "bootstrap" in whole.values[1].note
+    assert whole.values[1].lower < whole.values[1].value < whole.values[1].upper
+    for dtypes in ((torch.int64,), (torch.int64, torch.int64, torch.int32)):
+        found = section(sizes, stage_bytes, dtypes)
+        assert (found.values, found.counts) == (whole.values, whole.counts)
+
+
+def test_what_no_one_reads_is_not_drawn(monkeypatch):
+    """Without ids no one can pair replicates, so they are for intervals alone, of values without a closed form."""
+    drawn, values = [], CountedGroups.drawn_values
+
+    def noted(groups, n_resamples, seed, names, elements):
+        drawn.append(list(names))
+        return values(groups, n_resamples, seed, names, elements)
+
+    monkeypatch.setattr(CountedGroups, "drawn_values", noted)
+    metrics = {
+        "f1": F1Score(num_classes=3, average="macro"),
+        "part": F1Score(num_classes=3, average="macro", only_classes=(0, 2)),
+    }
+    batches = split([50] * 14)
+    plain = [(x, y) for x, y, _ in batches]
+    evaluate(lambda x: x, plain, metrics["f1"], device="cpu")
+    assert drawn == []
+    section = evaluate(lambda x: x, plain, metrics, device="cpu").sections[0]
+    assert drawn == [["part"]]
+    assert ["bootstrap" in each.note for each in section.values] == [False, True]
+    rare = [(x, torch.arange(len(y)) % 25 % 3 % 2 + torch.arange(len(y)).eq(1)) for x, y in plain[:1]]
+    evaluate(lambda x: x, rare, metrics["f1"], device="cpu")  # a class has too few samples for a closed form
+    assert drawn[1:] == [["F1Score"]]
+    evaluate(lambda x: x, batches, metrics["f1"], device="cpu", inputs=0, target=1, ids=2)
+    assert drawn[2:] == [["F1Score"]]
 
 
 def test_targets_of_several_dtypes_and_shapes_are_counted_in_their_order(expected):

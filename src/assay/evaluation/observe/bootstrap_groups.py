@@ -215,6 +215,7 @@ class BootstrapGroups:
         confidence_level: float,
         n_resamples: int,
         without: Collection[str] = (),
+        with_interval: Collection[str] = (),
         label: Label = (),
         elements: int | None = None,
     ) -> Resampled:
@@ -224,13 +225,16 @@ class BootstrapGroups:
             confidence_level: of the intervals.
             n_resamples: how often the groups are resampled.
             without: names of metrics that need neither.
+            with_interval: names of metrics that need no interval; nor replicates, where no one knows of which samples.
             label: of a slice; all samples by default.
             elements: how many kept samples the replicates of one tally may read in all.
         """
         names = [name for name in self._names or () if name not in without]
         if self.nameless or self.too_many:
             return Resampled(reasons=dict.fromkeys(names, NO_IDS if self.nameless else TOO_MANY_SLICES))
-        if self._partition is None or label not in self._digests:
+        if not self.identified:
+            names = [name for name in names if name not in with_interval]
+        if self._partition is None or label not in self._digests or not (names or self.identified):
             return Resampled()
         groups = self._groups_of(label, self._partition)
         values = groups.drawn_values(n_resamples, self._seed, names, elements)

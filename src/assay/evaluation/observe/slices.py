@@ -301,12 +301,17 @@ class SliceResult:
     groups: BootstrapGroups | None = None
 
     def resampled(
-        self, confidence_level: float, n_resamples: int, without: Collection[str], elements: int
+        self,
+        confidence_level: float,
+        n_resamples: int,
+        without: Collection[str],
+        with_interval: Collection[str],
+        elements: int,
     ) -> Resampled:
         """Intervals and replicates of the values that have no others."""
         if self.groups is None:
             return Resampled()
-        return self.groups.resampled(confidence_level, n_resamples, without, self.label, elements)
+        return self.groups.resampled(confidence_level, n_resamples, without, with_interval, self.label, elements)
 
 
 def _rank(text: str) -> tuple[int, float, str]:

@@ -67,10 +67,11 @@ def build_section(
     groups: BootstrapGroups | None = observed.get("groups")
     sources = IntervalSources(options.confidence_level, per_sample.samples, per_sample.terms)
     if options.confidence_level is not None:
+        closed = _closed_forms(total, readings, options, options.confidence_level, options.n_resamples)
         drawn = Resampled()
         if groups is not None:
-            drawn = groups.resampled(options.confidence_level, options.n_resamples, per_sample.terms)
-        closed = _closed_forms(total, readings, options, options.confidence_level, options.n_resamples)
+            known = _with_interval(closed)
+            drawn = groups.resampled(options.confidence_level, options.n_resamples, per_sample.terms, known)
         sources = replace(sources, closed=closed, drawn=drawn)
     missing: list[MissingInterval] = []
     lines = {name: signature(each, total.rows, weighted=total.weighted) for name, each in metrics.items()}
@@ -150,8 +151,8 @@ def _slices(
         terms = of_all.terms if each.members is not None else {}
         sources = replace(of_all, members=each.members, closed={}, drawn=Resampled(), terms=terms)
         if level is not None:
-            drawn = each.resampled(level, n_resamples, terms, READ_ELEMENTS // len(results))
             closed = _closed_forms(each.meter, readings, options, level, n_resamples)
+            drawn = each.resampled(level, n_resamples, terms, _with_interval(closed), READ_ELEMENTS // len(results))
             sources = replace(sources, closed=closed, drawn=drawn)
         values = _values(_values_of_slice(readings, names), metrics, readings.rows, sources, missing, each.name)
         members = None if each.members is None else PackedArray.of(each.members)
@@ -186,6 +187,11 @@ def _closed_forms(
     if options.cluster is not None:
         return {}
     return intervals_or_reasons(meter, confidence_level, n_resamples, options.seed, readings)
+
+
+def _with_interval(closed: Mapping[str, ConfidenceInterval | str]) -> set[str]:
+    """The names of the values that have an interval in closed form."""
+    return {name for name, found in closed.items() if isinstance(found, ConfidenceInterval)}
 
 
 def _clusters(section: Section, name: str) -> str:
