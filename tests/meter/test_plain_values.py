@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import weakref
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,6 +21,7 @@ from assay.metrics import (
     CosineSimilarity,
     CramersV,
     EditDistance,
+    ErrorRelativeGlobalDimensionlessSynthesis,
     HingeLoss,
     JaccardIndex,
     LogAUC,
@@ -29,9 +31,13 @@ from assay.metrics import (
     MinkowskiDistance,
     MutualInfoScore,
     NormalizedRootMeanSquaredError,
+    PeakSignalNoiseRatio,
     Perplexity,
+    SignalNoiseRatio,
     SpearmanCorrCoef,
+    SpectralAngleMapper,
     StatScores,
+    TotalVariation,
     Variance,
     WordInfoLost,
     WordInfoPreserved,
@@ -61,6 +67,7 @@ def test_a_plain_value_has_the_bits_of_the_canonical_state(case):
 NUMBERS = torch.tensor([0.1, 2.0, -3.5]), torch.tensor([0.3, 1.0, -3.0])
 SCORES = torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]]), torch.tensor([1, 0, 0])
 TEXTS = ["a b", "c d e"], ["a c", "c d e"]
+PICTURES = tuple(torch.rand(2, 3, 2, 6, 6, generator=torch.Generator().manual_seed(5)))
 PLAIN = [
     (MeanSquaredError(), NUMBERS),
     (MeanSquaredError(squared=False), NUMBERS),
@@ -95,6 +102,12 @@ PLAIN = [
     (Max(), NUMBERS[:1]),
     (Min(), (NUMBERS[0].double(),)),
     (Min(nan_policy="ignore"), (torch.tensor([-0.0, float("inf"), 1.0]),)),
+    *((PeakSignalNoiseRatio(data_range=each), PICTURES) for each in (1, 2.0, 0.375, 255, 256)),
+    (PeakSignalNoiseRatio(data_range=1.0, per_image=True), PICTURES),
+    (ErrorRelativeGlobalDimensionlessSynthesis(), PICTURES),
+    (SpectralAngleMapper(), PICTURES),
+    *((TotalVariation(reduction=each), PICTURES[:1]) for each in ("sum", "mean")),
+    (SignalNoiseRatio(), (PICTURES[0].flatten(1), PICTURES[1].flatten(1))),
 ]
 
 
@@ -106,6 +119,40 @@ def test_values_are_read_in_one_step(metric, batch):
     plain = plain_value(meter, "value")
     assert plain is not None
     assert bits(plain) == bits(long_way(meter)) == bits(meter.compute()["value"])
+
+
+@needs_compiled_code
+@pytest.mark.parametrize("data_range", [1, 2.0, 0.375, 3.5, 97, 255, 256])
+def test_a_peak_ratio_that_is_read_in_one_step_is_the_logarithm_of_the_exact_ratio(data_range):
+    meter = Meter(value=PeakSignalNoiseRatio(data_range=data_range))
+    for preds, target in ((PICTURES[0], PICTURES[1]), (PICTURES[1], PICTURES[0] * 0.25)):
+        meter.update(preds, target)
+    pairs = [*zip(PICTURES[0].flatten().tolist(), PICTURES[1].flatten().tolist(), strict=True)]
+    pairs += zip(PICTURES[1].flatten().tolist(), (PICTURES[0] * 0.25).flatten().tolist(), strict=True)
+    error = sum((Fraction(x) - Fraction(y)) ** 2 for x, y in pairs) / len(pairs)
+    assert plain_value(meter, "value") == 10 * math.log10(Fraction(data_range) ** 2 / error)
+
+
+@needs_compiled_code
+@pytest.mark.parametrize("scale", [1e-170, 1e160])
+def test_a_peak_ratio_beyond_what_is_exact_is_computed(scale):
+    meter = Meter(value=PeakSignalNoiseRatio(data_range=0.375))
+    meter.update(PICTURES[0].double() * scale, PICTURES[1].double())
+    meter.update(PICTURES[0].double() * scale, PICTURES[1].double() * scale)
+    plain = plain_value(meter, "value")
+    assert plain is None or bits(plain) == bits(long_way(meter))
+    assert bits(meter.compute()["value"]) == bits(long_way(meter))
+    equal = Meter(value=PeakSignalNoiseRatio(data_range=1.0))
+    equal.update(PICTURES[0], PICTURES[0])
+    assert plain_value(equal, "value") is None
+    assert equal.compute()["value"] == math.inf
+
+
+@needs_compiled_code
+def test_a_span_with_many_digits_is_not_read_in_one_step():
+    meter = Meter(value=PeakSignalNoiseRatio(data_range=0.1))
+    meter.update(PICTURES[0], PICTURES[1])
+    assert plain_value(meter, "value") is None
 
 
 def test_without_compiled_code_there_is_no_plain_value():

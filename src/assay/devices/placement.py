@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping, MutableMapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -128,8 +128,15 @@ def is_freed(tensor: Tensor) -> bool:
     """
     if not tensor.numel() or type(tensor).__torch_dispatch__ is not _DISPATCH:
         return False
+    if tensor.is_contiguous() and not tensor.storage_offset():  # as most are
+        return tensor.untyped_storage().nbytes() < tensor.nbytes
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return tensor.untyped_storage().nbytes() < (tensor.storage_offset() + last + 1) * tensor.element_size()
+
+
+def outside_inference() -> AbstractContextManager[Any]:
+    """A block whose tensors are ordinary ones, also where the caller is in inference mode."""
+    return torch.inference_mode(False) if torch.is_inference_mode_enabled() else nullcontext()
 
 
 def has_own_memory(tensor: Tensor) -> bool:

@@ -22,11 +22,13 @@ def named_metrics(
 
     Three labels or more are the classes of metrics that are written as strings.
     """
-    if isinstance(labels, Metric):
+    if labels is not None and isinstance(labels, Metric):
         do = "A metric cannot be named labels, which is an option"
         raise ConfigError(describe("labels", repr(labels), "the strings of all classes", do))
-    defaults = {"num_classes": len(labels)} if isinstance(labels, Sequence) and len(labels) > 2 else {}
-    opened = as_metrics(metrics, defaults=defaults)
+    defaults = {}
+    if labels is not None and isinstance(labels, Sequence) and len(labels) > 2:
+        defaults["num_classes"] = len(labels)
+    opened = as_metrics(metrics, defaults=defaults) if metrics else {}
     pairs = list(opened.items()) if isinstance(opened, dict) else [(type(each).__name__, each) for each in opened]
     names = [name for name, _ in pairs]
     for name in names:

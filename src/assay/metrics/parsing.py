@@ -58,7 +58,8 @@ def as_metrics(metrics: Any, shared: Mapping[str, Any] | None = None, defaults: 
     """
     if isinstance(metrics, str):
         return open_metrics([metrics], shared, defaults)
-    _check_takes(metrics, shared or {})
+    if shared:
+        _check_takes(metrics, shared)
     if isinstance(metrics, Mapping):
         options = {**(defaults or {}), **(shared or {})}
         return {name: _only(each, options) if isinstance(each, str) else each for name, each in metrics.items()}
@@ -73,7 +74,7 @@ def as_metrics(metrics: Any, shared: Mapping[str, Any] | None = None, defaults: 
 def _check_takes(metrics: Any, shared: Mapping[str, Any]) -> None:
     """Raise where arguments are given for metrics of which none is written as a string."""
     each = metrics.values() if isinstance(metrics, Mapping) else metrics if isinstance(metrics, Sequence) else ()
-    if shared and not any(isinstance(metric, str) for metric in each):
+    if not any(isinstance(metric, str) for metric in each):
         key, value = next(iter(shared.items()))
         got, do = f"{value} with metrics that are objects", f"Write Accuracy({key}={value}), or metrics='accuracy'"
         raise ConfigError(describe(key, got, "metrics that are written as strings", do))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from assay.devices.placement import to_host
+from assay.devices.placement import outside_inference, to_host
 from assay.devices.policies import policy
 from assay.errors import StateError, describe
 from assay.meter.checks.law_checks import HostCounter, check_fingerprints, check_laws, no_fingerprints, of_batch
@@ -88,14 +88,14 @@ class DeviceCounts:
         """Make the states, where there are none."""
         if self.is_open:
             return
-        with torch.inference_mode(False):
-            self._states = self._zero()
+        self._states = self._zero()
+        with outside_inference():
             self._fingerprints = no_fingerprints(self._tallies, self._device if self._has_fingerprints else None)
             self._rows_of_graphs = torch.zeros((), dtype=torch.int64, device=self._device)
 
     def _zero(self) -> list[State]:
         """The states of nothing, on the device."""
-        with torch.inference_mode(False):
+        with outside_inference():
             states = [tally.zero(self._device) for tally in self._tallies]
         for store in _stores(states):
             store.has_checksums = self._has_fingerprints
@@ -120,13 +120,13 @@ class DeviceCounts:
             self._is_followed = is_followed
             if self.recounts is not None:
                 self.recounts.expect((*columns[0], *batch.names))
-        self._stage.expect(batch)
+        self._stage.expect(batch, columns)
         self._given.expect(batch, self._rows + self._rows_by_python)
-        self.rows_of_layout = len(batch.preds)
-        is_fast = self._compiled and library() is not None and batch.nbytes >= AT_ONCE_BYTES
+        self.rows_of_layout, size = preds_of(batch).shape[0], batch.nbytes
+        is_fast = self._compiled and library() is not None and size >= AT_ONCE_BYTES
         self._at_once = is_fast or self.rows_of_layout * 2 > self._stage.capacity
         can_prepare = self._compiled and not torch.compiler.is_compiling()
-        is_large = bool(self._stage.capacity) and batch.nbytes >= PREPARED_BYTES and not is_followed
+        is_large = bool(self._stage.capacity) and size >= PREPARED_BYTES and not is_followed
         is_sooner = can_prepare and is_large and all(each.prepares_compiled_calls for each in self._tallies)
         self._prepared = PreparedAdds(self._tallies) if is_sooner else None
         self._prepared_of_batch = PreparedAdds(self._tallies) if can_prepare else None
@@ -224,7 +224,7 @@ class DeviceCounts:
             apart = sum(len(each) for each in kept)
             if apart:
                 self._count_apart(batch.rows(slice(0, apart)), kept)
-            if apart < len(preds_of(batch)):
+            if apart < preds_of(batch).shape[0]:
                 self._count_chunks(self._states, batch.rows(slice(apart, None)) if apart else batch)
         except BaseException as error:
             self._break(error)
@@ -324,7 +324,7 @@ class DeviceCounts:
             with torch.autocast(kind, enabled=False):
                 self._count_chunks(states, batch, terms, is_counted)
             return
-        rows = len(preds)
+        rows = preds.shape[0]
         size = max(1, self._chunk_elements * rows // max(1, preds.numel()))
         for start in range(0, rows, size):
             chunk = batch if rows <= size else batch.rows(slice(start, start + size))

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.meter.inputs.arguments import Arguments
+from assay.devices.placement import outside_inference
+from assay.meter.inputs.arguments import Arguments, preds_of
 
 
 class RowStage:
@@ -41,16 +42,21 @@ class RowStage:
         """The dtypes and shapes of the rows, and the names of their columns."""
         return self._columns
 
-    def expect(self, batch: Arguments) -> None:
-        """Stage batches of this layout from now on; of other columns, nothing may be staged yet."""
-        columns = columns_of(batch)
+    def expect(self, batch: Arguments, columns: tuple[Any, ...] = ()) -> None:
+        """Stage batches of this layout from now on; of other columns, nothing may be staged yet.
+
+        Args:
+            batch: one of them.
+            columns: what `columns_of` gives of it, where that is known.
+        """
+        columns = columns or columns_of(batch)
         if columns != self._columns:
             assert not self.rows, "rows of other columns are counted first"
             row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in batch.tensors if t is not None)
             self.capacity = 0 if batch.ragged else self._most_bytes // max(1, row_bytes)
             self._columns, self._buffers, self._places, self._room = columns, [], [], 0
         self._slots.clear()
-        self._rows_of_batch = len(batch.preds)
+        self._rows_of_batch = preds_of(batch).shape[0]
         self._is_moved = self._in_host_memory and all(type(t) in (Tensor, type(None)) for t in batch.tensors)
         preds_and_target = [t for t in batch.tensors[:2] if t is not None]
         is_plain = self._is_moved and all(t is None for t in batch.tensors[2:])
@@ -79,7 +85,7 @@ class RowStage:
             for tensor, (shape, dtype, size) in zip(given, self._plain, strict=True):
                 if type(tensor) is not Tensor or tensor.shape != shape or tensor.dtype is not dtype:
                     return 0
-                if not tensor.is_cpu or not tensor.is_contiguous() or tensor.is_neg():
+                if tensor.device != self._device or not tensor.is_contiguous() or tensor.is_neg():
                     return 0
                 address = tensor.data_ptr()
                 if not address or tensor.untyped_storage().nbytes() < size:
@@ -116,7 +122,7 @@ class RowStage:
     def _grow(self, end: int) -> None:
         """Make room. The first batch gets buffers of its size, as many come alone; the second one full buffers."""
         before, self._room = self._buffers, self.capacity if self._buffers else end
-        with torch.inference_mode(False):
+        with outside_inference():
             self._buffers = [
                 torch.empty(self._room, *tail, dtype=dtype, device=self._device)
                 for dtype, tail in (each for each in self._columns[0] if each)
@@ -133,7 +139,7 @@ class RowStage:
         return Arguments([None if each is None else self._first_rows(next(buffers)) for each in dtypes], names)
 
     def _first_rows(self, buffer: Tensor) -> Tensor:
-        return buffer if len(buffer) == self.rows else buffer[: self.rows]
+        return buffer if buffer.shape[0] == self.rows else buffer[: self.rows]
 
     def clear(self) -> None:
         """Stage from the beginning again."""

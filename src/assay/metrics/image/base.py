@@ -15,8 +15,11 @@ from assay.errors import ConfigError, DtypeError, describe
 from assay.metrics.base import Examples, Metric
 from assay.metrics.exact_arithmetic import means, result
 from assay.metrics.per_sample import SampleTerms
+from assay.native.quotients import StateQuotient
 from assay.tally.base import Batch, BatchLayout, Tally
 from assay.tally.rows.image_terms import MEAN_BITS, ImageTerm
+from assay.tally.state_quotients import state_quotient
+from assay.tally.sums.polynomials import MEAN_OF_ROWS, QuotientOfSums
 from assay.tally.sums.row_sums import RowSums, RowTotals
 
 _LEAST = {"window_size": 1, "block_size": 2, "kernel_size": 2, "p": 1, "norm_order": 1}
@@ -82,9 +85,22 @@ class ImageMetric(Metric):
     def tally(self, weighted: bool) -> Tally:
         return RowSums(self.term, weighted)
 
+    @property
+    def quotient_of_sums(self) -> QuotientOfSums:
+        return MEAN_OF_ROWS
+
+    def reading(self, tally: Tally) -> StateQuotient | None:
+        quotient = state_quotient(tally, self.quotient_of_sums)
+        return quotient.through(_without_unit) if quotient is not None and self.term.bounded else quotient
+
     def compute(self, counts: RowTotals) -> Tensor:
         (mean,) = means(counts)
         return result([mean * Fraction(1, 1 << MEAN_BITS) if self.term.bounded and mean == mean else mean])
 
     def per_sample(self, batch: Batch) -> SampleTerms | None:
         return SampleTerms.of(f"{self.term.name} of {self!r}", self.term.floats(batch))
+
+
+def _without_unit(mean: float) -> float:
+    """A mean that is counted in units of `2 ** -MEAN_BITS`."""
+    return mean * 2.0**-MEAN_BITS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Annotated, ClassVar, Literal
 
 from torch import Tensor
@@ -12,8 +13,9 @@ from torch import Tensor
 from assay.metrics.base import number
 from assay.metrics.exact_arithmetic import quotient_of, quotient_of_rows, result, rounded, sums_or_means
 from assay.metrics.image.base import ImageMetric
-from assay.metrics.output_metrics import MEAN_SQUARED_ERROR, SQUARES
+from assay.metrics.output_metrics import MEAN_SQUARED_ERROR, SQUARED_ERROR, SQUARES, WEIGHT
 from assay.metrics.per_sample import SampleTerms
+from assay.native.quotients import StateQuotient
 from assay.tally.base import Batch, Tally
 from assay.tally.rows.image_terms import (
     BlockedPeakRatio,
@@ -26,10 +28,28 @@ from assay.tally.rows.image_terms import (
     WindowSpectralError,
 )
 from assay.tally.rows.windows import Window
-from assay.tally.sums.polynomials import QuotientOfSums
+from assay.tally.state_quotients import state_quotient
+from assay.tally.sums.polynomials import Polynomial, QuotientOfSums
 from assay.tally.sums.row_sums import RowTotals
 from assay.tally.sums.sums import Sums
 from assay.tally.sums.totals import Totals
+
+_LARGEST_SPAN = 256
+"""Of the numerator and denominator of a `data_range` whose ratio compiled code reads."""
+
+
+@lru_cache
+def _peak_ratio(square: int) -> QuotientOfSums:
+    """So many times the number of values, over the sum of squared errors."""
+    above: Polynomial = WEIGHT
+    for bit in f"{square:b}"[1:]:
+        above = above + above + WEIGHT if bit == "1" else above + above
+    return QuotientOfSums(above, SQUARED_ERROR)
+
+
+def _decibels(ratio: float, unit: float) -> float:
+    """`10 log10(ratio unit)`, for a power of two as the unit; NaN where a product of both may be rounded."""
+    return 10 * math.log10(ratio * unit) if 1e-290 < ratio < 1e290 else math.nan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +101,15 @@ class PeakSignalNoiseRatio(ImageMetric):
 
     def tally(self, weighted: bool) -> Tally:
         return super().tally(weighted) if self.per_image else Sums(SQUARES, None, weighted)
+
+    def reading(self, tally: Tally) -> StateQuotient | None:
+        if self.per_image:
+            return super().reading(tally)
+        span = Fraction(self.data_range)
+        if span.numerator > _LARGEST_SPAN or span.denominator > _LARGEST_SPAN:
+            return None
+        ratio, unit = state_quotient(tally, _peak_ratio(span.numerator**2)), 1 / span.denominator**2
+        return None if ratio is None else ratio.through(lambda value: _decibels(value, unit))
 
     def compute(self, counts: RowTotals | Totals) -> Tensor:
         if isinstance(counts, RowTotals):

@@ -52,6 +52,8 @@ class AudioTerm(RowTerm):
 
     def __call__(self, batch: Batch) -> RowValues:
         values, faults = self.measure(batch.preds, batch.needed_target, batch.compiled)
+        if batch.compiled and batch.terms is None and not faults.numpy().any():
+            return RowValues(values)  # there is nothing to say of the rows
         return RowValues(values, counted=~faults.any(0), invalid=faults.unbind())
 
     def measure(self, preds: Tensor, target: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
