@@ -152,8 +152,9 @@ class CellSamples:
         starts, order = RowCells(torch.from_numpy(groups[self._all_cells()]), len(stores)).segments
         ends = starts.tolist()
         for k in np.flatnonzero(is_wanted).tolist():
-            rows = order[ends[k] : ends[k + 1]]
-            stores[k] = stores[k].replaced({name: each.index_select(0, rows) for name, each in columns.items()})
+            rows = order[ends[k] : ends[k + 1]].numpy()
+            of_group = {name: torch.from_numpy(np.take(each.numpy(), rows, 0)) for name, each in columns.items()}
+            stores[k] = stores[k].replaced(of_group)
         return stores
 
     def parts(self) -> Iterator[tuple[Rows, Cells]]:
@@ -235,14 +236,16 @@ class ScoreCells(CellStates):
         self._grow(cells.count)
         counts = np.bincount(cells.on_host, minlength=len(self._rows))
         is_full = self._keeping.is_full(self._rows + counts)
-        kept = np.flatnonzero(~is_full[cells.on_host])
-        if len(kept):
-            self._keep(rows, batch, cells.on_host, kept)
+        are_counted = is_full & (counts > 0)
         self._rows += counts
         self._add_invalid(rows, batch, cells)
-        if len(kept) < len(cells):
+        if not are_counted.any():
+            self._keep(rows, batch, cells.on_host)
+            self._stored += counts
+        else:
+            self._keep_some(rows, batch, cells.on_host, ~is_full)
             known = self._histogram.data.known(rows)
-            self._count(is_full & (counts > 0), rows.scores, known, cells, batch.compiled)
+            self._count(are_counted, rows.scores, known, cells, batch.compiled)
         if 2 * self._stored[is_full].sum() > len(self._samples):
             self._empty()
 
@@ -250,18 +253,26 @@ class ScoreCells(CellStates):
         more = np.zeros(max(0, size - len(self._rows)), np.int64)
         self._rows, self._stored = np.append(self._rows, more), np.append(self._stored, more)
 
-    def _keep(self, rows: ScoreRows, batch: Batch, cells: Cells, kept: Cells) -> None:
-        """Keep the rows at these positions."""
+    def _keep(self, rows: ScoreRows, batch: Batch, cells: Cells) -> None:
+        """Keep all rows of a batch."""
+        columns, whole = self._columns_of(rows, batch)
+        copied = None
+        if len(cells) >= SHARED_ROWS:
+            key = self._histogram.data, "copied rows"
+            copied = batch.memoize(key, lambda _: self._samples.copied(columns))
+        self._samples.add(columns, cells, whole, copied)
+
+    def _keep_some(self, rows: ScoreRows, batch: Batch, cells: Cells, is_kept: NDArray[np.bool_]) -> None:
+        """Keep the rows of some cells."""
+        kept = np.flatnonzero(is_kept[cells])
+        if len(kept):
+            self._samples.add(selected(self._columns_of(rows, batch)[0], kept), cells[kept])
+            self._stored += np.bincount(cells[kept], minlength=len(self._stored))
+
+    def _columns_of(self, rows: ScoreRows, batch: Batch) -> tuple[Rows, RowsOfBatch]:
+        """The rows of a batch as a store has them, and what stands for them."""
         key = self._histogram.data, "kept rows"
-        columns, whole = batch.memoize(key, lambda _: (self._columns(rows), RowsOfBatch()))
-        if len(kept) == len(cells):
-            own = (*key, "copied")
-            copied = batch.memoize(own, lambda _: self._samples.copied(columns)) if len(cells) >= SHARED_ROWS else None
-            self._samples.add(columns, cells, whole, copied)
-        else:
-            cells = cells[kept]
-            self._samples.add(selected(columns, kept), cells)
-        self._stored += np.bincount(cells, minlength=len(self._stored))
+        return batch.memoize(key, lambda _: (self._columns(rows), RowsOfBatch()))
 
     def _count(self, chosen: NDArray[np.bool_], scores: Tensor, known: Tensor, cells: RowCells, compiled: bool) -> None:
         """Count rows of some cells into their histograms."""
