@@ -13,9 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from assay.native import pair_terms
 from assay.native.library import MISSING, in_torch, library
 from assay.tally.base import Batch, State
-from assay.tally.rows.row_terms import plain_shares, shares
+from assay.tally.rows.row_terms import Cosine, Divergence
+from assay.tally.rows.vector_terms import DivergenceOfMean
 from assay.tally.sums.float_terms import (
     AbsolutePower,
     FloatTerm,
@@ -24,6 +26,7 @@ from assay.tally.sums.float_terms import (
     SquaredLogError,
     SymmetricPercentageError,
 )
+from assay.tally.sums.row_sums import RowTerm, sum_each_row
 from assay.tally.sums.sums import Sums
 from thinning import draws
 
@@ -156,8 +159,34 @@ def test_shares_are_plain_where_no_share_and_no_sum_leaves_the_normal_numbers(fi
     for p, q in (sides, sides[::-1]):
         p, q = p.to(dtype), q.to(dtype)
         low, high = (float(end([p.numpy(), q.numpy()])) for end in (np.min, np.max))
-        found = plain_shares(Batch(p, q, None, compiled=True), p, q)
+        found = pair_terms.divergences(p, q, sum_each_row)
         assert (found is not None) == (low > 0 and high <= largest and low / (high * 3) >= 2 * tiny)
-        assert found is None or all(
-            torch.equal(each, shares(side)[0]) for each, side in zip(found, (p, q), strict=True)
-        )
+        assert found is None or torch.equal(found, Divergence()._of_probabilities(p, q))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (5, 1), (7, 3), (40, 10), (2, 700)])
+@pytest.mark.parametrize("term", [Cosine(), Divergence(), DivergenceOfMean()], ids=repr)
+def test_terms_of_rows_have_the_bits_of_torch(
+    term: RowTerm, shape: tuple[int, int], dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator, is_cosine = torch.Generator().manual_seed(sum(shape)), isinstance(term, Cosine)
+    for scale in (1.0, 1e-3, 40.0):  # far from each other, too
+        p, q = (torch.rand(2, *shape, generator=generator, dtype=torch.float64) ** scale).to(dtype) + 1e-6
+        if is_cosine:
+            p, q = p - 0.4, 1e30 * q
+            p.view(-1)[0], q.view(-1)[-1] = {1.0: (0, 0), 1e-3: (math.nan, -0.5), 40.0: (math.inf, 1)}[scale]
+        found = term(Batch(p, q, compiled=True)).values[0]
+        with monkeypatch.context() as patch:
+            patch.setattr(pair_terms, "takes_rows", lambda *_: False)
+            expected = term(Batch(p, q, compiled=True)).values[0]
+        rounding = torch.finfo(dtype).eps if is_cosine else 0  # torch takes roots by MKL, whose last bit may be wrong
+        torch.testing.assert_close(found, expected, rtol=rounding, atol=0, equal_nan=True)
+
+
+def test_cosines_of_rows_without_direction() -> None:
+    x = torch.tensor([[0.0, 0.0], [1.0, math.nan], [-math.inf, 1.0], [3e38, 3e38], [1e-42, 0.0]])
+    y = torch.tensor([[1.0, 2.0], [1.0, 1.0], [1.0, 1.0], [-3e38, -3e38], [2e-43, 0.0]])
+    found = Cosine()(Batch(x, y, compiled=True)).values[0].view(-1)
+    assert found[:3].isnan().all()
+    assert found[3:].tolist() == [-1, 1]

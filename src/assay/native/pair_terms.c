@@ -4,6 +4,7 @@
  */
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "clones.h"
 
@@ -14,67 +15,30 @@
         return wide ? name##_double(__VA_ARGS__) : name##_float(__VA_ARGS__);                                           \
     }
 
-#define STEPS(type, absolute, smallest_normal, large)                                                                    \
-    /* |x - y| / (min(x, y) + 1); returns whether a number is not above -1, or a quotient not finite. */                \
-    VECTORISED static int64_t growths_##type(int64_t count, const type *x, const type *y, type *growth)                 \
-    {                                                                                                                   \
-        int64_t outside = 0;                                                                                            \
-        for (int64_t i = 0; i < count; i++) {                                                                           \
-            type smaller = x[i] < y[i] ? x[i] : y[i];                                                                   \
-            growth[i] = absolute(x[i] - y[i]) / (smaller + 1);                                                          \
-            outside |= !((x[i] > -1) & (y[i] > -1) & (growth[i] < (type)INFINITY));                                     \
-        }                                                                                                               \
-        return outside;                                                                                                 \
-    }                                                                                                                   \
-                                                                                                                        \
-    /* Half of min(|x - y|, 1), and -2 |x - y|; returns whether an error is not below 1. */                             \
-    VECTORISED static int64_t half_errors_##type(int64_t count, const type *x, const type *y, type *half, type *tail)   \
-    {                                                                                                                   \
-        int64_t far = 0;                                                                                                \
-        for (int64_t i = 0; i < count; i++) {                                                                           \
-            type error = absolute(x[i] - y[i]);                                                                         \
-            half[i] = (error > 1 ? 1 : error) * (type)0.5;                                                              \
-            tail[i] = error * -2;                                                                                       \
-            far |= !(error < 1);                                                                                        \
-        }                                                                                                               \
-        return far;                                                                                                     \
-    }                                                                                                                   \
-                                                                                                                        \
-    /* 2 sinh(h) ** 2 of expm1(h). */                                                                                   \
-    VECTORISED static int64_t sines_##type(int64_t count, type *grown)                                                  \
-    {                                                                                                                   \
-        for (int64_t i = 0; i < count; i++) {                                                                           \
-            type sine = (grown[i] + grown[i] / (grown[i] + 1)) * (type)0.5;                                             \
-            grown[i] = sine * sine * 2;                                                                                 \
-        }                                                                                                               \
-        return 0;                                                                                                       \
-    }                                                                                                                   \
-                                                                                                                        \
-    /* The log-cosh of errors of 1 and more, from log1p(exp(-2 |x - y|)), in the place of that of the others. */        \
-    VECTORISED static int64_t far_errors_##type(int64_t count, const type *x, const type *y, const type *tail, type *near) \
-    {                                                                                                                   \
-        for (int64_t i = 0; i < count; i++) {                                                                           \
-            type error = absolute(x[i] - y[i]), far = tail[i] + (error - (type)0.6931471805599453);                     \
-            near[i] = error < 1 ? near[i] : far;                                                                        \
-        }                                                                                                               \
-        return 0;                                                                                                       \
-    }                                                                                                                   \
-                                                                                                                        \
-    /* Whether a number of rows is not positive, or their sums or shares may leave the range of normal numbers. */      \
-    VECTORISED static int64_t has_odd_shares_##type(int64_t count, int64_t width, const type *x)                        \
-    {                                                                                                                   \
-        type low = (type)INFINITY, high = 0;                                                                            \
-        int64_t odd = 0;                                                                                                \
-        for (int64_t i = 0; i < count; i++) {                                                                           \
-            odd |= !(x[i] > 0);                                                                                         \
-            low = x[i] < low ? x[i] : low;                                                                              \
-            high = x[i] > high ? x[i] : high;                                                                           \
-        }                                                                                                               \
-        return odd || high > large || (double)low / ((double)high * (double)width) < 2 * smallest_normal;               \
-    }                                                                                                                   \
+#define real float
+#define BITS uint32_t
+#define OF_WIDTH(name) name##_float
+#define ABSOLUTE fabsf
+#define ROOT sqrtf
+#define SMALLEST_NORMAL 0x1p-126f
+#define LARGE 0x1p64f
+#include "pair_steps.h"
+#undef real
+#undef BITS
+#undef OF_WIDTH
+#undef ABSOLUTE
+#undef ROOT
+#undef SMALLEST_NORMAL
+#undef LARGE
 
-STEPS(float, fabsf, 0x1p-126, 0x1p64f)
-STEPS(double, fabs, 0x1p-1022, 0x1p512)
+#define real double
+#define BITS uint64_t
+#define OF_WIDTH(name) name##_double
+#define ABSOLUTE fabs
+#define ROOT sqrt
+#define SMALLEST_NORMAL 0x1p-1022
+#define LARGE 0x1p512
+#include "pair_steps.h"
 
 BOTH(int64_t, growths, (int64_t wide, int64_t count, const void *x, const void *y, void *growth), count, x, y, growth)
 BOTH(int64_t, half_errors, (int64_t wide, int64_t count, const void *x, const void *y, void *half, void *tail), count, x, y,
@@ -82,4 +46,17 @@ BOTH(int64_t, half_errors, (int64_t wide, int64_t count, const void *x, const vo
 BOTH(int64_t, sines, (int64_t wide, int64_t count, void *grown), count, grown)
 BOTH(int64_t, far_errors, (int64_t wide, int64_t count, const void *x, const void *y, const void *tail, void *near), count, x,
      y, tail, near)
-BOTH(int64_t, has_odd_shares, (int64_t wide, int64_t count, int64_t width, const void *x), count, width, x)
+BOTH(int64_t, scaled_products, (int64_t wide, int64_t rows, int64_t width, const void *x, const void *y, void *products), rows,
+     width, x, y, products)
+BOTH(int64_t, cosines, (int64_t wide, int64_t rows, const void *sums, void *values), rows, sums, values)
+BOTH(int64_t, copied_shares, (int64_t wide, int64_t count, int64_t width, const void *x, const void *y, void *both), count,
+     width, x, y, both)
+BOTH(int64_t, share_ratios, (int64_t wide, int64_t rows, int64_t width, const void *sums, void *both, void *ratios), rows,
+     width, sums, both, ratios)
+BOTH(int64_t, share_differences,
+     (int64_t wide, int64_t rows, int64_t width, const void *sums, void *both, void *differences), rows, width, sums, both,
+     differences)
+BOTH(int64_t, doubled_shares, (int64_t wide, int64_t count, const void *both, void *doubled), count, both, doubled)
+BOTH(int64_t, mean_divergences,
+     (int64_t wide, int64_t count, const void *both, const void *logs, const void *far, void *terms), count, both, logs, far,
+     terms)

@@ -50,36 +50,43 @@ class Calls:
         self._keys[call] = key
 
     def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Hashable:
-        settings, first = args[self._data :], args[0]
-        width = first.shape[1:2] if isinstance(first, Tensor) else ()  # of which some functions take their outputs
+        width = args[0].shape[1:2] if isinstance(args[0], Tensor) else ()  # of which some functions take their outputs
+        return self._settings(args, kwargs), width
+
+    def _settings(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Hashable:
+        """The arguments beside the data."""
+        settings = args[self._data :]
         if not settings and not kwargs:
-            return width, torch.get_default_dtype()
+            return torch.get_default_dtype()
         types = (*map(type, settings), *map(type, kwargs.values()))
-        return settings, tuple(kwargs.items()), types, width, torch.get_default_dtype()
+        return settings, tuple(kwargs.items()), types, torch.get_default_dtype()
 
     def value(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The value of a call; None where it must be looked at more closely."""
         if len(args) < self._data or not self._keys or not is_plain():
             return None
-        batch, call = args[: self._data], self._call(args, kwargs)
-        layout = self._layout(call, batch)
+        batch, found = args[: self._data], None
+        layout = self._layout(self._settings(args, kwargs), batch)
+        prepared = None if layout is None else _PREPARED.take(layout)
+        if prepared is not None:
+            try:
+                found = prepared(batch)
+            except InputError:  # it is raised again, by the meter
+                found = None
+            _PREPARED.put(layout, prepared)
+        return self._measured(args, kwargs, layout if prepared is None else None) if found is None else found
+
+    def _measured(self, args: Sequence[Any], kwargs: Mapping[str, Any], layout: Hashable) -> Any:
+        """The value by the metric that answered such a call before; None where there is none."""
         try:
-            prepared = None if layout is None else _PREPARED.take(layout)
-            key = self._keys.get(call) if prepared is None else None
+            key = self._keys.get(self._call(args, kwargs))
         except TypeError:  # an argument has no hash
             return None
-        if prepared is None:
-            return None if key is None else _measured(key, batch, layout)
-        try:
-            found = prepared(batch)
-        except InputError:  # it is raised again, by the meter
-            found = None
-        _PREPARED.put(layout, prepared)
-        return _measured(self._keys[call], batch) if found is None and call in self._keys else found
+        return None if key is None else _measured(key, args[: self._data], layout)
 
-    def _layout(self, call: Hashable, batch: Sequence[Any]) -> Hashable:
+    def _layout(self, settings: Hashable, batch: Sequence[Any]) -> Hashable:
         """That of a call with plain tensors in host memory, all of whose numbers are there; else None."""
-        layout: list[Any] = [self, call]
+        layout: list[Any] = [self, settings]
         for each in batch:
             if not is_in_host_memory(each) or each.untyped_storage().nbytes() < each.nbytes:
                 return None

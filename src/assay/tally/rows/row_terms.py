@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import DtypeError, ShapeError, describe
-from assay.native.pair_terms import have_plain_shares, takes_pair
+from assay.native import pair_terms
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
 from assay.tally.layout_checks import AS_INTEGERS, check_as_preds, check_real, check_weights, shown_or_nothing
 from assay.tally.sums.float_terms import contiguous_float, difference
@@ -82,7 +82,9 @@ class Cosine(RowTerm):
 
     def __call__(self, batch: Batch) -> RowValues:
         # Scaled to a largest component of 1, no square overflows or vanishes. A row of zeros gives NaN.
-        x, y = (contiguous_float(side) for side in (batch.preds, batch.needed_target))
+        x, y = contiguous_float(batch.preds), contiguous_float(batch.needed_target)
+        if _takes_rows(batch, x, y):
+            return RowValues(pair_terms.cosines(x, y, sum_each_row))
         x, y = (side / side.abs().amax(1, keepdim=True) for side in (x, y))
         norms = sum_each_row(x * x).sqrt_() * sum_each_row(y * y).sqrt_()
         return RowValues(sum_each_row(x * y).div_(norms).clamp_(-1, 1))
@@ -104,9 +106,9 @@ class Divergence(RowTerm):
     def __call__(self, batch: Batch) -> RowValues:
         dtype = torch.float64 if torch.float64 in (batch.preds.dtype, batch.needed_target.dtype) else torch.float32
         p, q = (side.to(dtype).contiguous() for side in (batch.preds, batch.needed_target))  # as sums have an order
-        plain = None if self.log_prob else plain_shares(batch, p, q)
+        plain = self._of_normal_shares(p, q) if not self.log_prob and _takes_rows(batch, p, q) else None
         if plain is not None:
-            return RowValues(self._of_plain_shares(*plain), invalid=[])
+            return RowValues(plain)
         terms = self._of_logarithms(p, q) if self.log_prob else self._of_probabilities(p, q)
         undefined = terms.isnan().any(1)
         if self.log_prob:
@@ -115,9 +117,9 @@ class Divergence(RowTerm):
         negative = torch.zeros_like(undefined) if self.log_prob else (torch.minimum(p, q) < 0).any(1)
         return RowValues(terms, invalid=[undefined & ~negative, negative])
 
-    def _of_plain_shares(self, p: Tensor, q: Tensor) -> Tensor:
-        """The terms of shares that are all normal numbers: the bits of `_of_probabilities`."""
-        return p * (p / q).log_()
+    def _of_normal_shares(self, p: Tensor, q: Tensor) -> Tensor | None:
+        """The terms by compiled code, where it finds that all shares are normal numbers: the bits of the others."""
+        return pair_terms.divergences(p, q, sum_each_row)
 
     def _of_logarithms(self, p: Tensor, q: Tensor) -> Tensor:
         return torch.where(p == -math.inf, 0, p.exp() * (p - q))
@@ -133,16 +135,9 @@ class Divergence(RowTerm):
         return torch.where((p == 0) & (share == 0), none, share.clamp(min=tiny) * logs)
 
 
-def plain_shares(batch: Batch, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor] | None:
-    """The shares of both where compiled code finds that all are normal numbers, and no sum overflows; else None.
-
-    They have the bits of `shares`, in a third of the operators.
-    """
-    if not batch.compiled or batch.terms is not None or not p.numel():
-        return None
-    if not (takes_pair(p, q) and have_plain_shares(p, q)):
-        return None
-    return p / sum_each_row(p), q / sum_each_row(q)
+def _takes_rows(batch: Batch, x: Tensor, y: Tensor) -> bool:
+    """Whether compiled code computes the terms of contiguous rows of a batch, which no one records."""
+    return batch.compiled and batch.terms is None and pair_terms.takes_rows(x, y)
 
 
 def _half(dtype: torch.dtype) -> int:

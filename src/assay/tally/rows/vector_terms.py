@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import ShapeError, describe
+from assay.native import pair_terms
 from assay.tally.base import Batch, BatchLayout, shown
 from assay.tally.layout_checks import OUTSIDE, check_real, check_weights, shown_or_nothing
 from assay.tally.rows.row_terms import Divergence, shares
@@ -80,7 +81,11 @@ class DivergenceOfMean(Divergence):
     def _of_probabilities(self, p: Tensor, q: Tensor) -> Tensor:
         return self._of_masses(shares(p)[0], shares(q)[0])
 
-    def _of_plain_shares(self, p: Tensor, q: Tensor) -> Tensor:
+    def _of_normal_shares(self, p: Tensor, q: Tensor) -> Tensor | None:
+        terms = pair_terms.mean_divergences(p, q, sum_each_row)
+        return None if terms is None else sum_each_row(terms).clamp(min=0)
+
+    def _of_shares(self, p: Tensor, q: Tensor) -> Tensor:
         total = p + q
         share = (p - q) / total
         terms = self._over_mean(p, share, total).add_(self._over_mean(q, -share, total))
@@ -88,7 +93,7 @@ class DivergenceOfMean(Divergence):
 
     def _of_masses(self, p: Tensor, q: Tensor) -> Tensor:
         defined = ((p >= 0) & (q >= 0)).all(1, keepdim=True)
-        return torch.where(defined, self._of_plain_shares(p, q), math.nan)
+        return torch.where(defined, self._of_shares(p, q), math.nan)
 
     @staticmethod
     def _over_mean(p: Tensor, share: Tensor, total: Tensor) -> Tensor:

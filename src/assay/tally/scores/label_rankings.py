@@ -59,7 +59,8 @@ class LabelCoverage(LabelRows):
     """How many labels have to be taken, by falling score, to have all that are right; 0 where none is."""
 
     def values(self, scores: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        return _at_least(scores).mul_(positive).amax(1)
+        last = torch.where(positive, scores, math.inf).amin(1, keepdim=True)  # of the right labels
+        return torch.ge(scores, last).sum(1)
 
 
 @dataclass(frozen=True)

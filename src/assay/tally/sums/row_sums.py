@@ -247,7 +247,9 @@ class RowSums(Tally):
         size, dtype = first.shape, first.dtype
 
         def add(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
-            rows = Batch(preds.detach(), None if target is None else target.detach(), compiled=True)
+            preds = preds.detach() if preds.requires_grad else preds
+            target = target.detach() if target is not None and target.requires_grad else target
+            rows = Batch(preds, target, compiled=True)
             found = self.term(rows).looked_through(rows)
             values = found.values[0]
             if found.counted is not None or found.invalid or values.shape != size or values.dtype != dtype:
