@@ -15,7 +15,6 @@ from assay.decide import Argmax, Decision, Threshold, TopK
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
 from assay.metrics.classification.ratio import Array
-from assay.metrics.mean_quotients import mean_quotients
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.labels.confusion import ClassTotals, Counts, class_tally
@@ -295,6 +294,8 @@ def _means_at_once(
     above: Array, below: Array, present: Array, support: Array, average: Average, undefined: float
 ) -> tuple[Array, Array]:
     """What `_average` gives of each row, and for which rows that is certain."""
+    from assay.metrics.mean_quotients import mean_quotients  # here, as few programs resample
+
     try:
         above, below, support = (each.astype(np.float64) for each in (above, below, support))
     except OverflowError:  # a float has no such integer
