@@ -53,6 +53,14 @@ def test_rows_of_any_dtype_and_of_several_columns_are_staged(dtype):
     assert torch.equal(staged.tensors[3], torch.cat([each.tensors[3] for each in batches]))
 
 
+def test_conjugated_numbers_are_staged_as_what_they_are():
+    stage, spectra = RowStage(CPU, 1 << 12, True), torch.tensor([1 + 2j, 3 - 4j])
+    for batch in (spectra, spectra.conj(), spectra):
+        stage.expect(Arguments((batch, None, None)))
+        stage.add(Arguments((batch, None, None)))
+    assert stage.staged().tensors[0].tolist() == [1 + 2j, 3 - 4j, 1 - 2j, 3 + 4j, 1 + 2j, 3 - 4j]
+
+
 def test_what_is_written_into_a_batch_later_is_not_staged():
     stage, values = RowStage(CPU, 1 << 12, True), torch.ones(4)
     stage.expect(Arguments((values, None, None)))

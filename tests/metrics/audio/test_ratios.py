@@ -227,3 +227,16 @@ def test_per_sample_values_are_the_ratios():
     found = per_sample_values(metric, torch.from_numpy(preds), torch.from_numpy(target))
     expected = [OF_ONE[metric](p, t) for p, t in zip(preds, target, strict=True)]
     assert found.terms[found.numerator].tolist() == pytest.approx(expected, abs=1e-9)
+
+
+def test_spectra_that_are_conjugated_when_they_are_read_are_those_that_lie_in_memory():
+    metric = ComplexScaleInvariantSignalNoiseRatio()
+    preds, target = torch.randn(2, 4, 5, 7, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
+    later, now = Meter(value=metric), Meter(value=metric)
+    for batch in (preds, preds.conj(), preds.conj()):
+        later.update(batch, target)
+        now.update(batch.resolve_conj(), target)
+    assert later.compute() == now.compute()
+    values = [metric(batch, target) for batch in (preds, preds.conj(), preds.conj(), preds.conj().resolve_conj())]
+    assert values[0] != values[1]
+    assert values[1] == values[2] == values[3]

@@ -60,5 +60,6 @@ def prepared_adds(tallies: Sequence[Tally], states: Sequence[State], batch: Argu
 
 
 def is_as_read(tensor: Tensor) -> bool:
-    """Whether the numbers of a tensor lie one after the other, and are not to be negated."""
-    return tensor.is_contiguous() and not tensor.is_neg() and tensor.data_ptr() != 0
+    """Whether the numbers of a tensor lie one after the other, and are not to be negated or conjugated."""
+    is_as_it_lies = tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj()
+    return is_as_it_lies and tensor.data_ptr() != 0

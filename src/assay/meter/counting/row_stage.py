@@ -57,7 +57,8 @@ class RowStage:
             self._columns, self._buffers, self._places, self._room = columns, [], [], 0
         self._slots.clear()
         self._rows_of_batch = preds_of(batch).shape[0]
-        self._is_moved = self._in_host_memory and all(type(t) in (Tensor, type(None)) for t in batch.tensors)
+        are_real = all(t is None or (type(t) is Tensor and not t.is_complex()) for t in batch.tensors)
+        self._is_moved = self._in_host_memory and are_real  # complex numbers may be to be conjugated
         preds_and_target = [t for t in batch.tensors[:2] if t is not None]
         is_plain = self._is_moved and all(t is None for t in batch.tensors[2:])
         self._plain = [(t.shape, t.dtype, t.nbytes) for t in preds_and_target] if is_plain else []
