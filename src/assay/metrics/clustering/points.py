@@ -200,7 +200,7 @@ class DunnIndex(PointDistanceMetric):
             raise ConfigError(describe("p", self.p, "1 or more", "Pass p=2, the default; below 1 it is no distance"))
 
     def _fits(self, exponent: int) -> bool:
-        return self.p in (1, 2, math.inf) and super()._fits(exponent)  # other powers are not rounded alike
+        return self.p in (1, 2, math.inf) and super()._fits(exponent)  # rounding of other powers depends on the unit
 
     def value(self, points: PointArrays) -> float:
         centroids = _centroids(points)
