@@ -54,7 +54,7 @@ def _run_of(module: str) -> Callable[[Any], None]:
     """The `run` of a module.
 
     What imports make stays until the process ends. So the garbage collector is off meanwhile, and skips it afterwards,
-    also at the end: that is a third of the time of `import torch`.
+    also at the end: that is a quarter to a third of the time of `import torch`.
     """
     gc.disable()
     try:
