@@ -36,7 +36,7 @@ class _Commands(Mapping[str, Any]):
         return len(COMMANDS)
 
 
-class _Group(TyperGroup):
+class _CommandGroup(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = _Commands()  # type: ignore[assignment]
@@ -44,7 +44,7 @@ class _Group(TyperGroup):
 
 app = typer.Typer(
     name="assay",
-    cls=_Group,
+    cls=_CommandGroup,
     help="Exact metrics for PyTorch models: the same number in any batch size and order, on any number of processes.",
     no_args_is_help=True,
     add_completion=False,
