@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
@@ -37,9 +38,11 @@ class _Commands(Mapping[str, Any]):
 
 
 class _CommandGroup(TyperGroup):
+    """All of these, and those that a program has added to `app`."""
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands = _Commands()  # type: ignore[assignment]
+        self.commands = ChainMap(self.commands, _Commands())  # type: ignore[arg-type]
 
 
 app = typer.Typer(
