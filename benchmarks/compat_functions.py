@@ -14,10 +14,13 @@ import torch
 
 import assay.metrics
 from assay.compat.drop_ins import QUERY_FUNCTIONS
+from assay.compat.for_torchmetrics import calls
 from assay.migrate.table import library
 from benchmarks.harness import Candidate, Cost, Table, measure, microseconds, save, titled
 
 ROWS, CLASSES, LABELS = 256, 10, 5
+ABOVE_METRIC = 20
+"""µs that a function may take longer than a call of assay's metric."""
 FAMILIES = ("classification", "regression", "retrieval", "text", "clustering", "nominal")
 GIVEN: dict[str, Any] = {"num_classes": CLASSES, "num_labels": LABELS, "beta": 2.0, "p": 3.0, "threshold": 0.5}
 GIVEN |= {f"min_{each}": 0.5 for each in ("precision", "recall", "sensitivity", "specificity")}
@@ -84,7 +87,7 @@ def _of_inputs(inputs: str, name: str, count: int) -> tuple[Any, ...]:
 
 
 def costs(there: Callable[..., Any], here: Callable[..., Any], name: str) -> dict[str, Cost] | None:
-    """The cost of a call of both; None where TorchMetrics refuses the batch."""
+    """The cost of a call of both, and of assay's metric; None where TorchMetrics refuses the batch."""
     parameters = list(inspect.signature(there).parameters.items())[2:]
     required = {each for each, at in parameters if at.default is at.empty} | {"num_classes"} & dict(parameters).keys()
     given = {each: GIVEN[each] for each in required if each in GIVEN}
@@ -94,18 +97,31 @@ def costs(there: Callable[..., Any], here: Callable[..., Any], name: str) -> dic
         there(*data, **given)
     except (AttributeError, ImportError, OSError, TypeError, ValueError, RuntimeError):
         return None
-    calls = {"torchmetrics": there, "assay": here}
 
     def candidate(function: Callable[..., Any]) -> Candidate:
         return Candidate(lambda _: function(*data, **given))
 
-    return measure({each: candidate(call) for each, call in calls.items()}, rounds=5, seconds=0.01)
+    candidates = {"torchmetrics": candidate(there), "assay": candidate(here)}
+    if (metric := native_call(lambda: here(*data, **given), data)) is not None:
+        candidates["metric"] = Candidate(lambda _: metric())
+    return measure(candidates, rounds=5, seconds=0.01)
+
+
+def native_call(call: Callable[[], Any], data: tuple[Any, ...]) -> Callable[[], Any] | None:
+    """A call of assay's metric of the data that a function counts with it; None where that keeps no metric."""
+    calls.REUSED.by_key.clear()
+    call()
+    kept = next(iter(calls.REUSED.by_key.values()), None)
+    if kept is None:
+        return None
+    metric, batch = kept.described(), kept._format(*data)
+    return lambda: metric(**batch)
 
 
 def main() -> None:
-    header = ["function", "TorchMetrics, µs", "assay.compat, µs", "assay.compat / TorchMetrics"]
+    header = ["function", "TorchMetrics, µs", "assay.compat, µs", "assay.compat / TorchMetrics", "assay's metric, µs"]
     title = titled(f"Functions of {ROWS} samples by the names of TorchMetrics")
-    table, raw, ratios, left_out = Table(title, header), {}, {}, []
+    table, raw, ratios, left_out, over_metric = Table(title, header), {}, {}, [], {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, there, here in functions():
@@ -116,14 +132,23 @@ def main() -> None:
             raw[name] = {each: cost.rounds for each, cost in found.items()}
             ratios[name] = found["assay"].over(found["torchmetrics"])
             row = [f"`{name}`", *(microseconds(found[each].median) for each in ("torchmetrics", "assay"))]
-            print(*row, f"{ratios[name]:.2f}", sep=" | ", flush=True)
+            row.append(f"{ratios[name]:.2f}")
+            if "metric" in found:
+                over_metric[name] = 1e6 * (found["assay"].median - found["metric"].median)
+            row.append(microseconds(found["metric"].median) if "metric" in found else "-")
+            print(*row, sep=" | ", flush=True)
             if name in SHOWN:
-                table.rows.append([*row, f"{ratios[name]:.2f}"])
+                table.rows.append(row)
     slower, beyond = (sum(each > limit for each in ratios.values()) for limit in (1, 1.5))
     median, most = statistics.median(ratios.values()), max(ratios, key=lambda name: ratios[name])
     table.notes.append(
         f"Of {len(ratios)} functions that were measured, {slower} were slower than TorchMetrics', {beyond} of them by "
         f"more than half; the median ratio was {median:.2f}, the largest {ratios[most]:.1f} (`{most}`)."
+    )
+    beyond_metric = [name for name, more in over_metric.items() if more > ABOVE_METRIC]
+    table.notes.append(
+        f"Of {len(over_metric)} that keep a metric of assay, {len(beyond_metric)} took more than {ABOVE_METRIC} µs "
+        f"longer than a call of it: {', '.join(f'`{name}`' for name in beyond_metric) or 'none'}."
     )
     print("left out:", *left_out, file=sys.stderr)
     save("compat_functions", [table], raw)

@@ -58,7 +58,7 @@ class PreparedValue:
         counts = meter.counts.current
         if counts is None or meter.columns or meter.plan.encoders:  # whose batches may be lists
             return None
-        if not _are_as_read(preds, target):
+        if not cls._takes(preds, target):
             return None
         batch = Arguments((preds, target, None))
         if counts.layout != layout_of(batch) or not counts.is_one_chunk(batch):
@@ -96,7 +96,8 @@ class PreparedValue:
     @staticmethod
     def _takes(preds: Tensor, target: Tensor | None) -> bool:
         """Whether the tensors lie as they are read, and operators compute in their dtypes."""
-        return _are_as_read(preds, target) and not torch.is_autocast_enabled("cpu")
+        is_read = is_as_read(preds) and (target is None or is_as_read(target))
+        return is_read and not torch.is_autocast_enabled("cpu")
 
     def _counted(self, preds: Tensor, target: Tensor | None) -> Sequence[State] | None:
         """The states of this batch alone; None where the meter must count it."""
@@ -115,7 +116,3 @@ class PreparedValue:
         for tally, state in zip(self._plan.tallies, states, strict=True):
             tally.add(state, batch)
         return states
-
-
-def _are_as_read(preds: Tensor, target: Tensor | None) -> bool:
-    return is_as_read(preds) and (target is None or is_as_read(target))

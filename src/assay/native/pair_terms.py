@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from assay.devices.placement import can_read, is_in_host_memory
-from assay.native.library import compiled_function, library, takes
+from assay.native.library import compiled_function, library
 from assay.native.sums import DTYPES
 
 RowSum = Callable[[Tensor], Tensor]
@@ -23,7 +23,8 @@ def takes_pair(x: Tensor, y: Tensor) -> bool:
 
 def takes_rows(x: Tensor, y: Tensor) -> bool:
     """The same of two tensors that are known to be in host memory, and of one shape."""
-    return x.dtype == y.dtype and x.numel() > 0 and takes(x, y, dtypes=DTYPES)
+    is_pair = type(x) is type(y) is Tensor and x.dtype == y.dtype and x.dtype in DTYPES
+    return is_pair and x.numel() > 0 and library() is not None
 
 
 def squared_log_errors(preds: Tensor, target: Tensor) -> Tensor | None:

@@ -42,7 +42,7 @@ def difference(preds: Tensor, target: Tensor) -> Tensor:
 
 def as_float(x: Tensor) -> Tensor:
     """The same numbers in float32, or in float64 where they are that."""
-    return x if x.dtype == torch.float64 else x.float()
+    return x if x.dtype in (torch.float32, torch.float64) else x.float()
 
 
 def contiguous_float(x: Tensor) -> Tensor:

@@ -286,7 +286,11 @@ def columns_of_terms(factors: Sequence[Factor]) -> ColumnValues:
     terms = [each if isinstance(each, FloatTerm) and not each.computed else None for each in factors]
     places = [_ARGUMENTS.index(each.argument) if isinstance(each, ArgumentValue) else None for each in factors]
 
+    only = terms[0] if len(terms) == 1 and are_plain else None
+
     def values(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> list[Tensor | None]:
+        if only is not None and target is not None:
+            return [only(*_as_one_float(preds, target)).contiguous()]
         if are_plain and target is not None:
             given, pair = (preds, target, weights), _as_one_float(preds, target)
             return [
