@@ -56,11 +56,17 @@ def settings(kind: Any) -> dict[str, Any]:
     return {each: GIVEN[each] for each in asked if each in GIVEN}
 
 
-def _forward(metric: Any, data: tuple[Any, ...]) -> Candidate:
+Batches = list[tuple[Any, ...]]
+
+
+def _forward(metric: Any, batches: Batches) -> Candidate:
+    data = batches[0]
     return Candidate(lambda _: metric(*data), reset=metric.reset)
 
 
-def _update(metric: Any, data: tuple[Any, ...]) -> Candidate:
+def _update(metric: Any, batches: Batches) -> Candidate:
+    data = batches[0]
+
     def finish() -> None:
         if hasattr(metric, "meter"):
             metric.meter.device_states()  # what is staged is counted
@@ -68,8 +74,8 @@ def _update(metric: Any, data: tuple[Any, ...]) -> Candidate:
     return Candidate(lambda _: metric.update(*data), finish, metric.reset, most_calls=200)
 
 
-def _compute(metric: Any, data: tuple[Any, ...]) -> Candidate:
-    for _ in range(3):
+def _compute(metric: Any, batches: Batches) -> Candidate:
+    for data in batches:  # different ones: of one that comes again, every score is there several times
         metric.update(*data)
 
     def step(_: int) -> None:
@@ -79,7 +85,7 @@ def _compute(metric: Any, data: tuple[Any, ...]) -> Candidate:
     return Candidate(step)
 
 
-WORK: Mapping[str, Callable[[Any, tuple[Any, ...]], Candidate]] = {
+WORK: Mapping[str, Callable[[Any, Batches], Candidate]] = {
     "forward": _forward,
     "update": _update,
     "compute": _compute,
@@ -95,13 +101,13 @@ def ratios(name: str, kinds: Mapping[str, Any], rows: int, chosen: argparse.Name
     for work in chosen.work:
         torch.manual_seed(0)
         try:
-            data = data_of(name, rows)
+            batches = [data_of(name, rows) for _ in range(3)]
             made = {each: kind(**settings(kind)) for each, kind in kinds.items()}
-            made["torchmetrics"](*data)
+            made["torchmetrics"](*batches[0])
         except (AttributeError, ImportError, OSError, TypeError, ValueError, RuntimeError):
             return False
         made["torchmetrics"].reset()
-        candidates = {each: WORK[work](metric, data) for each, metric in made.items()}
+        candidates = {each: WORK[work](metric, batches) for each, metric in made.items()}
         costs = measure(candidates, rounds=chosen.rounds, seconds=chosen.seconds)
         raw[_key(name, work, rows)] = {each: list(cost.rounds) for each, cost in costs.items()}
     return True

@@ -1,4 +1,4 @@
-"""Metrics by the names of TorchMetrics, twelve of labels together and single ones: TorchMetrics, and `assay.compat`."""
+"""Metrics by the names of TorchMetrics, of labels together and single ones: TorchMetrics, and `assay.compat`."""
 
 from __future__ import annotations
 
@@ -122,6 +122,45 @@ def single_compute(metric: Any) -> Candidate:
     return Candidate(step)
 
 
+FOUR = ("MulticlassAccuracy", "MulticlassF1Score", "MulticlassPrecision", "MulticlassConfusionMatrix")
+EPOCH = 10
+"""Updates of an epoch."""
+
+
+def epochs(raw: dict[str, Any]) -> Table:
+    """Ten updates of a new epoch and the values of four label metrics together."""
+    sizes, of_classes = (32, 256, 4_096), (10, 1_000)
+    title = titled(f"An epoch of {EPOCH} updates of four label metrics with compute: assay.compat / TorchMetrics")
+    table = Table(title, ["classes", *(f"batch {rows:,}" for rows in sizes)])
+    for num_classes in of_classes:
+        ratios = []
+        for rows in sizes:
+            torch.manual_seed(0)
+            batches = [classes(rows, num_classes) for _ in range(4)]
+            made = {each: epoch(package, num_classes, batches) for each, package in PACKAGES.items()}
+            costs = measure(made)
+            raw[f"epoch, {num_classes} classes @ {rows}"] = {each: cost.rounds for each, cost in costs.items()}
+            ratios.append(f"{costs['assay'].over(costs['torchmetrics']):.2f}")
+        table.rows.append([f"{num_classes:,}", *ratios])
+        print(*table.rows[-1], sep=" | ", flush=True)
+    table.notes.append(f"{', '.join(FOUR)}; with the default options of both.")
+    return table
+
+
+def epoch(package: str, num_classes: int, batches: list[Batch]) -> Candidate:
+    """An epoch with the metrics of a package."""
+    home, kinds = import_module(f"{package}.classification"), import_module(package)
+    collection = kinds.MetricCollection([getattr(home, each)(num_classes=num_classes) for each in FOUR])
+
+    def step(_: int) -> None:
+        collection.reset()
+        for k in range(EPOCH):
+            collection.update(*batches[k % len(batches)])
+        collection.compute()
+
+    return Candidate(step)
+
+
 def main() -> None:
     header = ["work", "classes", "batch", "TorchMetrics, µs", "assay.compat, µs", "times as fast"]
     table, raw = Table(titled("Twelve metrics by the names of TorchMetrics"), header), {}
@@ -144,7 +183,7 @@ def main() -> None:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        save("compat_collection", [table, alone(raw)], raw)
+        save("compat_collection", [table, alone(raw), epochs(raw)], raw)
 
 
 if __name__ == "__main__":
