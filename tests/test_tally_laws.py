@@ -197,11 +197,14 @@ def test_an_update_waits_for_nothing_and_starts_a_bounded_number_of_kernels(case
     for rows in (10, 20) if case.metric.inputs in LARGE else (100, 200):  # more than the samples that some cases keep
         data = case.data(7, rows)
         meter = case.counted(data, stage_bytes=0)  # the first update makes the states
-        with counted() as counts:
-            feed(meter, data)
-        assert counts.syncs == []
-        assert counts.copies == []
-        calls.append(counts.calls)
+        of_updates = []
+        for _ in range(3):  # rows go into the room of a store without a kernel, or the store must grow
+            with counted() as counts:
+                feed(meter, data)
+            assert counts.syncs == []
+            assert counts.copies == []
+            of_updates.append(counts.calls)
+        calls.append(max(of_updates))
     assert max(calls) <= MOST_CALLS * COMPARED.get(type(case.metric).__name__, 1)
     assert abs(calls[0] - calls[1]) <= GROWTH * len(case.meter().tallies)
 

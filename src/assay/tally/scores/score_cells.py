@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -85,6 +86,10 @@ class CellSamples:
             if not self._batches:
                 batch.keepers.add(self)
             self._batches.append(batch)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy, or what another process gets, sorts its rows itself."""
+        return vars(self) | {"_batches": None}
 
     def _all_cells(self) -> NDArray[np.int32]:
         """The cell of each row in the store."""
