@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -78,21 +78,25 @@ def shared(form: BatchFormat) -> BatchFormat:
     return {_any_scores: _scores, _floats: _as_it_is, _floats_of_one_output: _one_output}.get(form, form)
 
 
-def have_same_memory(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same numbers, as they have the same memory."""
-    where = one.data_ptr(), one.shape, one.stride(), one.dtype
-    return where == (other.data_ptr(), other.shape, other.stride(), other.dtype)
-
-
-def keeps(form: BatchFormat, metric: Any) -> bool:
-    """Whether a function that gave tensors as they are does so for all values that a metric counts.
+def keeps(form: BatchFormat, metric: Any, given: Sequence[Tensor], batch: Mapping[str, Any]) -> bool:
+    """Whether a function gives tensors as they are, as it did here, for all values that a metric counts.
 
     The tensors are of such shapes and dtypes. Scores are changed where one is outside [0, 1], which the metric refuses
     unless it takes logits, or the row is left out.
     """
+    if len(given) != 2 or not all(map(_is_same, given, batch.values())):
+        return False
+    if not any(each.is_floating_point() for each in given):
+        return True
     if form in (_scores, _class_scores, _label_scores):
         return not getattr(metric, "logits", True) and metric.ignore_index is None
     return form in (_as_it_is, _distributions, _ensembles, _floats, _floats_of_one_output, _numbers, _one_output)
+
+
+def _is_same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same numbers, as they have the same memory."""
+    where = one.data_ptr(), one.shape, one.stride(), one.dtype
+    return where == (other.data_ptr(), other.shape, other.stride(), other.dtype)
 
 
 def _as_it_is(preds: Any, target: Any) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class Calls:
         return self._measured(args, kwargs, layout if prepared is None else None) if found is None else found
 
     def _measured(self, args: Sequence[Any], kwargs: Mapping[str, Any], layout: Hashable) -> Any:
-        """The value by the metric that answered such a call before; None for the first."""
+        """The value by the metric that answered such a call before; None of a call that none answered."""
         try:
             key = self._keys.get(self._call(args, kwargs))
         except TypeError:  # an argument has no hash

@@ -20,7 +20,7 @@ from assay.compat.errors_of_others import (
     NanValuesError,
     error_as_there,
 )
-from assay.compat.for_torchmetrics.batches import batch_format, have_same_memory, keeps, sample_stats, shared
+from assay.compat.for_torchmetrics.batches import batch_format, keeps, sample_stats, shared
 from assay.compat.for_torchmetrics.rates import rate, rate_of
 from assay.compat.for_torchmetrics.states import state_of
 from assay.compat.for_torchmetrics.subclasses import CompatibleType, itself
@@ -261,8 +261,7 @@ class CompatibleMetric(AssayMetric, metaclass=CompatibleType):
             return None
         counted, name, kind = self._metric, self._name, type(self)
         dtype, has_float64 = self._dtype, self._has_float64
-        is_same = len(batch) == 2 and all(map(have_same_memory, batch, data.values()))
-        keeps_data = is_same and (keeps(self._format, counted) or not any(each.is_floating_point() for each in batch))
+        keeps_data = keeps(self._format, counted, batch, data)
         reports = kind._reported_as_there is not CompatibleMetric._reported_as_there
         is_quotient = value.is_quotient and not reports and kind._converted is CompatibleMetric._converted
 
