@@ -223,6 +223,8 @@ def test_pairs_of_cells_are_numbered_as_they_come(rows):
     assert pairs.tolist() == list(dict.fromkeys(both.tolist()))
     assert np.array_equal(pairs[joint], both)
     assert joint.dtype == np.int32
+    strided = join_cells(np.repeat(cells, 2)[::2], others.astype(np.int64)[::-1][::-1], 7, 40)
+    assert all(np.array_equal(*each) for each in zip(strided, (joint, pairs), strict=True))
 
 
 @pytest.mark.parametrize("rows", [0, 1, 31, 400])

@@ -136,14 +136,15 @@ def join_cells(cells: Array, others: Array, count: int, other_count: int) -> tup
     """Pairs of cells that rows are in, numbered in the order in which they come.
 
     Args:
-        cells: a cell of each row, contiguous int32, below `count`.
-        others: another cell of each, contiguous int32, below `other_count`.
+        cells: a cell of each row, below `count`.
+        others: another cell of each, below `other_count`.
         count: how many cells there are.
         other_count: how many others there are.
 
     Returns:
         The number of the pair of each row, int32 `(N,)`; and each pair as `cell * other_count + other`, int64.
     """
+    cells, others = (np.ascontiguousarray(each, np.int32) for each in (cells, others))
     numbers, joint = np.full(count * other_count, -1, np.int32), np.empty_like(cells)
     lists = cells.ctypes.data, others.ctypes.data, other_count, numbers.ctypes.data, joint.ctypes.data
     call("join_cells", len(cells), *lists)
