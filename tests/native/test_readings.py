@@ -78,6 +78,14 @@ def test_lists_of_different_lengths_are_left_to_numpy():
     assert pairs_of_labels(PLAIN, PLAIN[:5]) is None
 
 
+def test_labels_whose_table_has_more_than_four_cells_a_sample_are_not_counted_in_one():
+    labels = torch.tensor([0, 3, 1, 2])
+    found = pairs_of_labels(labels, labels)
+    assert found is not None  # 16 cells of 4 samples
+    assert found.counts.tolist() == [1, 1, 1, 1]
+    assert pairs_of_labels(labels, torch.tensor([0, 4, 1, 2])) is None
+
+
 METRICS = [CramersV(), PearsonsContingencyCoefficient(), TheilsU(), MutualInfoScore(), AdjustedRandScore()]
 
 
