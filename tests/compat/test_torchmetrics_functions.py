@@ -11,9 +11,11 @@ import assay.compat.torchmetrics.functional
 import pytest
 import torch
 import torchmetrics.functional
+from assay.compat.torchmetrics.classification import BinaryCalibrationError
 from assay.compat.torchmetrics.functional import (
     accuracy,
     auroc,
+    classification,
     confusion_matrix,
     mean_absolute_error,
     mean_squared_error,
@@ -168,6 +170,21 @@ def test_what_a_prepared_call_cannot_count_is_measured_as_before():
     with pytest.warns(InvalidValuesWarning):
         assert mean_squared_error(torch.tensor([1.0, torch.nan, 3.0]), fine).isnan()
     assert mean_squared_error(fine, 2 * fine).item() == pytest.approx(14 / 3)
+
+
+def test_a_score_of_a_row_that_is_left_out_counts_as_much_in_a_repeated_call():
+    generator = torch.Generator().manual_seed(5)
+    scores, target = torch.rand(24, generator=generator), torch.randint(2, (24,), generator=generator)
+    target[3] = -1
+    outside = scores.clone()
+    outside[3] = 5.0
+    settings = {"ignore_index": -1, "n_bins": 4}
+    for _ in range(3):
+        classification.binary_calibration_error(scores, target, **settings)
+    repeated = classification.binary_calibration_error(outside, target, **settings)
+    metric = BinaryCalibrationError(**settings)
+    metric.update(outside, target)
+    assert repeated == metric.compute()
 
 
 def score_batches(columns):
