@@ -327,6 +327,7 @@ def test_forward_counts_a_copy_of_the_samples_of_a_batch(metric):
 
 
 @every(CASES)
+@pytest.mark.filterwarnings("ignore::assay.errors.NoDataWarning")
 def test_the_value_of_a_batch_stays_when_the_next_one_is_counted(case):
     batches = [case.data(seed, count) for seed, count in ((1, 23), (2, 23), (3, 23), (4, 40))]
     stepwise, values, expected = case.counted(), [], []

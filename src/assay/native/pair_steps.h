@@ -1,4 +1,4 @@
-/* The steps of pair_terms.c for one width of numbers, `real`: OF_WIDTH names them, BITS are theirs, ABSOLUTE and ROOT functions
+/* The steps of pair_terms.c for one width of numbers, `real`: OF_WIDTH names them, BITS are theirs, ABSOLUTE a function
  * of that width, and SMALLEST_NORMAL and LARGE numbers. */
 
 /* |x - y| / (min(x, y) + 1); returns whether a number is not above -1, or a quotient not finite. */
@@ -96,11 +96,11 @@ VECTORISED static int64_t OF_WIDTH(scaled_products)(int64_t rows, int64_t width,
     return 0;
 }
 
-/* The cosine of each row from the sums of these products. */
+/* The cosine of each row from the roots of the sums of the first two products, and the sum of the third. */
 VECTORISED static int64_t OF_WIDTH(cosines)(int64_t rows, const real *sums, real *values)
 {
     for (int64_t i = 0; i < rows; i++) {
-        real value = sums[2 * rows + i] / (ROOT(sums[i]) * ROOT(sums[rows + i]));
+        real value = sums[2 * rows + i] / (sums[i] * sums[rows + i]);
         value = value < -1 ? -1 : value;
         values[i] = value > 1 ? 1 : value;
     }

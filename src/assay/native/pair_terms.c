@@ -19,7 +19,6 @@
 #define BITS uint32_t
 #define OF_WIDTH(name) name##_float
 #define ABSOLUTE fabsf
-#define ROOT sqrtf
 #define SMALLEST_NORMAL 0x1p-126f
 #define LARGE 0x1p64f
 #include "pair_steps.h"
@@ -27,7 +26,6 @@
 #undef BITS
 #undef OF_WIDTH
 #undef ABSOLUTE
-#undef ROOT
 #undef SMALLEST_NORMAL
 #undef LARGE
 
@@ -35,7 +33,6 @@
 #define BITS uint64_t
 #define OF_WIDTH(name) name##_double
 #define ABSOLUTE fabs
-#define ROOT sqrt
 #define SMALLEST_NORMAL 0x1p-1022
 #define LARGE 0x1p512
 #include "pair_steps.h"
