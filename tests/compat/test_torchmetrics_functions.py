@@ -172,19 +172,42 @@ def test_what_a_prepared_call_cannot_count_is_measured_as_before():
     assert mean_squared_error(fine, 2 * fine).item() == pytest.approx(14 / 3)
 
 
-def test_a_score_of_a_row_that_is_left_out_counts_as_much_in_a_repeated_call():
-    generator = torch.Generator().manual_seed(5)
-    scores, target = torch.rand(24, generator=generator), torch.randint(2, (24,), generator=generator)
+IGNORED = {
+    "binary": "average_precision calibration_error confusion_matrix accuracy hinge_loss precision_recall_curve roc",
+    "multiclass": "auroc average_precision calibration_error hinge_loss precision_recall_curve roc",
+    "multilabel": "accuracy auroc precision_recall_curve roc",
+}
+
+
+@pytest.mark.parametrize("name", [f"{task}_{each}" for task, names in IGNORED.items() for each in names.split()])
+def test_scores_of_rows_that_are_left_out_say_as_much_of_logits_as_in_torchmetrics(name):
+    generator, task = torch.Generator().manual_seed(5), name.split("_")[0]
+    shape = {"binary": (40,), "multiclass": (40, 3), "multilabel": (40, 3)}[task]
+    settings = {"ignore_index": -1, **{"multiclass": {"num_classes": 3}, "multilabel": {"num_labels": 3}}.get(task, {})}
+    scores = torch.rand(*shape, generator=generator)
+    scores = scores.softmax(1) if task == "multiclass" else scores
+    labels = (3, shape[:1]) if task == "multiclass" else (2, shape)
+    target = torch.randint(*labels, generator=generator)
     target[3] = -1
     outside = scores.clone()
     outside[3] = 5.0
-    settings = {"ignore_index": -1, "n_bins": 4}
-    for _ in range(3):
-        classification.binary_calibration_error(scores, target, **settings)
-    repeated = classification.binary_calibration_error(outside, target, **settings)
-    metric = BinaryCalibrationError(**settings)
-    metric.update(outside, target)
-    assert repeated == metric.compute()
+    here, there = (getattr(module, name) for module in (classification, torchmetrics.functional.classification))
+    for batch in (outside, scores, scores, scores, outside):  # also in a repeated call
+        for found, expected in zip(
+            *map(flat, (here(batch, target, **settings), there(batch, target, **settings))), strict=True
+        ):
+            torch.testing.assert_close(found, expected)
+
+
+def flat(value):
+    return [value] if isinstance(value, torch.Tensor) else [each for part in value for each in flat(part)]
+
+
+def test_a_class_leaves_ignored_rows_out_before_it_looks_for_logits():
+    scores, target = torch.tensor([0.2, 0.9, 5.0, 0.6]), torch.tensor([0, 1, -1, 0])
+    metric = BinaryCalibrationError(ignore_index=-1, n_bins=4)
+    metric.update(scores, target)
+    assert metric.compute() == classification.binary_calibration_error(scores[[0, 1, 3]], target[[0, 1, 3]], n_bins=4)
 
 
 def score_batches(columns):

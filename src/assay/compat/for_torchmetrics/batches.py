@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from assay.devices.placement import can_read
+from assay.devices.placement import bring_together, can_read
 from assay.errors import DtypeError, ShapeError, describe
 from assay.integrations.optional_packages import import_package
 from assay.metrics.base import Metric
@@ -29,8 +30,38 @@ _OF_ONE_OUTPUT = frozenset(
 )
 """Classes that refuse rows of several numbers, which others take for samples, unless `num_outputs` says so."""
 
+_OF_COUNTED_ROWS = frozenset(
+    {"BinaryCohenKappa", "BinaryConfusionMatrix", "BinaryJaccardIndex", "BinaryMatthewsCorrCoef"}
+)
+"""Classes of labels that leave ignored rows out before they look for logits, as all classes of scores do."""
+
 BatchFormat = Callable[..., dict[str, Any]]
 """A function of the arguments of an `update` of TorchMetrics."""
+
+
+@dataclass(frozen=True)
+class OfCountedRows:
+    """A format for which scores of rows that are left out do not say whether a batch has logits.
+
+    Args:
+        form: the format.
+        ignore_index: the target of those rows.
+    """
+
+    form: BatchFormat
+    ignore_index: int
+
+    def __call__(self, preds: Tensor, target: Tensor) -> dict[str, Any]:
+        if preds.is_floating_point() and _fits(preds, target):
+            preds, target = bring_together(preds=preds, target=target).values()  # type: ignore[assignment]
+            is_ignored = target == self.ignore_index
+            preds = preds.masked_fill(is_ignored if preds.ndim == target.ndim else is_ignored.unsqueeze(1), 0)
+        return self.form(preds, target)
+
+
+def _fits(preds: Tensor, target: Tensor) -> bool:
+    """Whether there is a score for each target, or one of each class in the second dimension."""
+    return target.shape == preds.shape or target.shape == preds.shape[:1] + preds.shape[2:]
 
 
 def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
@@ -40,6 +71,12 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
         entry: of the class in TorchMetrics.
         metric: the metric of assay that counts it.
     """
+    form, ignored = _format(entry, metric), getattr(metric, "ignore_index", None)
+    leaves_out = form in (_any_scores, _scores, _class_scores) or entry.name in _OF_COUNTED_ROWS
+    return OfCountedRows(form, ignored) if leaves_out and ignored is not None else form
+
+
+def _format(entry: Counterpart, metric: Metric) -> BatchFormat:
     name = entry.name
     of_labels = hasattr(metric, "threshold")
     if name in ("BinaryAUROC", "BinaryLogAUC"):
@@ -75,6 +112,8 @@ def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
 
 def shared(form: BatchFormat) -> BatchFormat:
     """The function that makes the same batches and checks no dtypes: metrics with the same one can share a meter."""
+    if isinstance(form, OfCountedRows):
+        return replace(form, form=shared(form.form))
     return {_any_scores: _scores, _floats: _as_it_is, _floats_of_one_output: _one_output}.get(form, form)
 
 
