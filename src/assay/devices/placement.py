@@ -139,6 +139,12 @@ def outside_inference() -> AbstractContextManager[Any]:
     return torch.inference_mode(False) if torch.is_inference_mode_enabled() else nullcontext()
 
 
+def is_as_read(tensor: Tensor) -> bool:
+    """Whether the numbers of a tensor lie one after the other, and are not to be negated or conjugated."""
+    is_as_it_lies = tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj()
+    return is_as_it_lies and tensor.data_ptr() != 0
+
+
 def has_own_memory(tensor: Tensor) -> bool:
     """Whether a tensor's values are those in its memory: it is ordinary, and not lazily negated, conjugated or zero."""
     return is_plain(tensor) and not (tensor.is_neg() or tensor.is_conj() or tensor._is_zerotensor())

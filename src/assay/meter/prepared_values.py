@@ -10,9 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay.devices.placement import is_as_read
 from assay.devices.subnormals import keeps_subnormals
 from assay.meter.counting.flat_states import FlatStates
-from assay.meter.counting.prepared_adds import is_as_read, prepared_adds
+from assay.meter.counting.prepared_adds import prepared_adds
 from assay.meter.inputs.arguments import Arguments, layout_of
 from assay.meter.meter import Meter
 from assay.native.library import library

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.devices.placement import is_as_read
 from assay.native.library import compiled_function, library, loaded, takes
 
 Array = np.ndarray[Any, Any]
@@ -84,7 +85,7 @@ def pairs_of_labels(preds: Tensor, target: Tensor) -> PairsOfLabels | None:
     samples = len(preds)
     if not takes(preds, target, dtypes=(torch.int64,)) or preds.ndim != 1 or target.shape != preds.shape or not samples:
         return None
-    if any(each.is_neg() or not each.is_contiguous() for each in (preds, target)):
+    if not (is_as_read(preds) and is_as_read(target)):
         return None
     lists = samples, preds.data_ptr(), target.data_ptr()
     ranges = np.empty(4, np.int64)

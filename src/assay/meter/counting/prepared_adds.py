@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
+from assay.devices.placement import is_as_read
 from assay.meter.inputs.arguments import Arguments
 from assay.tally.base import Batch, PreparedAdd, State, Tally
 
@@ -57,9 +57,3 @@ def prepared_adds(tallies: Sequence[Tally], states: Sequence[State], batch: Argu
     adds = (tally.prepare(state, rows) for tally, state in zip(tallies, states, strict=True))
     found = [add for add in adds if add is not None]
     return found if len(found) == len(tallies) else None
-
-
-def is_as_read(tensor: Tensor) -> bool:
-    """Whether the numbers of a tensor lie one after the other, and are not to be negated or conjugated."""
-    is_as_it_lies = tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj()
-    return is_as_it_lies and tensor.data_ptr() != 0

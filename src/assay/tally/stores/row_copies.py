@@ -7,6 +7,8 @@ from ctypes import memmove
 
 from torch import Tensor
 
+from assay.devices.placement import is_as_read
+
 
 def copy_rows(columns: Mapping[str, Tensor], row: int, rows: Mapping[str, Tensor], count: int) -> bool:
     """Copy rows into contiguous columns in host memory; false where nothing was copied.
@@ -26,10 +28,9 @@ def copy_rows(columns: Mapping[str, Tensor], row: int, rows: Mapping[str, Tensor
             return False
         if tensor.shape[0] != count or tensor.shape[1:] != into.shape[1:]:
             return False
-        address = tensor.data_ptr()
-        if not address or not tensor.is_contiguous() or tensor.is_neg():
+        if not is_as_read(tensor):
             return False
-        copies.append((into.data_ptr() + row * (tensor.nbytes // count), address, tensor.nbytes))
+        copies.append((into.data_ptr() + row * (tensor.nbytes // count), tensor.data_ptr(), tensor.nbytes))
     for copy in copies:
         memmove(*copy)
     return True
